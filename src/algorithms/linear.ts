@@ -1,0 +1,193 @@
+import { type Algorithm, gcd, LARGEST, type Outcome, type Parameters, type PlanInput, rescale } from '../algorithm.ts'
+import { boolean, refuse, wholeNumber } from '../validate.ts'
+
+/**
+ * The linear family: `gcra`, `tokenBucket` with greedy refill, `leakyBucket`, `spacing`.
+ *
+ * State `(d, last)`: what is owed, draining by `drain` a tick, and when. A request of cost `n` puts `n · unit` on it and is
+ * admitted while no more than `full` is owed. With `g = gcd(quota, window)`: `drain = quota / g`, `unit = window / g`, so a
+ * unit drains in `window / quota` and nothing is ever rounded in the state.
+ *
+ * @see https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm (as a meter, multiplied out)
+ */
+type Name = 'drain' | 'unit' | 'capacity' | 'full' | 'start' | 'idle' | 'queue'
+
+/** What a new key owes when a bucket does not start full, and after how long without debt a key is new again. */
+interface Birth {
+  readonly start: number
+  readonly idle: number
+}
+
+function plan(input: PlanInput, capacity: number, born?: { initial: number }, queue = false): Readonly<Record<Name, number>> {
+  const g = gcd(input.quota, input.window)
+  const unit = input.window / g
+  const birth: Birth = born === undefined ? { start: 0, idle: 0 } : { start: (capacity - born.initial) * unit, idle: input.window }
+  return { drain: input.quota / g, unit, capacity, full: capacity * unit, ...birth, queue: queue ? 1 : 0 }
+}
+
+function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
+  const d = s[at]!
+  const last = s[at + 1]!
+  const t = Math.max(now, last)
+  const empty = Math.ceil(d / p.drain)
+  const elapsed = t - last
+  const born = elapsed >= empty + p.idle
+  const d0 = born ? p.start : elapsed >= empty ? 0 : d - elapsed * p.drain
+
+  const d1 = n > p.capacity ? Infinity : d0 + n * p.unit
+  const allowed = n === 0 || d1 <= p.full
+  const persist = !allowed && (p.strict === 1 || (born && p.start > 0))
+  const kept = allowed ? d1 : p.strict === 1 ? Math.max(d0, p.full) : d0
+
+  const touched = persist || (allowed && n > 0)
+  const retry = allowed ? 0 : Math.ceil((kept + (d1 - d0) - p.full) / p.drain)
+  const reset = touched ? Math.ceil(kept / p.drain) + p.idle : Math.max(0, empty + p.idle - elapsed)
+  const delay = allowed && n > 0 && p.queue === 1 ? Math.ceil(d0 / p.drain) : 0
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = retry === 0 ? 0 : retry + (t - now)
+  out.remaining = Math.max(0, Math.floor((p.full - kept) / p.unit))
+  out.reset = reset === 0 ? 0 : reset + (t - now)
+  out.delay = delay === 0 ? 0 : delay + (t - now)
+  out.charged = n
+  out.persist = persist
+  out.next[0] = kept
+  out.next[1] = t
+}
+
+function adjust(p: Parameters<Name>, s: Float64Array, at: number, now: number, _then: number, units: number, out: Outcome): void {
+  const d = s[at]!
+  const last = s[at + 1]!
+  const t = Math.max(now, last)
+  const empty = Math.ceil(d / p.drain)
+  const elapsed = t - last
+  const born = elapsed >= empty + p.idle
+  const d0 = born ? p.start : elapsed >= empty ? 0 : d - elapsed * p.drain
+  out.persist = units > 0 || !born
+  out.next[0] = Math.min(Math.max(0, d0 + units * p.unit), LARGEST)
+  out.next[1] = t
+}
+
+function convert(p: Parameters<Name>, from: Parameters<Name>, s: Float64Array, at: number, now: number, out: Outcome): void {
+  const d = s[at]!
+  const last = s[at + 1]!
+  const elapsed = Math.max(0, rescale(now, p, from) - last)
+  const empty = Math.ceil(d / from.drain)
+  const d0 = elapsed >= empty ? 0 : d - elapsed * from.drain
+  const fresh = elapsed >= empty + from.idle
+  out.next[0] = fresh ? 0 : Math.min(Math.ceil(d0 / from.unit), p.capacity) * p.unit
+  out.next[1] = fresh ? -Infinity : Math.max(now, rescale(last, from, p))
+}
+
+const lua = `
+local function step(p, s, now, n, out)
+  local d, last = s[1], s[2]
+  local t = math.max(now, last)
+  local empty = math.ceil(d / p.drain)
+  local elapsed = t - last
+  local born = elapsed >= empty + p.idle
+  local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
+
+  local d1 = n > p.capacity and math.huge or d0 + n * p.unit
+  local allowed = n == 0 or d1 <= p.full
+  local persist = not allowed and (p.strict == 1 or (born and p.start > 0))
+  local kept = allowed and d1 or p.strict == 1 and math.max(d0, p.full) or d0
+
+  local touched = persist or (allowed and n > 0)
+  local retry = allowed and 0 or math.ceil((kept + (d1 - d0) - p.full) / p.drain)
+  local reset = touched and math.ceil(kept / p.drain) + p.idle or math.max(0, empty + p.idle - elapsed)
+  local delay = allowed and n > 0 and p.queue == 1 and math.ceil(d0 / p.drain) or 0
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = retry == 0 and 0 or retry + (t - now)
+  out.remaining = math.max(0, math.floor((p.full - kept) / p.unit))
+  out.reset = reset == 0 and 0 or reset + (t - now)
+  out.delay = delay == 0 and 0 or delay + (t - now)
+  out.charged = n
+  out.persist = persist
+  out.next[1] = kept
+  out.next[2] = t
+end
+
+local function adjust(p, s, now, _, units, out)
+  local d, last = s[1], s[2]
+  local t = math.max(now, last)
+  local empty = math.ceil(d / p.drain)
+  local elapsed = t - last
+  local born = elapsed >= empty + p.idle
+  local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
+  out.persist = units > 0 or not born
+  out.next[1] = math.min(math.max(0, d0 + units * p.unit), LARGEST)
+  out.next[2] = t
+end
+
+local function convert(p, from, s, now, out)
+  local d, last = s[1], s[2]
+  local elapsed = math.max(0, rescale(now, p, from) - last)
+  local empty = math.ceil(d / from.drain)
+  local d0 = elapsed >= empty and 0 or d - elapsed * from.drain
+  local fresh = elapsed >= empty + from.idle
+  out.next[1] = fresh and 0 or math.min(math.ceil(d0 / from.unit), p.capacity) * p.unit
+  out.next[2] = fresh and -math.huge or math.max(now, rescale(last, from, p))
+end
+
+return { step = step, adjust = adjust, convert = convert }
+`
+
+const mechanism = {
+  parameters: ['drain', 'unit', 'capacity', 'full', 'start', 'idle', 'queue'],
+  blank: [0, -Infinity],
+  largest: (p: Parameters<Name>): number => Math.max(p.full, p.capacity + p.drain),
+  step,
+  adjust,
+  convert,
+  lua,
+} as const
+
+/** GCRA: `quota` per `window`, `burst` back to back. */
+export const gcra: Algorithm<Name> = {
+  ...mechanism,
+  name: 'gcra',
+  options: ['burst'],
+  plan: (input) => plan(input, wholeNumber('burst', input.own['burst'] ?? input.quota)),
+}
+
+/** Token bucket with greedy refill: `capacity` tokens, `quota` per `window` flowing back continuously. */
+export const tokenBucketGreedy: Algorithm<Name> = {
+  ...mechanism,
+  name: 'tokenBucket',
+  options: ['capacity', 'refill', 'initial'],
+  plan: function planTokenBucket(input) {
+    const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
+    return plan(input, capacity, initialTokens(input.own['initial'], capacity))
+  },
+}
+
+/** `initial`, when it is given and is not simply a full bucket. */
+export function initialTokens(given: unknown, capacity: number): { initial: number } | undefined {
+  if (given === undefined) return undefined
+  const initial = wholeNumber('initial', given, 0)
+  if (initial > capacity) refuse('initial', `at most the capacity, ${capacity}`, initial)
+  return initial === capacity ? undefined : { initial }
+}
+
+/** Leaky bucket as a queue: at most `capacity` wait, one leaves every `window / quota`. */
+export const leakyBucket: Algorithm<Name> = {
+  ...mechanism,
+  name: 'leakyBucket',
+  options: ['capacity', 'shape'],
+  plan: (input) => {
+    const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
+    return plan(input, capacity, undefined, boolean('shape', input.own['shape'] ?? true))
+  },
+}
+
+/** One request, then a pause of `window`. */
+export const spacing: Algorithm<Name> = {
+  ...mechanism,
+  name: 'spacing',
+  options: [],
+  plan: (input) => plan(input, input.quota === 1 ? 1 : refuse('quota', '1, as spacing lets one through', input.quota)),
+}

@@ -1,0 +1,44 @@
+/** Why a {@link SluiceError} was thrown. Codes are stable; messages may be reworded. */
+export type SluiceErrorCode =
+  | 'INVALID_OPTION'
+  | 'UNKNOWN_OPTION'
+  | 'UNKNOWN_ALGORITHM'
+  | 'OUT_OF_RANGE'
+  | 'DUPLICATE_LIMIT'
+  | 'DUPLICATE_LIMITER'
+  | 'DUPLICATE_ALGORITHM'
+  | 'INVALID_KEY'
+  | 'INVALID_LIMIT'
+  | 'INVALID_COST'
+  | 'INVALID_CLOCK'
+  | 'STORE_MISMATCH'
+  | 'STORE_CLOSED'
+  | 'WAIT_TOO_LONG'
+  | 'NEVER_ADMITTED'
+  | 'NOT_APPLICABLE'
+
+/**
+ * The one error class of this package: a mistake in the code or a fault of a store, never a denial.
+ *
+ * @example
+ * try { perSecond(0) } catch (error) { error.code } // 'INVALID_OPTION'
+ */
+export class SluiceError extends Error {
+  override readonly name: string = 'SluiceError'
+  readonly code: SluiceErrorCode
+
+  constructor(code: SluiceErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** What was given, for an error message: short, unambiguous, never throwing. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return value.name ? `function ${value.name}` : 'a function'
+  if (Array.isArray(value)) return `an array of ${value.length}`
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return String(value)
+}

@@ -1,0 +1,166 @@
+import { type Algorithm, LARGEST, type Parameters } from './algorithm.ts'
+import { builtIn } from './algorithms/index.ts'
+import { shown, SluiceError } from './errors.ts'
+import { boolean, knownOptions, milliseconds, refuse, wholeNumber } from './validate.ts'
+
+/** A duration: milliseconds as a number, or `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+
+/** Options every limit has. */
+export interface CommonOptions {
+  /**
+   * The limit's identity in headers, state and metrics: printable ASCII, unique within a limiter.
+   * Default: such as `100-per-1m`.
+   */
+  readonly name?: string
+  /** Charge denied requests too, so that a client that hammers stays out until it pauses. Default false. */
+  readonly strict?: boolean
+  /** A denial by this limit locks the key out for so long; asking again does not prolong it. Default: none. */
+  readonly block?: Duration
+  /** Evaluate and report, but never veto. Default false. */
+  readonly shadow?: boolean
+}
+
+/** What a limit is written as, in code or in JSON. */
+export interface LimitInput extends CommonOptions {
+  readonly algorithm: string
+  /** Units per window: a whole number from 1. */
+  readonly quota?: number
+  readonly window?: Duration
+  /** The algorithm's own options: `burst`, `capacity`, … */
+  readonly [option: string]: unknown
+}
+
+/** What may happen, how often: plain frozen data, the same whether made in code or read from JSON. */
+export interface Limit {
+  readonly algorithm: string
+  readonly name: string
+  /** Units per window. */
+  readonly quota: number
+  /** The window in milliseconds. */
+  readonly window: number
+  readonly strict?: boolean
+  /** Lock-out after a denial, in milliseconds. */
+  readonly block?: number
+  readonly shadow?: boolean
+  /** The algorithm's own options: `burst`, `capacity`, … */
+  readonly [option: string]: unknown
+}
+
+/** A limit made ready to be stepped: derived once, when it is made. */
+export interface Mechanism {
+  readonly algorithm: Algorithm
+  readonly parameters: Parameters
+  /** The same, without `strict`: nothing is charged while a key is locked out. */
+  readonly lenient: Parameters
+  /** The state of a key never seen. */
+  readonly blank: Float64Array
+  /** Equal for limits whose states mean the same: the name of the algorithm and its parameters. */
+  readonly signature: string
+}
+
+const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow']
+const UNITS: readonly (readonly [string, number])[] = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1000], ['ms', 1]]
+
+const registry = new Map<string, Algorithm>(builtIn.map((each) => [each.name, each]))
+const mechanisms = new WeakMap<Limit, Mechanism>()
+
+/**
+ * Makes an algorithm of your own known by its name, so that limits can name it.
+ * Throws `DUPLICATE_ALGORITHM` when another one has that name.
+ * @returns what makes limits of it
+ */
+export function defineAlgorithm(algorithm: Algorithm): (options: Omit<LimitInput, 'algorithm'>) => Limit {
+  const known = registry.get(algorithm.name)
+  if (known !== undefined && known !== algorithm) {
+    throw new SluiceError('DUPLICATE_ALGORITHM', `There is an algorithm ${shown(algorithm.name)} already; choose another name`)
+  }
+  registry.set(algorithm.name, algorithm)
+  return (options) => limit({ ...options, algorithm: algorithm.name })
+}
+
+/** Every algorithm known by now, variants not counted. */
+export function knownAlgorithms(): readonly Algorithm[] {
+  return [...registry.values()]
+}
+
+/**
+ * Makes a limit from plain data, such as a rule read from a file.
+ * Throws `SluiceError` naming the option, what was expected and what was given.
+ * @example limit({ algorithm: 'gcra', quota: 100, window: '1m' })
+ */
+export function limit(json: LimitInput): Limit {
+  if (typeof json !== 'object' || json === null) refuse('limit', 'an object such as { algorithm, quota, window }', json)
+  if (mechanisms.has(json as Limit)) return json as Limit
+  const named = algorithmNamed(json.algorithm)
+  knownOptions(named.name, json, [...COMMON, ...named.options])
+  const data = written(json, named)
+  mechanisms.set(data, mechanismOf(data, named))
+  return data
+}
+
+/** What steps a limit that `limit` has made. */
+export function mechanism(made: Limit): Mechanism {
+  return mechanisms.get(made)!
+}
+
+function algorithmNamed(name: unknown): Algorithm {
+  const found = typeof name === 'string' ? registry.get(name) : undefined
+  if (found !== undefined) return found
+  const names = [...registry.keys()].join(', ')
+  throw new SluiceError('UNKNOWN_ALGORITHM', `algorithm: expected one of ${names}, got ${shown(name)}`)
+}
+
+function written(json: LimitInput, algorithm: Algorithm): Limit {
+  const quota = wholeNumber('quota', json.quota)
+  const window = milliseconds('window', json.window)
+  const own = algorithm.options.filter((option) => json[option] !== undefined).map((option) => [option, json[option]])
+  return Object.freeze({
+    algorithm: algorithm.name,
+    name: json.name === undefined ? `${quota}-per-${brief(window)}` : printable(json.name),
+    quota,
+    window,
+    ...Object.fromEntries(own),
+    ...(json.strict !== undefined && { strict: boolean('strict', json.strict) }),
+    ...(json.block !== undefined && { block: milliseconds('block', json.block) }),
+    ...(json.shadow !== undefined && { shadow: shadowed(json) }),
+  })
+}
+
+/** `strict` charges what it denies, `shadow` never does: together one of them would do nothing. */
+function shadowed(json: LimitInput): boolean {
+  if (json.shadow === true && json.strict === true) refuse('strict', 'no strict beside shadow, which charges only what it admits', true)
+  return boolean('shadow', json.shadow)
+}
+
+function printable(name: unknown): string {
+  if (typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)) return name
+  return refuse('name', '1 to 256 characters of printable ASCII', name)
+}
+
+/** A duration in the largest unit that holds it exactly. */
+function brief(ms: number): string {
+  const [unit, size] = UNITS.find(([, each]) => ms % each === 0)!
+  return `${ms / size}${unit}`
+}
+
+function mechanismOf(data: Limit, named: Algorithm): Mechanism {
+  const algorithm = named.variant?.(data) ?? named
+  for (const perMs of [1000, 1]) {
+    const own = algorithm.plan({ quota: data.quota, window: data.window * perMs, perMs, own: data })
+    const lenient = { ...own, perMs, strict: 0 }
+    const parameters = data.strict ? { ...lenient, strict: 1 } : lenient
+    if (Math.max(algorithm.largest(parameters), data.window * perMs) < LARGEST) {
+      return { algorithm, parameters, lenient, blank: Float64Array.from(algorithm.blank), signature: signed(data.algorithm, algorithm, parameters) }
+    }
+  }
+  throw new SluiceError(
+    'OUT_OF_RANGE',
+    `A quota of ${data.quota} per ${data.window} ms cannot be counted exactly: its products reach 2^52 even in milliseconds. ` +
+      'Choose a smaller quota or capacity, or numbers with a common divisor.',
+  )
+}
+
+function signed(name: string, algorithm: Algorithm, p: Parameters): string {
+  return [name, p.perMs, ...algorithm.parameters.map((each) => p[each])].join(',')
+}

@@ -1,0 +1,166 @@
+import { checkedCost, merged } from './charges.ts'
+import { combine, type Decision } from './decision.ts'
+import { shown, SluiceError } from './errors.ts'
+import type { Key } from './keyers.ts'
+import type { Limit } from './limit.ts'
+import { type LimiterOptions, type SyncLimiterOptions, validateOptions } from './limiter-options.ts'
+import { all, chain, isPromise, type MaybePromise } from './maybe-promise.ts'
+import { Member } from './member.ts'
+import type { AsyncStore, Charge, Store, TakeMode } from './store.ts'
+import { memoryStore } from './stores/memory.ts'
+import { refuse } from './validate.ts'
+
+export interface CheckOptions {
+  /** What it costs against every limit. Default: the limiter's `cost`, else 1. */
+  readonly cost?: number
+}
+
+/** Nothing, when the limiter has done it. */
+type Done<Answer> = Answer extends Promise<unknown> ? Promise<void> : void
+
+/**
+ * Decides. A denial is a value, never an exception; a keyer, LimitFunc or cost function that throws is an error of the
+ * application and is passed on, with nothing charged.
+ */
+export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePromise<Decision>> {
+  /** Decides, and charges if admitted. Throws `INVALID_COST`, `INVALID_KEY`, `INVALID_LIMIT`, `DUPLICATE_LIMIT`. */
+  check(input: Input, options?: CheckOptions): Answer
+  /** What `check` would say. Charges nothing. */
+  peek(input: Input, options?: CheckOptions): Answer
+  /** Undoes a decision, once; a second call, or one for a denial, does nothing. */
+  refund(decision: Decision): Done<Answer>
+  /**
+   * Charges what it really cost instead of what was charged, once; past any limit, as a debt, when that is more. For limits
+   * that count different things give a function. Throws `INVALID_COST`.
+   * @example limiter.settle(decision, usage.totalTokens)
+   */
+  settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): Done<Answer>
+  /** Forgets this input's key under every limit. */
+  reset(input: Input): Done<Answer>
+}
+
+const names = new WeakMap<Store, Set<string>>()
+
+/**
+ * Makes a limiter: who asks, how often they may, and where that is remembered. It answers at once when keyer, limits, cost
+ * and store do, and with a Promise when not.
+ *
+ * Throws `SluiceError`: `INVALID_OPTION`, `UNKNOWN_OPTION`, `DUPLICATE_LIMIT` for two limits of one name, `DUPLICATE_LIMITER`
+ * for two limiters of one name on one store.
+ * @example
+ * const limiter = createLimiter({ keyer: (user: { id: string }) => user.id, limits: [perSecond(10), perMinute(100)] })
+ * if (!limiter.check(user).allowed) throw new Error('slow down')
+ */
+export function createLimiter<Input>(options: SyncLimiterOptions<Input>): Limiter<Input, Decision>
+export function createLimiter<Input>(options: LimiterOptions<Input> & { readonly store: AsyncStore }): Limiter<Input, Promise<Decision>>
+export function createLimiter<Input>(options: LimiterOptions<Input> & { readonly keyer: (input: Input) => Promise<Key | undefined> }): Limiter<Input, Promise<Decision>>
+export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input>
+export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input> {
+  validateOptions(options)
+  const name = options.name ?? 'default'
+  const store = options.store ?? memoryStore()
+  const member = new Member(options, name, store)
+  register(name, store, options.shared ?? false)
+  return new Engine([member], store)
+}
+
+/**
+ * Several limiters as one: every limit of every one admits, or nothing is charged anywhere.
+ * Throws `STORE_MISMATCH` when they do not share a store.
+ * @example const both = stack(perUser, perResource)
+ */
+export function stack<Input>(...limiters: readonly Limiter<Input, Decision>[]): Limiter<Input, Decision>
+export function stack<Input>(...limiters: readonly Limiter<Input, Promise<Decision>>[]): Limiter<Input, Promise<Decision>>
+export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input>
+export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input> {
+  const members = limiters.flatMap((each) => Engine.members(each))
+  const store = members[0]?.store
+  if (store === undefined) refuse('stack', 'one limiter or more', limiters)
+  for (const member of members) {
+    if (member.store === store || store.joins?.(member.store)) continue
+    throw new SluiceError('STORE_MISMATCH', `Limiters "${members[0]!.name}" and "${member.name}" are on different stores; give both the same \`store\``)
+  }
+  return new Engine(members, store)
+}
+
+class Engine<Input> implements Limiter<Input> {
+  readonly #members: readonly Member<Input>[]
+  readonly #store: Store
+  readonly #closed = new WeakSet<Decision>()
+
+  constructor(members: readonly Member<Input>[], store: Store) {
+    this.#members = members
+    this.#store = store
+  }
+
+  static members<Input>(limiter: Limiter<Input>): readonly Member<Input>[] {
+    if (limiter instanceof Engine) return limiter.#members as readonly Member<Input>[]
+    return refuse('stack', 'limiters made by createLimiter or stack', limiter)
+  }
+
+  check(input: Input, options?: CheckOptions): MaybePromise<Decision> {
+    return this.#decide(input, 'consume', options?.cost)
+  }
+
+  peek(input: Input, options?: CheckOptions): MaybePromise<Decision> {
+    return this.#decide(input, 'peek', options?.cost)
+  }
+
+  refund(decision: Decision): MaybePromise<void> {
+    return this.#close(decision, () => 0)
+  }
+
+  settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
+    return this.#close(decision, typeof actualCost === 'number' ? () => actualCost : actualCost)
+  }
+
+  reset(input: Input): MaybePromise<void> {
+    const done = this.#members.map((member) => chain(member.key(input), (key) => member.store.forget(member.name, key)))
+    return chain(all<void>(done), () => undefined)
+  }
+
+  #decide(input: Input, mode: TakeMode, cost: number | undefined): MaybePromise<Decision> {
+    const store = this.#store
+    if (!store.sync) return this.#decideLater(store, input, mode, cost)
+    const charges = this.#charges(input, cost)
+    if (isPromise(charges)) return charges.then((known) => combine(known, store.take(known, mode)))
+    return combine(charges, store.take(charges, mode))
+  }
+
+  async #decideLater(store: AsyncStore, input: Input, mode: TakeMode, cost: number | undefined): Promise<Decision> {
+    const charges = await this.#charges(input, cost)
+    return combine(charges, charges.length === 0 ? undefined : await store.take(charges, mode))
+  }
+
+  #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
+    if (this.#members.length === 1) return this.#members[0]!.charges(input, cost)
+    return chain(all(this.#members.map((member) => member.charges(input, cost))), (known) => merged(known.flat()))
+  }
+
+  /** Replaces what a decision charged by `actual`, whatever the limits say. */
+  #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
+    if (!decision.allowed || this.#closed.has(decision)) return
+    const charges = decision.limits as readonly Charge[]
+    const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
+    this.#closed.add(decision)
+    return this.#store.adjust(charges, units)
+  }
+}
+
+/** In the units in which it was charged: an algorithm may have weighed the cost. A denial in shadow charged nothing. */
+function difference(charge: Charge, actual: number): number {
+  if (!charge.allowed) return 0
+  return charge.cost === 0 ? actual : actual * (charge.charged / charge.cost) - charge.charged
+}
+
+function register(name: string, store: Store, shared: boolean): void {
+  const taken = names.get(store) ?? new Set<string>()
+  if (taken.has(name) && !shared) {
+    throw new SluiceError(
+      'DUPLICATE_LIMITER',
+      `There is a limiter named ${shown(name)} on this store already and they would count together. ` +
+        'Give this one another `name`, or say `shared: true` if that is what you want.',
+    )
+  }
+  names.set(store, taken.add(name))
+}

@@ -1,0 +1,40 @@
+import { parse } from '@lukeed/ms'
+import { shown, SluiceError } from './errors.ts'
+
+/** Refuses an option: what was expected, what was given. */
+export function refuse(option: string, expected: string, given: unknown): never {
+  throw new SluiceError('INVALID_OPTION', `${option}: expected ${expected}, got ${shown(given)}`)
+}
+
+/** A whole number from `least` to 2^53 − 1. */
+export function wholeNumber(option: string, given: unknown, least = 1): number {
+  if (typeof given === 'number' && Number.isSafeInteger(given) && given >= least) return given
+  return refuse(option, `a whole number from ${least} to ${Number.MAX_SAFE_INTEGER}`, given)
+}
+
+const WRITTEN = /^\d+(ms|s|m|h|d)$/
+
+/** Milliseconds from a number of them or a text such as `'10s'`; whole, and at least 1. */
+export function milliseconds(option: string, given: unknown): number {
+  const ms = typeof given === 'string' && WRITTEN.test(given) ? parse(given) : given
+  if (typeof ms === 'number' && Number.isSafeInteger(ms) && ms >= 1) return ms
+  return refuse(option, `whole milliseconds (at least 1), or a text such as '500ms', '10s', '1m', '1h', '1d'`, given)
+}
+
+/** One of a few words. */
+export function oneOf<const Word extends string>(option: string, given: unknown, words: readonly Word[]): Word {
+  const word = words.find((each) => each === given)
+  return word ?? refuse(option, words.map((each) => `'${each}'`).join(' or '), given)
+}
+
+export function boolean(option: string, given: unknown): boolean {
+  return typeof given === 'boolean' ? given : refuse(option, 'true or false', given)
+}
+
+/** Refuses a name that is not among the known ones, and lists them. */
+export function knownOptions(owner: string, given: object, known: readonly string[]): void {
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue
+    throw new SluiceError('UNKNOWN_OPTION', `${owner} has no option ${shown(name)}; it has ${known.join(', ')}`)
+  }
+}
