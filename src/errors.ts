@@ -13,6 +13,7 @@ export type SluiceErrorCode =
   | 'INVALID_CLOCK'
   | 'STORE_MISMATCH'
   | 'STORE_CLOSED'
+  | 'STORE_FAILED'
   | 'WAIT_TOO_LONG'
   | 'NEVER_ADMITTED'
   | 'NOT_APPLICABLE'

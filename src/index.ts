@@ -43,3 +43,4 @@ export type {
 export type { MaybePromise } from './maybe-promise.ts'
 export type { AsyncStore, Charge, Degraded, LimitStatus, Policy, Store, SyncStore, TakeMode } from './store.ts'
 export { memoryStore, type MemoryStoreOptions } from './stores/memory.ts'
+export type { WaitOptions } from './waiter.ts'

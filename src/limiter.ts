@@ -8,7 +8,9 @@ import { all, chain, isPromise, type MaybePromise } from './maybe-promise.ts'
 import { Member } from './member.ts'
 import type { AsyncStore, Charge, Store, TakeMode } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
-import { refuse } from './validate.ts'
+import { knownOptions, refuse } from './validate.ts'
+import type { WaitOptions } from './waiter.ts'
+import { WaitingRoom } from './waiting-room.ts'
 
 export interface CheckOptions {
   /** What it costs against every limit. Default: the limiter's `cost`, else 1. */
@@ -27,6 +29,13 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   check(input: Input, options?: CheckOptions): Answer
   /** What `check` would say. Charges nothing. */
   peek(input: Input, options?: CheckOptions): Answer
+  /**
+   * Resolves when admitted, first come first served for each key, and at the time the decisions name; a `leakyBucket`'s delay
+   * is waited for, too. Rejected with `WAIT_TOO_LONG` as soon as `maxWait` cannot be met, with `NEVER_ADMITTED` when the cost
+   * can never be admitted, each with the denial as its `cause`, or with the signal's reason.
+   * @example await limiter.wait(user, { maxWait: 5000 })
+   */
+  wait(input: Input, options?: WaitOptions): Promise<Decision>
   /** Undoes a decision, once; a second call, or one for a denial, does nothing. */
   refund(decision: Decision): Done<Answer>
   /**
@@ -87,10 +96,12 @@ class Engine<Input> implements Limiter<Input> {
   readonly #members: readonly Member<Input>[]
   readonly #store: Store
   readonly #closed = new WeakSet<Decision>()
+  readonly #room: WaitingRoom
 
   constructor(members: readonly Member<Input>[], store: Store) {
     this.#members = members
     this.#store = store
+    this.#room = new WaitingRoom(store, (decision) => this.refund(decision))
   }
 
   static members<Input>(limiter: Limiter<Input>): readonly Member<Input>[] {
@@ -104,6 +115,11 @@ class Engine<Input> implements Limiter<Input> {
 
   peek(input: Input, options?: CheckOptions): MaybePromise<Decision> {
     return this.#decide(input, 'peek', options?.cost)
+  }
+
+  async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
+    knownOptions('wait', options, ['cost', 'maxWait', 'signal'])
+    return this.#room.enter(await this.#charges(input, options.cost), options)
   }
 
   refund(decision: Decision): MaybePromise<void> {

@@ -1,4 +1,5 @@
 import { type Limit, type Mechanism, mechanism } from './limit.ts'
+import type { MaybePromise } from './maybe-promise.ts'
 
 /** A limit as one limiter holds it: what names its state in a store. Made once per limiter and limit. */
 export interface Policy {
@@ -88,6 +89,11 @@ export type Degraded = 'open' | 'closed' | 'local'
 interface StoreBase {
   /** True when this store and `other` can decide one transaction between them. A store always can with itself. */
   joins?(other: Store): boolean
+  /**
+   * Milliseconds until the last of several requests would be admitted, each as soon as it can be after the one before it;
+   * `Infinity` when never. Without it a queue knows only that a wait is at least as long as if nobody stood before it.
+   */
+  forecast?(queue: readonly (readonly Charge[])[]): MaybePromise<number>
 }
 
 /** A store that answers at once. */

@@ -1,5 +1,6 @@
 import { type Algorithm, gcd, LARGEST, type Outcome, type Parameters, type PlanInput, rescale } from '../algorithm.ts'
-import { boolean, refuse, wholeNumber } from '../validate.ts'
+import { boolean, oneOf, refuse, wholeNumber } from '../validate.ts'
+import { initialTokens, tokenBucketInterval } from './interval-refill.ts'
 
 /**
  * The linear family: `gcra`, `tokenBucket` with greedy refill, `leakyBucket`, `spacing`.
@@ -28,10 +29,10 @@ function plan(input: PlanInput, capacity: number, born?: { initial: number }, qu
 function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
   const d = s[at]!
   const last = s[at + 1]!
-  const t = Math.max(now, last)
   const empty = Math.ceil(d / p.drain)
-  const elapsed = t - last
+  const elapsed = Math.max(0, now - last)
   const born = elapsed >= empty + p.idle
+  const t = born ? now : Math.max(now, last)
   const d0 = born ? p.start : elapsed >= empty ? 0 : d - elapsed * p.drain
 
   const d1 = n > p.capacity ? Infinity : d0 + n * p.unit
@@ -59,12 +60,12 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
 function adjust(p: Parameters<Name>, s: Float64Array, at: number, now: number, _then: number, units: number, out: Outcome): void {
   const d = s[at]!
   const last = s[at + 1]!
-  const t = Math.max(now, last)
   const empty = Math.ceil(d / p.drain)
-  const elapsed = t - last
+  const elapsed = Math.max(0, now - last)
   const born = elapsed >= empty + p.idle
+  const t = born ? now : Math.max(now, last)
   const d0 = born ? p.start : elapsed >= empty ? 0 : d - elapsed * p.drain
-  out.persist = units > 0 || !born
+  out.persist = units > 0 || (!born && d0 > 0)
   out.next[0] = Math.min(Math.max(0, d0 + units * p.unit), LARGEST)
   out.next[1] = t
 }
@@ -83,10 +84,10 @@ function convert(p: Parameters<Name>, from: Parameters<Name>, s: Float64Array, a
 const lua = `
 local function step(p, s, now, n, out)
   local d, last = s[1], s[2]
-  local t = math.max(now, last)
   local empty = math.ceil(d / p.drain)
-  local elapsed = t - last
+  local elapsed = math.max(0, now - last)
   local born = elapsed >= empty + p.idle
+  local t = born and now or math.max(now, last)
   local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
 
   local d1 = n > p.capacity and math.huge or d0 + n * p.unit
@@ -113,12 +114,12 @@ end
 
 local function adjust(p, s, now, _, units, out)
   local d, last = s[1], s[2]
-  local t = math.max(now, last)
   local empty = math.ceil(d / p.drain)
-  local elapsed = t - last
+  local elapsed = math.max(0, now - last)
   local born = elapsed >= empty + p.idle
+  local t = born and now or math.max(now, last)
   local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
-  out.persist = units > 0 or not born
+  out.persist = units > 0 or (not born and d0 > 0)
   out.next[1] = math.min(math.max(0, d0 + units * p.unit), LARGEST)
   out.next[2] = t
 end
@@ -159,18 +160,14 @@ export const tokenBucketGreedy: Algorithm<Name> = {
   ...mechanism,
   name: 'tokenBucket',
   options: ['capacity', 'refill', 'initial'],
+  variant: (own) => {
+    const refill = oneOf('refill', own['refill'] ?? 'greedy', ['greedy', 'interval'])
+    return refill === 'interval' ? tokenBucketInterval : undefined
+  },
   plan: function planTokenBucket(input) {
     const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
     return plan(input, capacity, initialTokens(input.own['initial'], capacity))
   },
-}
-
-/** `initial`, when it is given and is not simply a full bucket. */
-export function initialTokens(given: unknown, capacity: number): { initial: number } | undefined {
-  if (given === undefined) return undefined
-  const initial = wholeNumber('initial', given, 0)
-  if (initial > capacity) refuse('initial', `at most the capacity, ${capacity}`, initial)
-  return initial === capacity ? undefined : { initial }
 }
 
 /** Leaky bucket as a queue: at most `capacity` wait, one leaves every `window / quota`. */

@@ -1,19 +1,14 @@
-import { type Clock, steadyClock } from '../clock.ts'
-import { shown, SluiceError } from '../errors.ts'
+import { type Clock, microseconds, steadyClock } from '../clock.ts'
 import type { Charge, Degraded, Policy, Store, SyncStore, TakeMode } from '../store.ts'
 import { knownOptions } from '../validate.ts'
 import { Table } from './table.ts'
+import { forecast } from './forecast.ts'
 import { Trial } from './trial.ts'
 
 export interface MemoryStoreOptions {
   /** Epoch milliseconds, fractions allowed. Default: a clock that never steps back. */
   readonly clock?: Clock
 }
-
-/** Slots looked at per decision and limit, to free those that are fresh again. */
-const SWEPT = 2
-/** A key is forgotten this many microseconds after it is fresh, so that a clock may step back a little. */
-const SLACK = 1_000_000
 
 /**
  * Keeps state in this process: flat, swept as it is used, without timers. It answers at once.
@@ -32,7 +27,6 @@ class MemoryStore implements SyncStore {
   /** By limiter's name, then by limit's name. */
   readonly #tables = new Map<string, Map<string, Table>>()
   readonly #trials: Trial[] = [new Trial()]
-  readonly #sweeper = new Trial()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -54,15 +48,19 @@ class MemoryStore implements SyncStore {
       const charge = charges[i]!
       this.#trial(i).conclude(charge, this.#tableOf(charge.policy), now, admitted, mode === 'consume')
     }
-    for (let i = 0; i < charges.length; i++) this.#sweep(this.#tableOf(charges[i]!.policy), now)
+    for (let i = 0; i < charges.length; i++) this.#tableOf(charges[i]!.policy).sweep(now)
     return undefined
+  }
+
+  forecast(queue: readonly (readonly Charge[])[]): number {
+    return forecast(queue, (policy) => this.#tableOf(policy), microseconds(this.#clock))
   }
 
   adjust(charges: readonly Charge[], units: readonly number[]): void {
     const now = microseconds(this.#clock)
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!
-      if (units[i] !== 0) this.#sweeper.adjust(charge, this.#tableOf(charge.policy), now, units[i]!)
+      if (units[i] !== 0) this.#trial(0).adjust(charge, this.#tableOf(charge.policy), now, units[i]!)
     }
   }
 
@@ -91,19 +89,4 @@ class MemoryStore implements SyncStore {
     policy.cache = table
     return table
   }
-
-  #sweep(table: Table, now: number): void {
-    for (let n = Math.min(SWEPT, table.count); n > 0; n--) {
-      if (table.hand >= table.count) table.hand = 0
-      if (this.#sweeper.isFresh(table.hand, table, now - SLACK)) table.remove(table.hand)
-      else table.hand++
-    }
-  }
-}
-
-/** The clock's time in whole microseconds. */
-function microseconds(clock: Clock): number {
-  const ms = clock.now()
-  if (ms >= 0 && ms < 8.64e15) return Math.round(ms * 1000)
-  throw new SluiceError('INVALID_CLOCK', `clock.now(): expected epoch milliseconds, got ${shown(ms)}`)
 }

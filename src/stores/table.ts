@@ -4,6 +4,8 @@ import { EntryLists } from './entry-lists.ts'
 
 const FIRST_CAPACITY = 16
 const NONE = -1
+/** Slots looked at per decision, to free those that are fresh again. */
+const SWEPT = 2
 
 /**
  * The states of all keys of one limit, in flat memory: a `Map` from key to slot, and slabs that the slots index. Slots in
@@ -18,12 +20,17 @@ export class Table {
   cells: Float64Array = new Float64Array(FIRST_CAPACITY)
   /** Which configuration wrote a slot. */
   configuration: Uint32Array = new Uint32Array(FIRST_CAPACITY)
+  /**
+   * The epoch second from which on nothing is remembered of a slot's key. It decides nothing but when memory is freed, and
+   * comes a second late, so that a clock may step back a little.
+   */
+  fresh: Uint32Array = new Uint32Array(FIRST_CAPACITY)
   /** The microsecond until which a slot's key is locked out; absent until a limit blocks. */
   blocked: Float64Array | undefined
   lists: EntryLists | undefined
   count = 0
   /** The slot that a sweep looks at next. */
-  hand = 0
+  #hand = 0
 
   slotOf(key: string): number {
     const slot = this.#slots.get(key)
@@ -71,6 +78,21 @@ export class Table {
     return slot
   }
 
+  /** Notes that a slot's key is fresh again at a microsecond, or later. */
+  remember(slot: number, until: number): void {
+    this.fresh[slot] = Math.min(Math.ceil(until / 1_000_000) + 1, 0xffff_ffff)
+  }
+
+  /** Looks at a slot or two, and forgets those whose keys are fresh again at a microsecond. */
+  sweep(now: number): void {
+    const second = Math.floor(now / 1_000_000)
+    for (let looks = 0; looks < SWEPT && this.count > 0; looks++) {
+      if (this.#hand >= this.count) this.#hand = 0
+      if (this.fresh[this.#hand]! <= second) this.remove(this.#hand)
+      else this.#hand++
+    }
+  }
+
   /** Forgets a slot's key; the last slot moves into the gap. */
   remove(slot: number): void {
     this.#slots.delete(this.#keys[slot]!)
@@ -96,6 +118,7 @@ export class Table {
   #move(from: number, to: number): void {
     this.cells.copyWithin(this.offset(to), this.offset(from), this.offset(from + 1))
     this.configuration[to] = this.configuration[from]!
+    this.fresh[to] = this.fresh[from]!
     if (this.blocked !== undefined) this.blocked[to] = this.blocked[from]!
     this.lists?.move(from, to)
     const key = this.#keys[from]!
@@ -109,6 +132,7 @@ export class Table {
     this.#keys = keys
     this.cells = copied(this.cells, new Float64Array(capacity * this.#stride))
     this.configuration = copied(this.configuration, new Uint32Array(capacity))
+    this.fresh = copied(this.fresh, new Uint32Array(capacity))
     if (this.blocked !== undefined) this.blocked = copied(this.blocked, new Float64Array(capacity))
     this.lists?.resize(capacity)
   }

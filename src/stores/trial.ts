@@ -45,10 +45,32 @@ export class Trial {
     const charged = charge.cost > 0 && (charge.allowed ? admitted || limit.strict === true : this.#outcome.persist)
     if (charged) {
       if (!write) return
-      this.#keep(charge.key, table, mechanism)
+      this.#keep(charge.key, table, mechanism, now)
       if (charge.allowed && admitted) charge.receipt(this.#outcome.at, this.#outcome.charged)
     } else if (charge.allowed && !admitted && charge.cost > 0) this.#reportUncharged(charge, mechanism)
-    if (write && !charge.allowed && this.#until > now) this.#lock(charge.key, table)
+    if (write && !charge.allowed && this.#until > now) this.#lock(charge, table, now)
+  }
+
+  /** Decides again, later, on the state read and on whatever was supposed since. */
+  reconsider(charge: Charge, now: number): void {
+    const { mechanism } = charge.policy
+    this.#tick = ticks(now, mechanism)
+    if (this.#until > now) return this.#lockedOut(charge, mechanism, now)
+    this.#step(mechanism, mechanism.lenient, charge.cost)
+    charge.allowed = this.#outcome.allowed
+    charge.retryAfter = this.#outcome.retry / mechanism.parameters.perMs
+  }
+
+  /** Goes on as though the charge had been kept, without keeping it. */
+  suppose({ policy }: Charge): void {
+    const { next, edit } = this.#outcome
+    this.#scratch.set(next)
+    this.#cells = this.#scratch
+    this.#offset = 0
+    if (!policy.mechanism.algorithm.entries) return
+    if (this.#entries !== this.#copy) this.#copy.copy(this.#entries)
+    this.#entries = this.#copy
+    this.#copy.apply(edit)
   }
 
   /** Adds to what a key holds, or gives back; under the configuration that wrote the state. */
@@ -63,18 +85,11 @@ export class Trial {
     const then = Math.floor((charge.at * under.parameters.perMs) / mechanism.parameters.perMs)
     clearEdit(this.#outcome.edit)
     under.algorithm.adjust(under.parameters, this.#cells, this.#offset, this.#tick, then, units, this.#outcome, this.#entries)
-    if (this.#outcome.persist) this.#keep(charge.key, table, under)
-  }
-
-  /** True when nothing is remembered of a slot's key: it may be forgotten without changing any decision. */
-  isFresh(slot: number, table: Table, now: number): boolean {
-    if (table.blockedUntil(slot) > now) return false
-    const wrote = table.configurations.at(table.configuration[slot]!)
-    if (wrote === undefined) return true
-    this.#slot = slot
-    this.#readSame(table, wrote, now)
-    this.#step(wrote, wrote.parameters, 0)
-    return this.#outcome.reset === 0
+    if (!this.#outcome.persist) return
+    this.#keep(charge.key, table, under, now)
+    this.#readSame(table, under, now)
+    this.#step(under, under.lenient, 0)
+    this.#remember(table, under, now)
   }
 
   #read(key: string, table: Table, mechanism: Mechanism, now: number): void {
@@ -136,7 +151,7 @@ export class Trial {
     reportLock(charge, (this.#until - now) / 1000)
   }
 
-  #keep(key: string, table: Table, mechanism: Mechanism): void {
+  #keep(key: string, table: Table, mechanism: Mechanism, now: number): void {
     if (this.#slot === -1) this.#slot = table.slotOf(key)
     if (this.#slot === -1) this.#slot = table.add(key)
     const { next } = this.#outcome
@@ -144,6 +159,11 @@ export class Trial {
     for (let i = 0; i < mechanism.blank.length; i++) table.cells[at + i] = next[i]!
     table.configure(this.#slot, mechanism)
     if (mechanism.algorithm.entries) this.#edit(table.lists!)
+    this.#remember(table, mechanism, now)
+  }
+
+  #remember(table: Table, { parameters }: Mechanism, now: number): void {
+    table.remember(this.#slot, Math.max(now + this.#outcome.reset * (1000 / parameters.perMs), table.blockedUntil(this.#slot)))
   }
 
   #edit(lists: EntryLists): void {
@@ -152,10 +172,11 @@ export class Trial {
     lists.replace(this.#slot, this.#copy)
   }
 
-  #lock(key: string, table: Table): void {
-    if (this.#slot === -1) this.#slot = table.slotOf(key)
-    if (this.#slot === -1) this.#slot = table.add(key)
+  #lock(charge: Charge, table: Table, now: number): void {
+    if (this.#slot === -1) this.#slot = table.slotOf(charge.key)
+    if (this.#slot === -1) this.#slot = table.add(charge.key)
     table.block(this.#slot, this.#until)
+    table.remember(this.#slot, Math.max(this.#until, now + charge.resetAfter * 1000))
   }
 }
 

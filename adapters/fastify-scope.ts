@@ -1,0 +1,170 @@
+import { subscribe } from 'node:diagnostics_channel'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { SluiceError } from '../src/errors.ts'
+
+/** Where in a request's life a limit decides. */
+export type Hook = 'onRequest' | 'preHandler'
+
+/** Decides about a request, and calls `done` unless it has been answered. */
+export type Pass = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
+
+/** Makes what `config.rateLimit` of a route asks for. Throws `SluiceError` for options that make no limit. */
+export type Make = (options: never) => Pass
+
+/** A limiter, at the scope that it is registered in. */
+interface Cover {
+  readonly scope: Scope
+  /** Fastify has put the scope's hook on a route or a 404 handler. */
+  attached: boolean
+}
+
+/** A route's own limit. */
+interface Own {
+  readonly options: unknown
+  readonly route: string
+  readonly scope: Scope
+  readonly hook: Hook
+  /** Absent until the app is ready, and when the option is not for us. */
+  pass?: Pass
+  /** Who runs it, when the route has no hook of its own for that. */
+  readonly runner?: Cover
+}
+
+interface Watch {
+  readonly app: Scope
+  readonly covers: Cover[]
+  readonly own: Own[]
+  /** Scopes that have a route. */
+  readonly peopled: Set<Scope>
+}
+
+// A scope inherits from the scope around it, so what is kept under these names holds for the scopes within, too.
+const WATCH = Symbol('sluice: the routes of the app')
+const ON_REQUEST = Symbol('sluice: who limits the scope, on request')
+const PRE_HANDLER = Symbol('sluice: who limits the scope, before the handler')
+const OWN = Symbol('sluice: the limit of the route')
+const COVER = { onRequest: ON_REQUEST, preHandler: PRE_HANDLER } as const
+
+type Scope = FastifyInstance & { [WATCH]?: Watch; [ON_REQUEST]?: Cover; [PRE_HANDLER]?: Cover }
+type Config = Record<string | symbol, unknown> & { [OWN]?: Own }
+
+/**
+ * From here on sees each app of the process when it is made: Fastify tells a plugin only of routes that are declared after
+ * it, and nothing of those in other scopes.
+ */
+export function watchApps(make: Make): void {
+  subscribe('fastify.initialization', (message) => watch((message as { fastify: Scope }).fastify, make))
+}
+
+/**
+ * Puts `pass` before every route of a scope, whenever declared, and before its 404 handler; routes with a limit of their own
+ * excepted. Throws `NOT_APPLICABLE` when the scope has one at this hook already.
+ */
+export function coverScope(instance: FastifyInstance, hook: Hook, pass: Pass, make: Make): void {
+  const scope = instance as Scope
+  if (Object.hasOwn(scope, COVER[hook])) throw registeredTwice(scope, hook)
+  const cover: Cover = { scope, attached: false }
+  scope[COVER[hook]] = cover
+  const { covers } = scope[WATCH] ?? watch(scope, make)
+  covers.push(cover)
+
+  function limitScope(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+    const config = request.routeOptions.config as unknown as Config
+    if (config.rateLimit === undefined) return pass(request, reply, done)
+    if (config.rateLimit === false) return done()
+    const own = (config[OWN] ??= unseen(request, cover, hook, make))
+    return own.runner === cover ? own.pass!(request, reply, done) : done()
+  }
+  scope.addHook(hook as 'onRequest', noting(limitScope, cover))
+}
+
+/** Fastify binds a hook to the scope of each route and 404 handler that it puts it on. */
+function noting(pass: Pass, cover: Cover): Pass {
+  function bind(this: Pass, scope: unknown): Pass {
+    cover.attached = true
+    return Function.prototype.bind.call(this, scope) as Pass
+  }
+  return Object.assign(pass, { bind })
+}
+
+function watch(app: Scope, make: Make): Watch {
+  const watched: Watch = { app, covers: [], own: [], peopled: new Set() }
+  app[WATCH] = watched
+  app.addHook('onRoute', function watchRoute(route) {
+    watched.peopled.add(this as Scope)
+    if (typeof (route.config as Config | undefined)?.rateLimit === 'object')
+      limitRoute(route, this as Scope, watched.own)
+  })
+  app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
+    for (const own of watched.own) apply(own, make)
+    for (const cover of watched.covers) if (!covering(cover, watched)) throw coversNothing(cover.scope)
+    done()
+  })
+  return watched
+}
+
+/** Gives a route a hook for its own limit. The HEAD route that Fastify adds to a GET route shares the limit with it. */
+function limitRoute(route: RouteOptions, scope: Scope, known: Own[]): void {
+  const options = (route.config as Config).rateLimit
+  const hook: Hook = (options as { hook?: Hook } | null)?.hook === 'preHandler' ? 'preHandler' : 'onRequest'
+  const twin = known.find((each) => each.options === options && each.route === route.url)
+  const own: Own = twin ?? { options, route: route.url, scope, hook }
+  if (twin === undefined) known.push(own)
+  const pass: Pass = (request, reply, done) => (own.pass === undefined ? done() : own.pass(request, reply, done))
+  route[hook] = ([] as unknown[]).concat(route[hook] ?? [], pass) as never
+  route.config = { ...route.config, [OWN]: own } as never
+}
+
+function apply(own: Own, make: Make): void {
+  const { scope, options, route } = own
+  if (scope[COVER.onRequest] !== undefined || scope[COVER.preHandler] !== undefined) own.pass = make(options as never)
+  // Other plugins, too, keep options under this name.
+  else if (options !== null && ('limits' in (options as object) || 'limiter' in (options as object)))
+    throw outOfScope(route)
+}
+
+/** A route that was declared before anybody looked: in an app made before this module was loaded. */
+function unseen(request: FastifyRequest, runner: Cover, hook: Hook, make: Make): Own {
+  const { url = '', config } = request.routeOptions
+  const options = (config as unknown as Config).rateLimit as { hook?: Hook }
+  if ((options?.hook ?? 'onRequest') !== hook) throw seenTooLate(url)
+  return { options, route: url, scope: runner.scope, hook, pass: make(options as never), runner }
+}
+
+function covering({ scope, attached }: Cover, { app, peopled }: Watch): boolean {
+  if (attached || scope === app) return true
+  for (const each of peopled) if (each === scope || Object.prototype.isPrototypeOf.call(scope, each)) return true
+  return false
+}
+
+function registeredTwice(scope: FastifyInstance, hook: Hook): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `rateLimit is registered twice, at ${hook}, in the scope ${JSON.stringify(scope.prefix || '/')}, and would count every ` +
+      'request twice. Register it once with all `limits`, or with a `stack` of limiters.',
+  )
+}
+
+function outOfScope(route: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `Route ${JSON.stringify(route)} has \`config.rateLimit\`, but rateLimit is not registered in its scope or one around it. ` +
+      'Register it on the app: `await app.register(rateLimit, options)`.',
+  )
+}
+
+function coversNothing(scope: FastifyInstance): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `rateLimit is registered in a scope (${JSON.stringify(scope.prefix || '/')}) that has no routes, so it limits nothing. ` +
+      'Register it where the routes are, or on the app.',
+  )
+}
+
+function seenTooLate(route: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `The \`config.rateLimit\` of route ${JSON.stringify(route)} asks for another \`hook\` than its scope, and the route was ` +
+      "declared unseen. Import 'sluice/fastify' before the app is made, or declare the route after `await app.register(rateLimit)`.",
+  )
+}

@@ -1,0 +1,94 @@
+import type { Context, Middleware, Next, Response } from 'koa'
+import type { Decision } from '../src/decision.ts'
+import { type ClientSurface, clientKeyer, type IpKeyerOptions } from '../src/http/client-key.ts'
+import { whenClosed } from '../src/http/ended.ts'
+import { createGate } from '../src/http/gate.ts'
+import type { Decider, GateOptions } from '../src/http/options.ts'
+import type { ProxyTrust } from '../src/http/proxy.ts'
+import { headerKeyer, routeKey, type RoutePattern } from '../src/http/route.ts'
+import type { Surface } from '../src/http/surface.ts'
+import type { SyncKeyer } from '../src/keyers.ts'
+
+declare module 'koa' {
+  interface DefaultState {
+    /** What the rate limit that was passed last has decided. */
+    rateLimit?: Decision
+  }
+}
+
+/** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. A request is Koa's context. */
+export type RateLimitOptions = Decider<Context> &
+  GateOptions<Context, Response> & {
+    /** Answers a denied request instead of the 429; `Retry-After` and the fields are set by then. */
+    readonly onDenied?: OnDenied
+  }
+
+type OnDenied = (context: Context, next: Next, decision: Decision) => unknown
+
+// Straight to Node's response where Koa's own does the same: Koa's looks at every field's name first.
+const surface: Surface<Context, Response, Next, OnDenied> = {
+  method: (context) => context.req.method,
+  header: (context, name) => context.req.headers[name] as string | undefined,
+  field: (response, name) => response.res.getHeader(name),
+  set: (response, name, value) => void response.res.setHeader(name, value),
+  sent: (response) => response.res.headersSent,
+  status: (response) => response.res.statusCode,
+  send(response, status, body) {
+    response.status = status
+    response.body = body
+  },
+  ended: (response, listener) => whenClosed(response.res, listener),
+  known: (context) => context.state.rateLimit,
+  keep: (context, decision) => void (context.state.rateLimit = decision),
+  deny: (onDenied, context, _response, next, decision) => onDenied(context, next, decision),
+}
+
+/**
+ * A middleware, in Koa 2 and 3. The decision is on `context.state.rateLimit`.
+ * Throws `SluiceError` for a wrong or unknown option.
+ * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
+ */
+export function rateLimit(options: RateLimitOptions): Middleware {
+  const gate = createGate(options, surface)
+  return function limitRate(context, next) {
+    const admitted = gate.enter(context, context.response, next)
+    if (typeof admitted !== 'boolean') return admitted.then((yes) => (yes ? next() : undefined))
+    return admitted ? next() : undefined
+  }
+}
+
+const client: ClientSurface<Context> = {
+  address: (context) => context.ip,
+  forwarded: (context) => context.req.headers['x-forwarded-for'] !== undefined,
+  trust: trustOf,
+  app: (context) => context.app,
+}
+
+/** A field of another name is one that a proxy writes, and does not just add to. */
+function trustOf({ app }: Context): ProxyTrust {
+  if (!app.proxy) return 'nobody'
+  return app.maxIpsCount > 0 || app.proxyIpHeader.toLowerCase() !== 'x-forwarded-for' ? 'some' : 'everybody'
+}
+
+/**
+ * The client's address as `context.ip` has it, so under the app's `proxy` settings; IPv6 by its prefix.
+ * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ */
+export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<Context> {
+  return clientKeyer(client, options)
+}
+
+/** The client's address; IPv6 by its /56. */
+export const byIP: SyncKeyer<Context> = ipKeyer()
+
+/** A field of the request, such as an API key. */
+export function byHeader(name: string): SyncKeyer<Context> {
+  return headerKeyer(surface, name)
+}
+
+/** The method. */
+export const byMethod: SyncKeyer<Context> = (context) => context.method
+
+/** The pattern of the route, such as `GET /users/:id`, behind `@koa/router`, which tells it; elsewhere one bucket for all. */
+export const byRoute: SyncKeyer<Context> = (context) =>
+  routeKey(context.method, context['_matchedRoute'] as RoutePattern | undefined)

@@ -1,0 +1,24 @@
+// An Express app with limits: one for the whole app, and a stricter one for a route.
+import express from 'express'
+import { gcra, perHour, slidingWindowLog } from 'sluice'
+import { byIP, rateLimit } from 'sluice/express'
+import { serve } from './visits.ts'
+
+const app = express()
+
+// A route that is declared before the app's limit has only its own: at most 3 logins in any 15 minutes.
+const loginLimit = rateLimit({ keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) })
+app.post('/login', loginLimit, (_request, response) => {
+  response.send('welcome')
+})
+
+// Everything from here on: 5 at once, which come back one every 2 seconds, and no more than 100 an hour.
+const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
+app.use(rateLimit({ keyer: byIP, limits: [burst, perHour(100, { name: 'hour' })] }))
+
+app.get('/', (request, response) => {
+  response.send(`hello, you have ${request.rateLimit?.remaining} left`)
+})
+
+const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
+await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

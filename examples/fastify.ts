@@ -1,0 +1,20 @@
+// A Fastify app with limits: one for the whole app, and a stricter one for a route.
+import Fastify from 'fastify'
+import { gcra, perHour, slidingWindowLog } from 'sluice'
+import { byIP, rateLimit } from 'sluice/fastify'
+import { serve } from './visits.ts'
+
+const app = Fastify()
+
+// Every route and the 404 handler: 5 at once, which come back one every 2 seconds, and no more than 100 an hour.
+const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
+await app.register(rateLimit, { keyer: byIP, limits: [burst, perHour(100, { name: 'hour' })] })
+
+// A route that names limits has those instead: at most 3 logins in any 15 minutes.
+const loginLimit = { keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) }
+app.post('/login', { config: { rateLimit: loginLimit } }, () => 'welcome')
+
+app.get('/', (request) => `hello, you have ${request.rateLimit?.remaining} left`)
+
+await app.listen({ port: Number(process.env.PORT ?? 0), host: '127.0.0.1' })
+await serve(app.server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

@@ -1,0 +1,28 @@
+// A Koa app with limits: one for the whole app, and a stricter one for a route.
+import Koa from 'koa'
+import { gcra, perHour, slidingWindowLog } from 'sluice'
+import { byIP, rateLimit } from 'sluice/koa'
+import { serve } from './visits.ts'
+
+const app = new Koa()
+
+// A route that stands before the app's limit has only its own: at most 3 logins in any 15 minutes.
+// With @koa/router: router.post('/login', loginLimit, handler)
+const loginLimit = rateLimit({ keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) })
+app.use(function login(context, next) {
+  if (context.method !== 'POST' || context.path !== '/login') return next()
+  return loginLimit(context, async () => {
+    context.body = 'welcome'
+  })
+})
+
+// Everything from here on: 5 at once, which come back one every 2 seconds, and no more than 100 an hour.
+const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
+app.use(rateLimit({ keyer: byIP, limits: [burst, perHour(100, { name: 'hour' })] }))
+
+app.use(function hello(context) {
+  context.body = `hello, you have ${context.state.rateLimit?.remaining} left`
+})
+
+const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
+await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

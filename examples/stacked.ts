@@ -1,0 +1,32 @@
+// Two limiters as one transaction: per user and per document. A request that one of them denies costs nothing in the other.
+import express, { type Request } from 'express'
+import { createLimiter, perMinute, stack } from 'sluice'
+import { byHeader, rateLimit } from 'sluice/express'
+import { serve } from './visits.ts'
+
+const perUser = createLimiter<Request>({
+  name: 'users',
+  keyer: byHeader('x-user'), // stands for your authentication
+  limits: perMinute(5, { name: 'per-user' }),
+})
+const perDocument = createLimiter<Request>({
+  name: 'documents',
+  keyer: (request) => request.path,
+  limits: perMinute(2, { name: 'per-document' }),
+})
+
+const app = express()
+app.use(rateLimit({ limiter: stack(perUser, perDocument) }))
+app.get('/documents/:id', (request, response) => {
+  response.send(`document ${request.params.id}`)
+})
+
+const ann = { 'x-user': 'ann' }
+const bob = { 'x-user': 'bob' }
+const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
+await serve(server, [
+  ['GET /documents/1', ann],
+  ['GET /documents/1', bob],
+  ['GET /documents/1', ann], // the document has had its two readers; ann is not charged
+  ['GET /documents/2', ann], // and so she still has three of her five after this one
+])

@@ -1,0 +1,296 @@
+import { type Algorithm, LARGEST, type Outcome, type Parameters, rescale } from '../algorithm.ts'
+
+/**
+ * `exponential`: the rate of a client is measured, as Exim does it, and a request is admitted while the rate it makes is no
+ * more than `quota` per `window`.
+ *
+ * State `(r, last)`: the smoothed number of requests per window, and when it was measured. With `x = max(t − last, 1) / window`
+ * and `a = e^−x` a request of cost `n` makes it `r' = max(n, n · (1 − a) / x + a · r)`. A key whose `r` has decayed below one
+ * half is new, and a new key's first request makes `r' = n`; so `reset` is when it will have, and no wait is longer.
+ *
+ * `e^−x` and `ln` are computed here from + − × ÷, so that TypeScript and Lua agree to the bit.
+ *
+ * @see Exim's specification, "Ratelimiting incoming messages"
+ */
+type Name = 'quota' | 'window'
+
+// Both from fdlibm, https://www.netlib.org/fdlibm/e_exp.c and e_log.c: x · coth(x / 2) − 2 as a polynomial in x², for
+// |x| ≤ ln 2 / 2, and (ln(1 + f) − f) / s + f as one in s², with s = f / (2 + f).
+const P = [0.16666666666666602, -0.0027777777777015593, 0.00006613756321437934, -0.0000016533902205465252, 4.1381367970572385e-8] as const
+const L = [0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784, 0.1818357216161805, 0.15313837699209373, 0.14798198605116586] as const
+const LN2 = 0.6931471805599453
+// ln 2 in two parts, the first of so few digits that small multiples of it are exact.
+const LN2_HIGH = 0.6931471803691238
+const LN2_LOW = 1.9082149292705877e-10
+const SQRT2 = 1.4142135623730951
+
+/** `(1 − e^−x) / x` for `|x| ≤ ln 2 / 2`: exact to the last digit or two, also where `1 − e^−x` would lose them. */
+function nearZero(x: number): number {
+  const q = x * x
+  return 2 / (2 + x + q * (P[0] + q * (P[1] + q * (P[2] + q * (P[3] + q * P[4])))))
+}
+
+/** `e^−x` for `0 ≤ x ≤ 100`. */
+function decay(x: number): number {
+  let halvings = Math.floor(x / LN2 + 0.5)
+  const f = x - halvings * LN2_HIGH - halvings * LN2_LOW
+  let a = 1 - f * nearZero(f)
+  for (; halvings >= 16; halvings -= 16) a = a / 65536
+  for (; halvings > 0; halvings--) a = a / 2
+  return a
+}
+
+/** `(1 − a) / x` with `a = e^−x`: what of a request still counts when the time since the last one is taken for its own. */
+function share(x: number, a: number): number {
+  return x < 0.25 ? nearZero(x) : (1 - a) / x
+}
+
+/** `ln y` for `y ≥ 1`. */
+function ln(y: number): number {
+  let doublings = 0
+  for (; y > 65536; y = y / 65536) doublings += 16
+  for (; y > SQRT2; y = y / 2) doublings++
+  const f = y - 1
+  const s = f / (2 + f)
+  const z = s * s
+  const rest = z * (L[0] + z * (L[1] + z * (L[2] + z * (L[3] + z * (L[4] + z * (L[5] + z * L[6]))))))
+  return doublings * LN2_HIGH - (s * (f - rest) - doublings * LN2_LOW - f)
+}
+
+/** Ticks until `r` has decayed below one half. */
+function life(p: Parameters<Name>, r: number): number {
+  return r < 0.5 ? 0 : Math.floor(p.window * ln(2 * r)) + 1
+}
+
+/**
+ * The first tick after `last` at which `n` is admitted, given that it is not `elapsed` ticks after. The rate falls ever more
+ * slowly, so that Newton's steps from the left do not pass it; what rounding leaves is bisected.
+ */
+function moment(p: Parameters<Name>, r: number, elapsed: number, n: number): number {
+  let low = Math.max(elapsed, 1)
+  let high = life(p, r)
+  let passed = 0
+  while (high - low > 1) {
+    let k = passed === 1 ? high - 1 : low + Math.floor((high - low) / 2)
+    if (passed === 0) {
+      const x = low / p.window
+      const a = decay(x)
+      const over = n * share(x, a) + a * r - p.quota
+      const slope = n * (x < 0.25 ? 0.5 - x / 3 + (x * x) / 8 : (share(x, a) - a) / x) + a * r
+      k = Math.min(low + Math.max(1, Math.ceil((over / slope) * p.window)), high - 1)
+    }
+    const x = k / p.window
+    const a = decay(x)
+    if (n * share(x, a) + a * r <= p.quota) {
+      high = k
+      passed++
+    } else low = k
+  }
+  return high
+}
+
+function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
+  const r = s[at]!
+  const last = s[at + 1]!
+  const elapsed = Math.max(0, now - last)
+  const span = life(p, r)
+  const fresh = elapsed >= span
+  const t = fresh ? now : Math.max(now, last)
+  const x = fresh ? 1 : Math.max(elapsed, 1) / p.window
+  const a = fresh ? 0 : decay(x)
+  const held = elapsed === 0 && !fresh ? r : a * r
+
+  const rate = fresh ? n : Math.max(n, n * share(x, a) + a * r)
+  const allowed = n === 0 || rate <= p.quota
+  const persist = !allowed && p.strict === 1
+  // Saturated by so much more than the quota that a second request in the same tick is denied as well.
+  const full = p.quota + (2 * p.quota) / p.window
+  const touched = persist || (allowed && n > 0)
+  const kept = persist ? Math.max(held, full) : touched ? rate : held
+
+  const never = n > p.quota
+  const wait = allowed || never ? 0 : persist ? moment(p, kept, 0, n) : moment(p, r, elapsed, n) - elapsed
+  const reset = touched ? life(p, kept) : fresh ? 0 : span - elapsed
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = allowed ? 0 : never ? Infinity : wait + (t - now)
+  out.remaining = Math.max(0, Math.floor(p.quota - kept))
+  out.reset = reset === 0 ? 0 : reset + (t - now)
+  out.delay = 0
+  out.charged = rate - a * r
+  out.persist = persist
+  out.next[0] = kept
+  out.next[1] = t
+}
+
+function adjust(
+  p: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  then: number,
+  units: number,
+  out: Outcome,
+): void {
+  const r = s[at]!
+  const last = s[at + 1]!
+  const elapsed = Math.max(0, now - last)
+  const fresh = elapsed >= life(p, r)
+  const t = fresh ? now : Math.max(now, last)
+  const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / p.window)
+  // What a charge still adds to what was measured last.
+  const given = r + units * decay(Math.min(Math.max(0, last - then) / p.window, 100))
+  out.persist = units > 0 || (!fresh && given !== r)
+  out.next[0] = units > 0 ? Math.min(held + units, LARGEST) : Math.max(0, given)
+  out.next[1] = units > 0 ? t : last
+}
+
+function convert(
+  p: Parameters<Name>,
+  from: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  out: Outcome,
+): void {
+  const r = s[at]!
+  const elapsed = Math.max(0, rescale(now, p, from) - s[at + 1]!)
+  const fresh = elapsed >= life(from, r)
+  const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / from.window)
+  const last = -rescale(-s[at + 1]!, from, p)
+  const same = from.window / from.perMs === p.window / p.perMs && held <= p.quota
+  out.next[0] = fresh ? 0 : same ? r : Math.min(held, p.quota)
+  out.next[1] = fresh ? 0 : same ? last : Math.max(now, last)
+}
+
+const lua = `
+local function nearZero(x)
+  local q = x * x
+  return 2 / (2 + x + q * (${P[0]} + q * (${P[1]} + q * (${P[2]} + q * (${P[3]} + q * ${P[4]})))))
+end
+
+local function decay(x)
+  local halvings = math.floor(x / ${LN2} + 0.5)
+  local f = x - halvings * ${LN2_HIGH} - halvings * ${LN2_LOW}
+  local a = 1 - f * nearZero(f)
+  while halvings >= 16 do a, halvings = a / 65536, halvings - 16 end
+  while halvings > 0 do a, halvings = a / 2, halvings - 1 end
+  return a
+end
+
+local function share(x, a)
+  return x < 0.25 and nearZero(x) or (1 - a) / x
+end
+
+local function ln(y)
+  local doublings = 0
+  while y > 65536 do y, doublings = y / 65536, doublings + 16 end
+  while y > ${SQRT2} do y, doublings = y / 2, doublings + 1 end
+  local f = y - 1
+  local s = f / (2 + f)
+  local z = s * s
+  local rest = z * (${L[0]} + z * (${L[1]} + z * (${L[2]} + z * (${L[3]} + z * (${L[4]} + z * (${L[5]} + z * ${L[6]}))))))
+  return doublings * ${LN2_HIGH} - (s * (f - rest) - doublings * ${LN2_LOW} - f)
+end
+
+local function life(p, r)
+  return r < 0.5 and 0 or math.floor(p.window * ln(2 * r)) + 1
+end
+
+local function moment(p, r, elapsed, n)
+  local low = math.max(elapsed, 1)
+  local high = life(p, r)
+  local passed = 0
+  while high - low > 1 do
+    local k = passed == 1 and high - 1 or low + math.floor((high - low) / 2)
+    if passed == 0 then
+      local x = low / p.window
+      local a = decay(x)
+      local over = n * share(x, a) + a * r - p.quota
+      local slope = n * (x < 0.25 and 0.5 - x / 3 + (x * x) / 8 or (share(x, a) - a) / x) + a * r
+      k = math.min(low + math.max(1, math.ceil((over / slope) * p.window)), high - 1)
+    end
+    local x = k / p.window
+    local a = decay(x)
+    if n * share(x, a) + a * r <= p.quota then
+      high = k
+      passed = passed + 1
+    else low = k end
+  end
+  return high
+end
+
+local function step(p, s, now, n, out)
+  local r, last = s[1], s[2]
+  local elapsed = math.max(0, now - last)
+  local span = life(p, r)
+  local fresh = elapsed >= span
+  local t = fresh and now or math.max(now, last)
+  local x = fresh and 1 or math.max(elapsed, 1) / p.window
+  local a = fresh and 0 or decay(x)
+  local held = elapsed == 0 and not fresh and r or a * r
+
+  local rate = fresh and n or math.max(n, n * share(x, a) + a * r)
+  local allowed = n == 0 or rate <= p.quota
+  local persist = not allowed and p.strict == 1
+  local full = p.quota + (2 * p.quota) / p.window
+  local touched = persist or (allowed and n > 0)
+  local kept = persist and math.max(held, full) or touched and rate or held
+
+  local never = n > p.quota
+  local wait = (allowed or never) and 0 or persist and moment(p, kept, 0, n) or moment(p, r, elapsed, n) - elapsed
+  local reset = touched and life(p, kept) or fresh and 0 or span - elapsed
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = allowed and 0 or never and math.huge or wait + (t - now)
+  out.remaining = math.max(0, math.floor(p.quota - kept))
+  out.reset = reset == 0 and 0 or reset + (t - now)
+  out.delay = 0
+  out.charged = rate - a * r
+  out.persist = persist
+  out.next[1] = kept
+  out.next[2] = t
+end
+
+local function adjust(p, s, now, when, units, out)
+  local r, last = s[1], s[2]
+  local elapsed = math.max(0, now - last)
+  local fresh = elapsed >= life(p, r)
+  local t = fresh and now or math.max(now, last)
+  local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / p.window)
+  local given = r + units * decay(math.min(math.max(0, last - when) / p.window, 100))
+  out.persist = units > 0 or (not fresh and given ~= r)
+  out.next[1] = units > 0 and math.min(held + units, LARGEST) or math.max(0, given)
+  out.next[2] = units > 0 and t or last
+end
+
+local function convert(p, from, s, now, out)
+  local r = s[1]
+  local elapsed = math.max(0, rescale(now, p, from) - s[2])
+  local fresh = elapsed >= life(from, r)
+  local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / from.window)
+  local last = -rescale(-s[2], from, p)
+  local same = from.window / from.perMs == p.window / p.perMs and held <= p.quota
+  out.next[1] = fresh and 0 or same and r or math.min(held, p.quota)
+  out.next[2] = fresh and 0 or same and last or math.max(now, last)
+end
+
+return { step = step, adjust = adjust, convert = convert }
+`
+
+/** Exponential: the measured rate of requests per window. */
+export const exponential: Algorithm<Name> = {
+  name: 'exponential',
+  options: [],
+  parameters: ['quota', 'window'],
+  blank: [0, 0],
+  plan: (input) => ({ quota: input.quota, window: input.window }),
+  // No life is longer: ln(2 · 2^52) < 37.
+  largest: (p) => Math.max(p.quota, 40 * p.window),
+  step,
+  adjust,
+  convert,
+  lua,
+}

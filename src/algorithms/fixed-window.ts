@@ -1,0 +1,148 @@
+import { type Algorithm, LARGEST, type Outcome, type Parameters, type PlanInput, rescale } from '../algorithm.ts'
+import { milliseconds, oneOf, refuse } from '../validate.ts'
+
+/**
+ * `fixedWindow`: `quota` in each window, counted from zero.
+ *
+ * State `(start, used)`: when the window opened and what it holds; nothing used is no window. It lasts for
+ * `[start, start + window)` and opens with the first admitted request or, on the clock, at a multiple of `window` since the
+ * epoch plus `offset`.
+ */
+type Name = 'quota' | 'window' | 'clock' | 'offset'
+
+function plan(input: PlanInput): Readonly<Record<Name, number>> {
+  const clock = oneOf('anchor', input.own['anchor'] ?? 'first', ['first', 'clock']) === 'clock'
+  const given = input.own['offset'] ?? 0
+  if (input.own['offset'] !== undefined && !clock) refuse('offset', "none, unless anchor is 'clock'", given)
+  const offset = given === 0 ? 0 : milliseconds('offset', given) * input.perMs
+  if (offset >= input.window) refuse('offset', `less than the window, ${input.window / input.perMs} ms`, given)
+  return { quota: input.quota, window: input.window, clock: clock ? 1 : 0, offset }
+}
+
+/** When a window that holds `t` opens. */
+function opening(p: Parameters<Name>, t: number): number {
+  return p.clock === 1 ? Math.floor((t - p.offset) / p.window) * p.window + p.offset : t
+}
+
+function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
+  const open = s[at + 1]! > 0 && now < s[at]! + p.window
+  const t = open ? Math.max(now, s[at]!) : now
+  const start = open ? s[at]! : opening(p, now)
+  const used = open ? s[at + 1]! : 0
+
+  const allowed = n === 0 || n <= p.quota - used
+  const persist = !allowed && p.strict === 1
+  const kept = allowed ? used + n : persist ? Math.max(used, p.quota) : used
+  const left = start + p.window - t
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = allowed ? 0 : n > p.quota ? Infinity : left + (t - now)
+  out.remaining = Math.max(0, p.quota - kept)
+  out.reset = kept > 0 ? left + (t - now) : 0
+  out.delay = 0
+  out.charged = n
+  out.persist = persist
+  out.next[0] = start
+  out.next[1] = kept
+}
+
+function adjust(
+  p: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  then: number,
+  units: number,
+  out: Outcome,
+): void {
+  const open = s[at + 1]! > 0 && now < s[at]! + p.window
+  const start = open ? s[at]! : opening(p, now)
+  const used = open ? s[at + 1]! : 0
+  out.persist = units > 0 || (used > 0 && then >= start)
+  out.next[0] = start
+  out.next[1] = Math.min(Math.max(0, used + units), LARGEST)
+}
+
+function convert(
+  p: Parameters<Name>,
+  from: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  out: Outcome,
+): void {
+  const open = s[at + 1]! > 0 && rescale(now, p, from) < s[at]! + from.window
+  // Rounded up: a window that is carried over ends no sooner than it would have.
+  const start = -rescale(-s[at]!, from, p)
+  const same =
+    from.window / from.perMs === p.window / p.perMs &&
+    from.clock === p.clock &&
+    from.offset / from.perMs === p.offset / p.perMs
+  out.next[0] = open ? (same ? start : opening(p, Math.max(now, start))) : 0
+  out.next[1] = open ? Math.min(s[at + 1]!, p.quota) : 0
+}
+
+const lua = `
+local function opening(p, t)
+  return p.clock == 1 and math.floor((t - p.offset) / p.window) * p.window + p.offset or t
+end
+
+local function step(p, s, now, n, out)
+  local open = s[2] > 0 and now < s[1] + p.window
+  local t = open and math.max(now, s[1]) or now
+  local start = open and s[1] or opening(p, now)
+  local used = open and s[2] or 0
+
+  local allowed = n == 0 or n <= p.quota - used
+  local persist = not allowed and p.strict == 1
+  local kept = allowed and used + n or persist and math.max(used, p.quota) or used
+  local left = start + p.window - t
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = allowed and 0 or n > p.quota and math.huge or left + (t - now)
+  out.remaining = math.max(0, p.quota - kept)
+  out.reset = kept > 0 and left + (t - now) or 0
+  out.delay = 0
+  out.charged = n
+  out.persist = persist
+  out.next[1] = start
+  out.next[2] = kept
+end
+
+local function adjust(p, s, now, before, units, out)
+  local open = s[2] > 0 and now < s[1] + p.window
+  local start = open and s[1] or opening(p, now)
+  local used = open and s[2] or 0
+  out.persist = units > 0 or (used > 0 and before >= start)
+  out.next[1] = start
+  out.next[2] = math.min(math.max(0, used + units), LARGEST)
+end
+
+local function convert(p, from, s, now, out)
+  local open = s[2] > 0 and rescale(now, p, from) < s[1] + from.window
+  local start = -rescale(-s[1], from, p)
+  local same = from.window / from.perMs == p.window / p.perMs
+    and from.clock == p.clock
+    and from.offset / from.perMs == p.offset / p.perMs
+  out.next[1] = open and (same and start or opening(p, math.max(now, start))) or 0
+  out.next[2] = open and math.min(s[2], p.quota) or 0
+end
+
+return { step = step, adjust = adjust, convert = convert }
+`
+
+/** Fixed window: `quota` per `window`, from the first request or on the clock. */
+export const fixedWindow: Algorithm<Name> = {
+  name: 'fixedWindow',
+  options: ['anchor', 'offset'],
+  parameters: ['quota', 'window', 'clock', 'offset'],
+  blank: [0, 0],
+  plan,
+  largest: (p) => p.quota,
+  step,
+  adjust,
+  convert,
+  lua,
+}

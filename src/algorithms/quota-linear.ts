@@ -1,0 +1,209 @@
+import { type Algorithm, gcd, LARGEST, type Outcome, type Parameters, type PlanInput, rescale } from '../algorithm.ts'
+
+/**
+ * `quotaLinear`: Tony Finch's hybrid of a fixed window and a linear limit. Prefer `gcra`; its author does.
+ *
+ * A client with little traffic may burst: a fixed window of `quota` tokens, none coming back. Whoever takes the last one has
+ * to be smooth from then on: tokens come back evenly, after a penalty that lasts until the window would have ended; a bucket
+ * that is full again is as good as new. One request of several units is as many requests of one unit in the same tick.
+ *
+ * State `(mode, b, time)`. Tokens are held as multiples of `unit = window / g`, with `g = gcd(quota, window)`; `drain = quota / g`
+ * of it come back a tick, so that nothing is rounded. Bursty: `time` is the start of the window, and at least one token is
+ * left. Smooth: `time` is when `b` was counted.
+ *
+ * @see Tony Finch's blog, https://dotat.at
+ */
+type Name = 'quota' | 'window' | 'drain' | 'unit' | 'full'
+
+const FRESH = 0
+const BURSTY = 1
+const SMOOTH = 2
+
+function plan({ quota, window }: PlanInput): Readonly<Record<Name, number>> {
+  const g = gcd(quota, window)
+  return { quota, window, drain: quota / g, unit: window / g, full: quota * (window / g) }
+}
+
+function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
+  const mode = s[at]!
+  const b = s[at + 1]!
+  const time = s[at + 2]!
+  const elapsed = Math.max(0, now - time)
+  const fresh = mode === FRESH || elapsed >= (mode === BURSTY ? p.window : Math.ceil((p.full - b) / p.drain))
+  const t = fresh ? now : Math.max(now, time)
+  const bursty = fresh || mode === BURSTY
+  const b0 = fresh ? p.full : bursty ? b : b + elapsed * p.drain
+  const start = !fresh && bursty ? time : t
+  const left = start + p.window - t
+
+  const allowed = n === 0 || (n <= p.quota && n * p.unit <= b0)
+  const persist = !allowed && p.strict === 1
+  const b1 = allowed ? b0 - n * p.unit : persist ? Math.min(b0, 0) : b0
+  const last = bursty && b1 <= 0
+  const kept = last ? p.unit - left * p.drain : b1
+
+  const smooth = last || !bursty
+  const wait = smooth ? Math.ceil((n * p.unit - kept) / p.drain) : left
+  const reset = smooth ? Math.ceil((p.full - kept) / p.drain) : kept < p.full ? left : 0
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = allowed ? 0 : n > p.quota ? Infinity : wait + (t - now)
+  out.remaining = Math.max(0, Math.floor(kept / p.unit))
+  out.reset = reset === 0 ? 0 : reset + (t - now)
+  out.delay = 0
+  out.charged = n
+  out.persist = persist
+  out.next[0] = smooth ? SMOOTH : BURSTY
+  out.next[1] = kept
+  out.next[2] = smooth ? t : start
+}
+
+function adjust(
+  p: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  then: number,
+  units: number,
+  out: Outcome,
+): void {
+  const mode = s[at]!
+  const b = s[at + 1]!
+  const time = s[at + 2]!
+  const elapsed = Math.max(0, now - time)
+  const fresh = mode === FRESH || elapsed >= (mode === BURSTY ? p.window : Math.ceil((p.full - b) / p.drain))
+  const t = fresh ? now : Math.max(now, time)
+  const bursty = fresh || mode === BURSTY
+  const b0 = fresh ? p.full : bursty ? b : b + elapsed * p.drain
+  const start = !fresh && bursty ? time : t
+  const left = start + p.window - t
+
+  const b1 = Math.min(b0 - units * p.unit, p.full)
+  const last = bursty && b1 <= 0
+  const smooth = last || !bursty
+  out.persist = units > 0 || (!fresh && (smooth || then >= start))
+  out.next[0] = b1 === p.full ? FRESH : smooth ? SMOOTH : BURSTY
+  out.next[1] = Math.max(last ? b1 + p.unit - left * p.drain : b1, -LARGEST)
+  out.next[2] = smooth ? t : start
+}
+
+function convert(
+  p: Parameters<Name>,
+  from: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  out: Outcome,
+): void {
+  const mode = s[at]!
+  const b = s[at + 1]!
+  const time = s[at + 2]!
+  const elapsed = Math.max(0, rescale(now, p, from) - time)
+  const fresh =
+    mode === FRESH || elapsed >= (mode === BURSTY ? from.window : Math.ceil((from.full - b) / from.drain))
+  const bursty = mode === BURSTY
+  const used = from.quota - Math.floor((bursty ? b : b + elapsed * from.drain) / from.unit)
+
+  // What is over the quota is the penalty of smooth mode, at most what it is when a whole window is left.
+  const same = from.window / from.perMs === p.window / p.perMs
+  const began = -rescale(-time, from, p)
+  const t = Math.max(now, began)
+  const start = bursty && same ? began : t
+  const last = bursty && used >= p.quota
+  const tokens = Math.max(p.quota - used, 1 - p.quota)
+  out.next[0] = fresh ? FRESH : bursty && !last ? BURSTY : SMOOTH
+  out.next[1] = fresh ? 0 : last ? p.unit - (start + p.window - t) * p.drain : tokens * p.unit
+  out.next[2] = fresh ? 0 : last ? t : start
+}
+
+const lua = `
+local FRESH, BURSTY, SMOOTH = ${FRESH}, ${BURSTY}, ${SMOOTH}
+
+local function step(p, s, now, n, out)
+  local mode, b, time = s[1], s[2], s[3]
+  local elapsed = math.max(0, now - time)
+  local fresh = mode == FRESH or elapsed >= (mode == BURSTY and p.window or math.ceil((p.full - b) / p.drain))
+  local t = fresh and now or math.max(now, time)
+  local bursty = fresh or mode == BURSTY
+  local b0 = fresh and p.full or bursty and b or b + elapsed * p.drain
+  local start = not fresh and bursty and time or t
+  local left = start + p.window - t
+
+  local allowed = n == 0 or (n <= p.quota and n * p.unit <= b0)
+  local persist = not allowed and p.strict == 1
+  local b1 = allowed and b0 - n * p.unit or persist and math.min(b0, 0) or b0
+  local last = bursty and b1 <= 0
+  local kept = last and p.unit - left * p.drain or b1
+
+  local smooth = last or not bursty
+  local wait = smooth and math.ceil((n * p.unit - kept) / p.drain) or left
+  local reset = smooth and math.ceil((p.full - kept) / p.drain) or kept < p.full and left or 0
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = allowed and 0 or n > p.quota and math.huge or wait + (t - now)
+  out.remaining = math.max(0, math.floor(kept / p.unit))
+  out.reset = reset == 0 and 0 or reset + (t - now)
+  out.delay = 0
+  out.charged = n
+  out.persist = persist
+  out.next[1] = smooth and SMOOTH or BURSTY
+  out.next[2] = kept
+  out.next[3] = smooth and t or start
+end
+
+local function adjust(p, s, now, when, units, out)
+  local mode, b, time = s[1], s[2], s[3]
+  local elapsed = math.max(0, now - time)
+  local fresh = mode == FRESH or elapsed >= (mode == BURSTY and p.window or math.ceil((p.full - b) / p.drain))
+  local t = fresh and now or math.max(now, time)
+  local bursty = fresh or mode == BURSTY
+  local b0 = fresh and p.full or bursty and b or b + elapsed * p.drain
+  local start = not fresh and bursty and time or t
+  local left = start + p.window - t
+
+  local b1 = math.min(b0 - units * p.unit, p.full)
+  local last = bursty and b1 <= 0
+  local smooth = last or not bursty
+  out.persist = units > 0 or (not fresh and (smooth or when >= start))
+  out.next[1] = b1 == p.full and FRESH or smooth and SMOOTH or BURSTY
+  out.next[2] = math.max(last and b1 + p.unit - left * p.drain or b1, -LARGEST)
+  out.next[3] = smooth and t or start
+end
+
+local function convert(p, from, s, now, out)
+  local mode, b, time = s[1], s[2], s[3]
+  local elapsed = math.max(0, rescale(now, p, from) - time)
+  local fresh = mode == FRESH
+    or elapsed >= (mode == BURSTY and from.window or math.ceil((from.full - b) / from.drain))
+  local bursty = mode == BURSTY
+  local used = from.quota - math.floor((bursty and b or b + elapsed * from.drain) / from.unit)
+
+  local same = from.window / from.perMs == p.window / p.perMs
+  local began = -rescale(-time, from, p)
+  local t = math.max(now, began)
+  local start = bursty and same and began or t
+  local last = bursty and used >= p.quota
+  local tokens = math.max(p.quota - used, 1 - p.quota)
+  out.next[1] = fresh and FRESH or bursty and not last and BURSTY or SMOOTH
+  out.next[2] = fresh and 0 or last and p.unit - (start + p.window - t) * p.drain or tokens * p.unit
+  out.next[3] = fresh and 0 or last and t or start
+end
+
+return { step = step, adjust = adjust, convert = convert }
+`
+
+/** Hybrid of a fixed window and a linear limit: bursts for light traffic, an even rate once the quota is used up. */
+export const quotaLinear: Algorithm<Name> = {
+  name: 'quotaLinear',
+  options: [],
+  parameters: ['quota', 'window', 'drain', 'unit', 'full'],
+  blank: [FRESH, 0, 0],
+  plan,
+  largest: (p) => p.full,
+  step,
+  adjust,
+  convert,
+  lua,
+}

@@ -1,0 +1,25 @@
+import type { Algorithm, PlanInput } from '../algorithm.ts'
+import { refuse, wholeNumber } from '../validate.ts'
+import { log, type Name } from './sliding-window-log.ts'
+
+/**
+ * `slidingWindowBuckets`, the "partial" sliding window: a log whose entries are whole buckets, `window / buckets` long.
+ *
+ * The live ones are the current bucket and as many before it as there are in a window, counted whole, so that no window ever
+ * holds more than `quota`; a unit comes back at most one bucket late. (Weighting the oldest instead lets nearly twice the
+ * quota through.)
+ */
+function plan(input: PlanInput): Readonly<Record<Name, number>> {
+  const buckets = wholeNumber('buckets', input.own['buckets'] ?? 10)
+  const grain = input.window / buckets
+  if (!Number.isInteger(grain)) refuse('buckets', `a divisor of the window, ${input.window} ticks`, buckets)
+  return { quota: input.quota, grain, life: buckets + 1 }
+}
+
+/** Sliding window of `buckets` sub-windows: the hard bound of a log in a fixed number of entries. */
+export const slidingWindowBuckets: Algorithm<Name> = {
+  ...log,
+  name: 'slidingWindowBuckets',
+  options: ['buckets'],
+  plan,
+}

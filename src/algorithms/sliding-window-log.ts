@@ -1,0 +1,304 @@
+import { type Algorithm, type Entries, LARGEST, type Outcome, type Parameters, rescale } from '../algorithm.ts'
+
+/**
+ * `slidingWindowLog`, and on coarser time `slidingWindowBuckets`: every admitted request is remembered until the window has
+ * left it behind, so that no window ever holds more than `quota`.
+ *
+ * Time is counted in grains: `i = ⌊t / grain⌋`. An entry made in grain `i` counts while the time is before
+ * `(i + life) · grain`: for the log a grain is a tick and its life the window, for buckets a grain is a bucket and its life
+ * one more than there are buckets. State `(sum, newest)`: the cost of all entries and the grain of the newest; entries
+ * `(grain, cost)`, oldest first. Entries that are over stay, and stay in `sum`, until something is written. One that was
+ * given back may be left with cost 0, and counts as over.
+ */
+export type Name = 'quota' | 'grain' | 'life'
+
+function step(
+  p: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  n: number,
+  out: Outcome,
+  entries: Entries,
+): void {
+  const i = Math.max(Math.floor(now / p.grain), s[at]! > 0 ? s[at + 1]! : -Infinity)
+  const t = Math.max(now, i * p.grain)
+  let sum = s[at]!
+  let drop = 0
+  let e = entries.first
+  while (e !== -1 && (entries.time(e) + p.life <= i || entries.cost(e) === 0)) {
+    sum -= entries.cost(e)
+    drop++
+    e = entries.next(e)
+  }
+
+  const allowed = n === 0 || n <= p.quota - sum
+  const persist = !allowed && p.strict === 1
+  const push = allowed ? n : persist ? Math.min(n, p.quota) : 0
+  const kept = allowed ? sum + n : persist ? Math.max(sum, p.quota) : sum
+
+  // A denied request that is charged saturates the log: the oldest cost makes way.
+  let excess = sum + push - kept
+  while (excess > 0 && excess >= entries.cost(e)) {
+    excess -= entries.cost(e)
+    drop++
+    e = entries.next(e)
+  }
+  const front = e
+  const frontCost = excess > 0 ? entries.cost(e) - excess : -1
+
+  // Until so much of what is oldest is over that the cost fits.
+  const wait = !allowed && n <= p.quota
+  let held = kept
+  let last = i
+  while (wait && e !== -1 && n > p.quota - held) {
+    held -= e === front && excess > 0 ? frontCost : entries.cost(e)
+    last = entries.time(e)
+    e = entries.next(e)
+  }
+  if (n > p.quota - held) last = i
+  const newest = push > 0 || sum === 0 ? i : s[at + 1]!
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = allowed ? 0 : !wait ? Infinity : (last + p.life) * p.grain - now
+  out.remaining = Math.max(0, p.quota - kept)
+  out.reset = kept > 0 ? (newest + p.life) * p.grain - now : 0
+  out.delay = 0
+  out.charged = n
+  out.persist = persist
+  out.next[0] = kept
+  out.next[1] = newest
+  out.edit.drop = drop
+  out.edit.amend = excess > 0 ? front : -1
+  out.edit.amendCost = frontCost
+  out.edit.pushTime = i
+  out.edit.pushCost = push
+}
+
+function adjust(
+  p: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  then: number,
+  units: number,
+  out: Outcome,
+  entries: Entries,
+): void {
+  const i = Math.max(Math.floor(now / p.grain), s[at]! > 0 ? s[at + 1]! : -Infinity)
+  const charged = Math.floor(then / p.grain)
+  let sum = s[at]!
+  let drop = 0
+  let e = entries.first
+  while (e !== -1 && (entries.time(e) + p.life <= i || entries.cost(e) === 0)) {
+    sum -= entries.cost(e)
+    drop++
+    e = entries.next(e)
+  }
+
+  // The entry it was charged to, the last one before that holds anything, and how many there are in all.
+  let found = -1
+  let before = 0
+  let count = drop
+  while (units < 0 && e !== -1) {
+    if (entries.cost(e) > 0 && entries.time(e) === charged) found = e
+    else if (entries.cost(e) > 0 && found === -1) before = entries.time(e)
+    count++
+    e = entries.next(e)
+  }
+
+  const cost = found === -1 ? 0 : entries.cost(found)
+  const change = units < 0 ? -Math.min(-units, cost) : Math.min(units, LARGEST - sum)
+  const emptied = change < 0 && cost + change === 0
+  const newest = emptied && charged === s[at + 1] ? before : s[at + 1]!
+  out.persist = change !== 0
+  out.next[0] = sum + change
+  out.next[1] = units > 0 ? i : newest
+  out.edit.drop = sum + change === 0 ? count : drop
+  out.edit.amend = change < 0 && sum + change > 0 ? found : -1
+  out.edit.amendCost = cost + change
+  out.edit.pushTime = i
+  out.edit.pushCost = Math.max(0, change)
+}
+
+function convert(
+  p: Parameters<Name>,
+  from: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  out: Outcome,
+  entries: Entries,
+): void {
+  const i = Math.max(Math.floor(rescale(now, p, from) / from.grain), s[at]! > 0 ? s[at + 1]! : -Infinity)
+  let sum = s[at]!
+  let drop = 0
+  let e = entries.first
+  while (e !== -1 && (entries.time(e) + from.life <= i || entries.cost(e) === 0)) {
+    sum -= entries.cost(e)
+    drop++
+    e = entries.next(e)
+  }
+
+  // Times in another grain cannot be kept: everything becomes one entry, made now. Else the oldest makes way.
+  const same = from.grain / from.perMs === p.grain / p.perMs
+  const time = Math.max(now, -rescale(-s[at + 1]! * from.grain, from, p))
+  const kept = Math.min(sum, p.quota)
+  let excess = same ? sum - kept : sum
+  while (e !== -1 && excess >= entries.cost(e)) {
+    excess -= entries.cost(e)
+    drop++
+    e = entries.next(e)
+  }
+  out.next[0] = kept
+  out.next[1] = kept === 0 ? 0 : same ? s[at + 1]! : Math.floor(time / p.grain)
+  out.edit.drop = drop
+  out.edit.amend = excess > 0 ? e : -1
+  out.edit.amendCost = excess > 0 ? entries.cost(e) - excess : 0
+  out.edit.pushTime = Math.floor(time / p.grain)
+  out.edit.pushCost = same ? 0 : kept
+}
+
+const lua = `
+local function step(p, s, now, n, out, entries)
+  local i = math.max(math.floor(now / p.grain), s[1] > 0 and s[2] or -math.huge)
+  local t = math.max(now, i * p.grain)
+  local sum = s[1]
+  local drop = 0
+  local e = entries.first
+  while e ~= -1 and (entries.time(e) + p.life <= i or entries.cost(e) == 0) do
+    sum = sum - entries.cost(e)
+    drop = drop + 1
+    e = entries.next(e)
+  end
+
+  local allowed = n == 0 or n <= p.quota - sum
+  local persist = not allowed and p.strict == 1
+  local push = allowed and n or persist and math.min(n, p.quota) or 0
+  local kept = allowed and sum + n or persist and math.max(sum, p.quota) or sum
+
+  local excess = sum + push - kept
+  while excess > 0 and excess >= entries.cost(e) do
+    excess = excess - entries.cost(e)
+    drop = drop + 1
+    e = entries.next(e)
+  end
+  local front = e
+  local frontCost = excess > 0 and entries.cost(e) - excess or -1
+
+  local wait = not allowed and n <= p.quota
+  local held = kept
+  local last = i
+  while wait and e ~= -1 and n > p.quota - held do
+    held = held - (e == front and excess > 0 and frontCost or entries.cost(e))
+    last = entries.time(e)
+    e = entries.next(e)
+  end
+  if n > p.quota - held then last = i end
+  local newest = (push > 0 or sum == 0) and i or s[2]
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = allowed and 0 or not wait and math.huge or (last + p.life) * p.grain - now
+  out.remaining = math.max(0, p.quota - kept)
+  out.reset = kept > 0 and (newest + p.life) * p.grain - now or 0
+  out.delay = 0
+  out.charged = n
+  out.persist = persist
+  out.next[1] = kept
+  out.next[2] = newest
+  out.edit.drop = drop
+  out.edit.amend = excess > 0 and front or -1
+  out.edit.amendCost = frontCost
+  out.edit.pushTime = i
+  out.edit.pushCost = push
+end
+
+local function adjust(p, s, now, when, units, out, entries)
+  local i = math.max(math.floor(now / p.grain), s[1] > 0 and s[2] or -math.huge)
+  local charged = math.floor(when / p.grain)
+  local sum = s[1]
+  local drop = 0
+  local e = entries.first
+  while e ~= -1 and (entries.time(e) + p.life <= i or entries.cost(e) == 0) do
+    sum = sum - entries.cost(e)
+    drop = drop + 1
+    e = entries.next(e)
+  end
+
+  local found = -1
+  local before = 0
+  local count = drop
+  while units < 0 and e ~= -1 do
+    if entries.cost(e) > 0 and entries.time(e) == charged then found = e
+    elseif entries.cost(e) > 0 and found == -1 then before = entries.time(e) end
+    count = count + 1
+    e = entries.next(e)
+  end
+
+  local cost = found == -1 and 0 or entries.cost(found)
+  local change = units < 0 and -math.min(-units, cost) or math.min(units, LARGEST - sum)
+  local emptied = change < 0 and cost + change == 0
+  local newest = emptied and charged == s[2] and before or s[2]
+  out.persist = change ~= 0
+  out.next[1] = sum + change
+  out.next[2] = units > 0 and i or newest
+  out.edit.drop = sum + change == 0 and count or drop
+  out.edit.amend = change < 0 and sum + change > 0 and found or -1
+  out.edit.amendCost = cost + change
+  out.edit.pushTime = i
+  out.edit.pushCost = math.max(0, change)
+end
+
+local function convert(p, from, s, now, out, entries)
+  local i = math.max(math.floor(rescale(now, p, from) / from.grain), s[1] > 0 and s[2] or -math.huge)
+  local sum = s[1]
+  local drop = 0
+  local e = entries.first
+  while e ~= -1 and (entries.time(e) + from.life <= i or entries.cost(e) == 0) do
+    sum = sum - entries.cost(e)
+    drop = drop + 1
+    e = entries.next(e)
+  end
+
+  local same = from.grain / from.perMs == p.grain / p.perMs
+  local time = math.max(now, -rescale(-s[2] * from.grain, from, p))
+  local kept = math.min(sum, p.quota)
+  local excess = same and sum - kept or sum
+  while e ~= -1 and excess >= entries.cost(e) do
+    excess = excess - entries.cost(e)
+    drop = drop + 1
+    e = entries.next(e)
+  end
+  out.next[1] = kept
+  out.next[2] = kept == 0 and 0 or same and s[2] or math.floor(time / p.grain)
+  out.edit.drop = drop
+  out.edit.amend = excess > 0 and e or -1
+  out.edit.amendCost = excess > 0 and entries.cost(e) - excess or 0
+  out.edit.pushTime = math.floor(time / p.grain)
+  out.edit.pushCost = same and 0 or kept
+end
+
+return { step = step, adjust = adjust, convert = convert }
+`
+
+/** What a log of requests is made of, whatever its grain. */
+export const log: Omit<Algorithm<Name>, 'name' | 'options' | 'plan'> = {
+  parameters: ['quota', 'grain', 'life'],
+  blank: [0, 0],
+  entries: true,
+  largest: (p) => p.quota,
+  step,
+  adjust,
+  convert,
+  lua,
+}
+
+/** Sliding window log: never more than `quota` in any window, at the price of remembering each request. */
+export const slidingWindowLog: Algorithm<Name> = {
+  ...log,
+  name: 'slidingWindowLog',
+  options: [],
+  plan: (input) => ({ quota: input.quota, grain: 1, life: input.window }),
+}

@@ -1,0 +1,53 @@
+import type { SyncKeyer } from '../keyers.ts'
+import { knownOptions } from '../validate.ts'
+import { addressKeyer } from './address.ts'
+import { type ProxyTrust, proxyWatch } from './proxy.ts'
+
+/** How a framework tells where a request comes from. */
+export interface ClientSurface<Request> {
+  /** The client's address as the framework has it, proxies seen through as far as it trusts them. */
+  address(request: Request): string | undefined
+  /** True when some proxy says that it has passed the request on. */
+  forwarded(request: Request): boolean
+  /** Whose word the framework takes for the address. */
+  trust(request: Request): ProxyTrust
+  /** What is one per app, each of which is warned of on its own; `undefined` for a request outside of any. */
+  app(request: Request): object | undefined
+}
+
+/** Options of every adapter's `ipKeyer`. */
+export interface IpKeyerOptions {
+  /** The bits of an IPv6 address that make a client, 32 to 128. Default 56: whoever has one address has many. */
+  readonly ipv6Subnet?: number
+}
+
+/** Makes an adapter's `ipKeyer`. It warns, once per app, where the app's trust in proxies makes addresses worthless. */
+export function clientKeyer<Request>(
+  surface: ClientSurface<Request>,
+  options: IpKeyerOptions = {},
+): SyncKeyer<Request> {
+  knownOptions('ipKeyer', options, ['ipv6Subnet'])
+  const key = addressKeyer(options.ipv6Subnet)
+  const watches = new WeakMap<object, Watch>()
+  let latest: object | undefined
+  let watch: Watch | undefined
+
+  function watchApp(app: object, request: Request): void {
+    latest = app
+    watch = watches.get(app) ?? { trust: surface.trust(request), warn: proxyWatch() }
+    watches.set(app, watch)
+    watch.warn(false, watch.trust)
+  }
+
+  return function ipKey(request) {
+    const app = surface.app(request)
+    if (app !== latest && app !== undefined) watchApp(app, request)
+    if (watch?.trust === 'nobody' && surface.forwarded(request)) watch.warn(true, 'nobody')
+    return key(surface.address(request))
+  }
+}
+
+interface Watch {
+  readonly trust: ProxyTrust
+  readonly warn: ReturnType<typeof proxyWatch>
+}

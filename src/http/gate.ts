@@ -1,0 +1,85 @@
+import type { Decision } from '../decision.ts'
+import { SluiceError, shown } from '../errors.ts'
+import { isPromise, type MaybePromise } from '../maybe-promise.ts'
+import { isPreflight } from './cors.ts'
+import { hold } from './hold.ts'
+import { type Decider, type GateOptions, limiterOf, validateGate } from './options.ts'
+import { outcomeWatch } from './outcome.ts'
+import { refusal } from './refusal.ts'
+import type { Surface } from './surface.ts'
+import { teller } from './teller.ts'
+
+/** What stands before a handler: the same for every framework. */
+export interface Gate<Request, Response, Next> {
+  /**
+   * Decides about a request, and answers it when it is denied. True: go on. False: leave it, for it has been answered or
+   * the client is gone. At once, unless the limiter, the options or a delay take time.
+   *
+   * Throws, or rejects, with what a keyer, a LimitFunc or an option threw: hand that to the framework's error handling.
+   * @param next what the framework's handlers have besides request and response; for `onDenied`
+   */
+  enter(request: Request, response: Response, next: Next): MaybePromise<boolean>
+}
+
+/**
+ * Makes the gate of an adapter from its user's options. Throws `SluiceError` for a wrong or unknown option.
+ * @example
+ * const gate = createGate(options, surface)
+ * return async function limitRate(request, response) {
+ *   if (await gate.enter(request, response, undefined)) handle(request, response)
+ * }
+ */
+export function createGate<Request, Response, Next, OnDenied>(
+  options: Decider<Request> & GateOptions<Request, Response> & { readonly onDenied?: OnDenied },
+  surface: Surface<Request, Response, Next, OnDenied>,
+): Gate<Request, Response, Next> {
+  validateGate(options)
+  const limiter = limiterOf(options)
+  const tell = teller(options, surface)
+  const refuse = refusal(options.onDenied, surface)
+  const watchOutcome = outcomeWatch(options, limiter, surface)
+  const { skip, onDecision } = options
+
+  function decide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    const decision = limiter.check(request)
+    if (!isPromise(decision)) return carryOut(decision, request, response, next)
+    return decision.then((known) => carryOut(known, request, response, next))
+  }
+
+  function carryOut(decision: Decision, request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    const sent = surface.sent(response)
+    tell(decision, request, sent ? undefined : response)
+    if (onDecision !== undefined) onDecision(decision, request)
+    if (!decision.allowed) return sent ? false : refuse(decision, request, response, next)
+    if (watchOutcome !== undefined) watchOutcome(request, response, decision)
+    return decision.delay === 0 ? true : hold(surface, response, decision.delay)
+  }
+
+  function unlessSkipped(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    if (surface.method(request) === 'OPTIONS' && isPreflight('OPTIONS', (name) => surface.header(request, name)))
+      return true
+    if (skip === undefined) return decide(request, response, next)
+    const skipped = skip(request)
+    if (!isPromise(skipped)) return skipped || decide(request, response, next)
+    return skipped.then((known) => known || decide(request, response, next))
+  }
+
+  return {
+    enter(request, response, next) {
+      try {
+        const admitted = unlessSkipped(request, response, next)
+        return isPromise(admitted) ? admitted.catch(rethrow) : admitted
+      } catch (reason) {
+        return rethrow(reason)
+      }
+    },
+  }
+}
+
+/** To a framework, `undefined` may mean that all is well, and a text such as 'route' the way on. */
+function rethrow(reason: unknown): never {
+  if (typeof reason === 'object' && reason !== null) throw reason as Error
+  throw new SluiceError('INVALID_OPTION', `A function given to rateLimit threw ${shown(reason)}; throw an Error`, {
+    cause: reason,
+  })
+}

@@ -1,0 +1,25 @@
+import type { SyncKeyer } from '../keyers.ts'
+import type { Surface } from './surface.ts'
+
+/** A route's path as it was declared. */
+export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
+
+/** The bucket of requests that no route has claimed: one, since the client chooses the path. */
+const NO_ROUTE = 'no route'
+
+/** The key of a route: its pattern as it was declared. HEAD counts as the GET that answers it. */
+export function routeKey(method: string, pattern: RoutePattern | undefined): string {
+  if (pattern === undefined) return NO_ROUTE
+  return `${method === 'HEAD' ? 'GET' : method} ${String(pattern)}`
+}
+
+/** Makes an adapter's `byHeader`. */
+export function headerKeyer<Request>(
+  surface: Pick<Surface<Request, never, never, never>, 'header'>,
+  name: string,
+): SyncKeyer<Request> {
+  const field = name.toLowerCase()
+  return function headerKey(request) {
+    return surface.header(request, field)
+  }
+}

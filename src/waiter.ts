@@ -1,0 +1,78 @@
+import type { Decision } from './decision.ts'
+import { SluiceError } from './errors.ts'
+import { sleep } from './sleep.ts'
+import type { Charge } from './store.ts'
+import { refuse } from './validate.ts'
+
+export interface WaitOptions {
+  /** What it costs against every limit. Default: the limiter's `cost`, else 1. */
+  readonly cost?: number
+  /** Give up, and at once, when it would take longer than so many milliseconds. Default: as long as it takes. */
+  readonly maxWait?: number
+  /** Gives up the place when aborted; the promise is rejected with the signal's reason. */
+  readonly signal?: AbortSignal
+}
+
+/** Timers and clocks differ by less than this, in milliseconds. */
+const TOLERANCE = 2
+
+/** One who waits to be admitted: a promise, and what may end it early. */
+export class Waiter {
+  readonly charges: readonly Charge[]
+  readonly promise: Promise<Decision>
+  /** Admitted, and waiting for its slot. */
+  held: Decision | undefined
+  readonly #maxWait: number
+  /** By `performance.now()`. */
+  readonly #deadline: number
+  readonly #signal: AbortSignal | undefined
+  readonly #abort: () => void
+  readonly #cancelDeadline: () => void
+  #cancelHold: () => void = () => undefined
+  #settle!: { resolve(decision: Decision): void; reject(reason: unknown): void }
+
+  /** `leave` is called when it gives up, with the reason. Throws the signal's reason when that is aborted already. */
+  constructor(charges: readonly Charge[], options: WaitOptions, leave: (waiter: Waiter, reason: unknown) => void) {
+    const { maxWait = Infinity, signal } = options
+    if (!(maxWait >= 0)) refuse('maxWait', 'milliseconds from 0', maxWait)
+    signal?.throwIfAborted()
+    this.charges = charges
+    this.promise = new Promise((resolve, reject) => (this.#settle = { resolve, reject }))
+    this.#maxWait = maxWait
+    this.#deadline = performance.now() + maxWait
+    this.#signal = signal
+    this.#abort = () => leave(this, signal!.reason)
+    signal?.addEventListener('abort', this.#abort)
+    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, () => leave(this, this.refusal(maxWait)))
+  }
+
+  /** Why it cannot wait so many milliseconds; `undefined` when it can. */
+  refusal(ms: number, cause?: Decision): SluiceError | undefined {
+    if (ms === Infinity) return new SluiceError('NEVER_ADMITTED', 'This costs more than a limit ever admits at once', { cause })
+    if (performance.now() + ms < this.#deadline + TOLERANCE) return undefined
+    return new SluiceError('WAIT_TOO_LONG', `This would wait longer than ${this.#maxWait} ms`, { cause })
+  }
+
+  /** Lets it go on when its delay has passed. */
+  hold(decision: Decision): void {
+    this.held = decision
+    if (decision.delay === 0) return this.resolve(decision)
+    this.#cancelHold = sleep(decision.delay, () => this.resolve(decision))
+  }
+
+  resolve(decision: Decision): void {
+    this.#release()
+    this.#settle.resolve(decision)
+  }
+
+  reject(reason: unknown): void {
+    this.#release()
+    this.#settle.reject(reason)
+  }
+
+  #release(): void {
+    this.#cancelHold()
+    this.#cancelDeadline()
+    this.#signal?.removeEventListener('abort', this.#abort)
+  }
+}

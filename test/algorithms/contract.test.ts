@@ -1,0 +1,140 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { capacityOf, EPOCH_MS, events, Life, limits, names, Subject } from '../support/harness.ts'
+
+/** Measured, not counted: what is left of it shrinks from tick to tick, so that a cost split up may just about fit. */
+const MEASURED = ['exponential']
+
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+
+describe.each(names())('%s', (name) => {
+  const trace = events({ back: true, adjust: true })
+
+  /** A key with a past, the time, and a cost to ask for. */
+  const keys = fc
+    .tuple(limits(name), trace, fc.double({ min: 0, max: 1.1, noNaN: true }))
+    .map(([limit, past, fraction]) => {
+      const life = new Life(new Subject(limit))
+      life.live(past)
+      return { limit, subject: life.subject, now: life.now, cost: life.cost(fraction) }
+    })
+
+  it('admits exactly at retry, not one tick before, and keeps admitting', () => {
+    fc.assert(
+      fc.property(keys, fc.double({ min: 0, max: 3, noNaN: true }), ({ subject, now, cost }, later) => {
+        const { allowed, retry } = subject.ask(now, cost)
+        if (allowed || cost > capacityOf(subject)) {
+          expect(retry).toBe(allowed ? 0 : Infinity)
+          return
+        }
+        expect(Number.isSafeInteger(retry) && retry > 0).toBe(true)
+        expect(subject.peek(now + retry - 1, cost).allowed).toBe(false)
+        expect(subject.peek(now + retry, cost).allowed).toBe(true)
+        // A bucket that has been full for a window is new again, and a new one may start with less.
+        if (subject.limit['initial'] !== undefined) return
+        expect(subject.peek(now + retry + Math.round(later * subject.window), cost).allowed).toBe(true)
+      }),
+      RUNS,
+    )
+  })
+
+  it('names the same moment whenever it is asked', () => {
+    fc.assert(
+      fc.property(keys, fc.double({ min: 0, max: 1, noNaN: true }), ({ subject, now, cost, limit }, share) => {
+        const { retry } = subject.ask(now, cost)
+        if (retry === 0 || retry === Infinity || limit.strict === true) return
+        const waited = Math.floor(share * (retry - 1))
+        expect(subject.peek(now + waited, cost).retry).toBe(retry - waited)
+      }),
+      RUNS,
+    )
+  })
+
+  it('admits what remains in one request, and not one unit more', () => {
+    fc.assert(
+      fc.property(keys, ({ subject, now, cost }) => {
+        const { remaining } = subject.ask(now, cost)
+        expect(Number.isSafeInteger(remaining) && remaining >= 0 && remaining <= capacityOf(subject)).toBe(true)
+        expect(subject.peek(now, remaining).allowed).toBe(true)
+        if (!MEASURED.includes(name)) expect(subject.peek(now, remaining + 1).allowed).toBe(false)
+      }),
+      RUNS,
+    )
+  })
+
+  it('admits what remains unit by unit, and not one unit more', () => {
+    fc.assert(
+      fc.property(keys, ({ subject, now, cost }) => {
+        const { remaining } = subject.ask(now, cost)
+        if (remaining > 50) return
+        expect(subject.burst(now, remaining)).toBe(remaining)
+        if (!MEASURED.includes(name)) expect(subject.peek(now).allowed).toBe(false)
+      }),
+      RUNS,
+    )
+  })
+
+  it('cannot tell a key from a fresh one once reset has passed, and can one tick before', () => {
+    fc.assert(
+      fc.property(keys, fc.double({ min: 0, max: 2, noNaN: true }), ({ limit, subject, now, cost }, later) => {
+        const { reset } = subject.ask(now, cost)
+        expect(Number.isSafeInteger(reset) && reset >= 0).toBe(true)
+        if (reset > 0) expect(subject.peek(now + reset - 1, 0).reset).toBe(1)
+        const time = now + reset + Math.round(later * subject.window)
+        for (const each of [0, 1, cost, capacityOf(subject), capacityOf(subject) + 1]) {
+          const fresh = new Subject(limit)
+          const known = subject.clone()
+          expect(known.ask(time, each)).toEqual(fresh.ask(time, each))
+          if (each > 0) expect(known.peek(time, 0)).toEqual(fresh.peek(time, 0))
+        }
+      }),
+      RUNS,
+    )
+  })
+
+  it('reports after a charge what a peek reports next', () => {
+    fc.assert(
+      fc.property(keys, ({ subject, now, cost }) => {
+        const asked = subject.ask(now, cost)
+        const { remaining, reset } = subject.peek(now, 0)
+        expect({ remaining, reset }).toEqual({ remaining: asked.remaining, reset: asked.reset })
+      }),
+      RUNS,
+    )
+  })
+
+  it('charges nothing for a cost of 0, and for a denial unless strict', () => {
+    fc.assert(
+      fc.property(keys, ({ subject, now, cost, limit }) => {
+        const before = subject.state()
+        expect(subject.ask(now, 0)).toMatchObject({ allowed: true, retry: 0, delay: 0 })
+        expect(subject.state()).toEqual(before)
+        const report = subject.peek(now, 0)
+        const { allowed, remaining } = subject.ask(now, cost)
+        if (allowed || limit.strict === true) return
+        expect(remaining).toBe(report.remaining)
+        if (limit['initial'] === undefined) expect(subject.state()).toEqual(before)
+      }),
+      RUNS,
+    )
+  })
+
+  it('charges denied requests too when strict, so that hammering never gets in', () => {
+    fc.assert(
+      fc.property(limits(name, { strict: true }), fc.double({ min: 0.01, max: 0.99, noNaN: true }), (limit, share) => {
+        const subject = new Subject(limit)
+        let now = EPOCH_MS * subject.parameters['perMs']!
+        const capacity = capacityOf(subject)
+        while (subject.ask(now, capacity).allowed) continue
+        for (let i = 0; i < 20; i++) {
+          const { retry } = subject.ask(now, capacity)
+          now += Math.floor(share * retry)
+          if (Math.floor(share * retry) === retry) return
+          const { allowed, remaining } = subject.ask(now, capacity)
+          expect({ allowed, remaining }).toEqual({ allowed: false, remaining: 0 })
+        }
+      }),
+      RUNS,
+    )
+  })
+})

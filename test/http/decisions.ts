@@ -1,0 +1,61 @@
+import { combine, type Decision } from '../../src/decision.ts'
+import { type FieldOptions, fieldWriter, type Headers } from '../../src/http/fields.ts'
+import { limit, type Limit, type LimitInput } from '../../src/limit.ts'
+import type { Degraded, LimitStatus } from '../../src/store.ts'
+
+/** The moment of the worked values, in epoch milliseconds. */
+export const NOW = 1_767_225_600_000
+
+/** One limit's word; a wait makes it a denial. */
+export function status(of: Limit, said: Partial<LimitStatus> = {}): LimitStatus {
+  const allowed = said.allowed ?? !(said.retryAfter! > 0)
+  return { limit: of, key: 'k', cost: 1, allowed, remaining: 0, retryAfter: 0, resetAfter: 0, delay: 0, ...said }
+}
+
+export function decide(limits: readonly LimitStatus[], degraded?: Degraded): Decision {
+  return combine(limits, degraded)
+}
+
+/** A limit whose headers are plain: all of it comes back at once. */
+export function windowed(name: string, quota: number, window: number, more: Partial<LimitInput> = {}): Limit {
+  return Object.freeze({ algorithm: 'fixedWindow', name, quota, window, ...more }) as Limit
+}
+
+export function linear(name: string, quota: number, window: number, more: Partial<LimitInput> = {}): Limit {
+  return limit({ algorithm: 'gcra', name, quota, window, ...more })
+}
+
+/** The fields that are written, by name. */
+export function written(
+  styles: Headers,
+  decision: Decision,
+  options?: FieldOptions,
+  now: number = NOW,
+): Record<string, string> {
+  const fields: Record<string, string> = {}
+  fieldWriter(styles, options)(decision, now, (name, value) => {
+    if (name in fields) throw new Error(`${name} is written twice`)
+    fields[name] = value
+  })
+  return fields
+}
+
+const main = windowed('default', 100, 60_000)
+const burst = windowed('burst', 10, 1000)
+const hourly = windowed('hourly', 1000, 3_600_000)
+const hourlyStanding = status(hourly, { remaining: 650, resetAfter: 1_800_000 })
+
+/** The decisions that the worked values are about. */
+export const A1: Decision = decide([status(main, { remaining: 99, resetAfter: 60_000 })])
+export const D1: Decision = decide([status(main, { remaining: 0, retryAfter: 12_200, resetAfter: 12_200 })])
+export const A2: Decision = decide([status(burst, { remaining: 9, resetAfter: 1000 }), hourlyStanding])
+export const D2: Decision = decide([status(burst, { remaining: 0, retryAfter: 200, resetAfter: 200 }), hourlyStanding])
+export const D3: Decision = decide([
+  status(burst, { remaining: 7, resetAfter: 700 }),
+  status(hourly, { remaining: 0, retryAfter: 1_800_000, resetAfter: 1_800_000 }),
+])
+/** Both limits violated. */
+export const D4: Decision = decide([
+  status(burst, { remaining: 0, retryAfter: 200, resetAfter: 200 }),
+  status(hourly, { remaining: 0, retryAfter: 1_800_000, resetAfter: 1_800_000 }),
+])

@@ -1,0 +1,397 @@
+import { afterEach, beforeEach, describe, expect, expectTypeOf, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  everyone,
+  gcra,
+  keyers,
+  type Limit,
+  type Limiter,
+  type MaybePromise,
+  memoryStore,
+  perMinute,
+  perSecond,
+  SluiceError,
+  stack,
+} from '../src/index.ts'
+import { virtualClock } from '../src/testing.ts'
+
+const clock = virtualClock()
+const byName = (input: { name: string }): string => input.name
+const ada = { name: 'ada' }
+const bob = { name: 'bob' }
+
+/** What a denied decision must leave as it was. */
+function held<Input>(limiter: Limiter<Input, Decision>, input: Input): unknown {
+  return limiter.peek(input, { cost: 0 }).limits.map(({ remaining, resetAfter }) => [remaining, resetAfter])
+}
+
+function limiterOf(limits: Limit | readonly Limit[]): Limiter<{ name: string }, Decision> {
+  return createLimiter({ keyer: byName, limits, store: memoryStore({ clock }) })
+}
+
+describe('check', () => {
+  it('admits the quota, and tells when to come again', () => {
+    const limiter = limiterOf(perSecond(2))
+    expect(limiter.check(ada)).toMatchObject({ allowed: true, remaining: 1, resetAfter: 500, retryAfter: 0, delay: 0 })
+    expect(limiter.check(ada)).toMatchObject({ allowed: true, remaining: 0, resetAfter: 1000 })
+    expect(limiter.check(ada)).toMatchObject({ allowed: false, remaining: 0, retryAfter: 500 })
+    clock.advance(500)
+    expect(limiter.check(ada).allowed).toBe(true)
+  })
+
+  it('counts each key by itself', () => {
+    const limiter = limiterOf(perSecond(1))
+    expect([limiter.check(ada), limiter.check(bob), limiter.check(ada)].map(({ allowed }) => allowed)).toEqual([true, true, false])
+  })
+
+  it('reports every limit in the order given, and the one that binds', () => {
+    const limits = [perMinute(3), perSecond(2)]
+    const limiter = limiterOf(limits)
+    const decision = limiter.check(ada)
+    expect(decision.limits.map(({ limit }) => limit)).toEqual(limits)
+    expect(decision.binding).toBe(decision.limits[1])
+    expect(decision.limits[0]).toEqual({
+      limit: limits[0], key: 'ada', cost: 1, allowed: true, remaining: 2, retryAfter: 0, resetAfter: 20_000, delay: 0,
+    })
+  })
+
+  it('on denial binds the limit with the longest wait', () => {
+    const limiter = limiterOf([perSecond(1), perMinute(1)])
+    limiter.check(ada)
+    const denied = limiter.check(ada)
+    expect(denied).toMatchObject({ allowed: false, retryAfter: 60_000 })
+    expect(denied.binding?.limit.name).toBe('1-per-1m')
+  })
+
+  it('admits whatever no limit applies to', () => {
+    const limiter = createLimiter({ keyer: byName, limits: () => undefined })
+    expect(limiter.check(ada)).toEqual({
+      allowed: true, delay: 0, retryAfter: 0, remaining: Infinity, resetAfter: 0, limits: [], binding: undefined, degraded: undefined,
+    })
+  })
+
+  it('says never, and charges nothing, when the cost is more than ever fits', () => {
+    const limiter = limiterOf([perSecond(5), perMinute(100)])
+    const before = held(limiter, ada)
+    expect(limiter.check(ada, { cost: 6 })).toMatchObject({ allowed: false, retryAfter: Infinity })
+    expect(held(limiter, ada)).toEqual(before)
+  })
+
+  it('hands out decisions that never change', () => {
+    const limiter = limiterOf(perSecond(5))
+    const first = limiter.check(ada)
+    const copy = structuredClone(first)
+    for (let i = 0; i < 10; i++) limiter.check(ada)
+    expect(JSON.stringify(first)).toBe(JSON.stringify(copy))
+  })
+
+  it('shows nothing of its machinery in a log', () => {
+    const { limits } = limiterOf(perSecond(5)).check(ada)
+    expect(Object.keys(limits[0]!)).toEqual(['limit', 'key', 'cost', 'allowed', 'remaining', 'retryAfter', 'resetAfter', 'delay'])
+  })
+})
+
+describe('several limits are one transaction', () => {
+  it('a denial by one charges none', () => {
+    const limiter = limiterOf([perSecond(1), perMinute(10)])
+    limiter.check(ada)
+    const before = held(limiter, ada)
+    for (let i = 0; i < 20; i++) {
+      const denied = limiter.check(ada)
+      expect(denied.allowed).toBe(false)
+      expect(denied.limits.map(({ allowed }) => allowed)).toEqual([false, true])
+      expect(denied.limits[1]).toMatchObject({ remaining: 9, resetAfter: 6000 })
+    }
+    expect(held(limiter, ada)).toEqual(before)
+  })
+
+  it('remaining counts further requests of this cost under all of them', () => {
+    const limiter = limiterOf([perSecond(10), perMinute(9)])
+    expect(limiter.check(ada, { cost: 2 }).remaining).toBe(3)
+  })
+
+  it('reads the clock once', () => {
+    const now = vi.fn(() => clock.now())
+    const limiter = createLimiter({ keyer: byName, limits: [perSecond(1), perMinute(1)], store: memoryStore({ clock: { now } }) })
+    limiter.check(ada)
+    expect(now).toHaveBeenCalledTimes(1)
+  })
+})
+
+describe('stack', () => {
+  const perUser = (): Limiter<{ name: string }, Decision> =>
+    createLimiter({ name: 'user', keyer: byName, limits: perSecond(2), store: memoryStore({ clock }) })
+  const perResource = (): Limiter<{ name: string }, Decision> =>
+    createLimiter({ name: 'resource', keyer: everyone, limits: perSecond(3), store: memoryStore({ clock }) })
+
+  it('admits when all do, and charges all', () => {
+    const [user, resource] = [perUser(), perResource()]
+    const both = stack(user, resource)
+    expect(both.check(ada)).toMatchObject({ allowed: true, remaining: 1 })
+    expect(both.check(ada).limits.map(({ key, remaining }) => [key, remaining])).toEqual([['ada', 0], ['everyone', 1]])
+    expect(both.check(ada).allowed).toBe(false)
+    expect(held(resource, ada)).toEqual([[1, 666.667]])
+    expect(both.check(bob).allowed).toBe(true)
+    expect(both.check(bob)).toMatchObject({ allowed: false, binding: { key: 'everyone' } })
+    expect(held(user, bob)).toEqual([[1, 500]])
+  })
+
+  it('is a limiter like any other, and can be stacked again', () => {
+    const nested = stack(stack(perUser()), perResource())
+    expect(nested.check(ada).limits).toHaveLength(2)
+    nested.reset(ada)
+    expect(nested.peek(ada, { cost: 0 }).limits.map(({ resetAfter }) => resetAfter)).toEqual([0, 0])
+  })
+
+  it('charges a limit that two of them share once, with the larger cost', () => {
+    const store = memoryStore({ clock })
+    const shared = { name: 'one', keyer: byName, store, shared: true }
+    const both = stack(
+      createLimiter({ ...shared, limits: perSecond(10), cost: () => 2 }),
+      createLimiter({ ...shared, limits: perSecond(10), cost: () => 3 }),
+    )
+    expect(both.check(ada).limits.map(({ cost, remaining }) => [cost, remaining])).toEqual([[3, 7]])
+  })
+
+  it('refuses limiters whose stores cannot decide together', () => {
+    const other = createLimiter({ keyer: byName, limits: perSecond(1), store: memoryStore({ clock: virtualClock() }) })
+    expect(() => stack(perUser(), other)).toThrow(expect.objectContaining({ code: 'STORE_MISMATCH' }) as Error)
+    expect(() => stack()).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
+  })
+})
+
+describe('peek', () => {
+  it('says what check would say, and charges nothing', () => {
+    const limiter = limiterOf([perSecond(2), perMinute(5)])
+    for (let i = 0; i < 6; i++) {
+      for (const cost of [0, 1, 2, 3]) limiter.peek(ada, { cost })
+      const peeked = limiter.peek(ada)
+      expect(limiter.check(ada)).toEqual(peeked)
+      clock.advance(100)
+    }
+  })
+})
+
+describe('reset', () => {
+  it('forgets one key under every limit', () => {
+    const limiter = limiterOf([perSecond(1), perMinute(1)])
+    limiter.check(ada)
+    limiter.check(bob)
+    limiter.reset(ada)
+    expect([limiter.check(ada).allowed, limiter.check(bob).allowed]).toEqual([true, false])
+  })
+})
+
+describe('LimitFuncs', () => {
+  interface Call { name: string; plan: 'free' | 'pro'; write?: boolean }
+  const free = gcra({ name: 'plan', quota: 2, window: '1m' })
+  const pro = gcra({ name: 'plan', quota: 100, window: '1m' })
+  const byPlan = ({ plan }: Call): Limit => (plan === 'pro' ? pro : free)
+  const writes = ({ write }: Call): Limit[] => (write ? [gcra({ name: 'writes', quota: 1, window: '1m' })] : [])
+
+  it('choose limits by any logic, one or several, beside fixed ones', () => {
+    const limiter = createLimiter({ keyer: byName, limits: [perSecond(50), byPlan, writes], store: memoryStore({ clock }) })
+    const names = (call: Call): string[] => limiter.check(call).limits.map(({ limit }) => limit.name)
+    expect(names({ name: 'ada', plan: 'free' })).toEqual(['50-per-1s', 'plan'])
+    expect(names({ name: 'ada', plan: 'pro', write: true })).toEqual(['50-per-1s', 'plan', 'writes'])
+    expect(limiter.check({ name: 'ada', plan: 'pro', write: true })).toMatchObject({ allowed: false, binding: { limit: { name: 'writes' } } })
+  })
+
+  it('a customer who moves to a larger plan keeps what has been used', () => {
+    const limiter = createLimiter({ keyer: byName, limits: byPlan, store: memoryStore({ clock }) })
+    limiter.check({ name: 'ada', plan: 'free' })
+    limiter.check({ name: 'ada', plan: 'free' })
+    expect(limiter.check({ name: 'ada', plan: 'free' }).allowed).toBe(false)
+    expect(limiter.check({ name: 'ada', plan: 'pro' }).remaining).toBe(97)
+    expect(limiter.check({ name: 'ada', plan: 'free' }).allowed).toBe(false)
+  })
+
+  it('may be asynchronous, and the answer is then a promise', async () => {
+    const limiter = createLimiter({ keyer: byName, limits: async (call: Call) => byPlan(call), store: memoryStore({ clock }) })
+    const answer = limiter.check({ name: 'ada', plan: 'free' })
+    expect(answer).toBeInstanceOf(Promise)
+    expect(await answer).toMatchObject({ allowed: true, remaining: 1 })
+  })
+
+  it('naming one limit twice charges it once', () => {
+    const limiter = createLimiter({ keyer: byName, limits: [() => free, () => [free, free]], store: memoryStore({ clock }) })
+    expect(limiter.check(ada).limits.map(({ remaining }) => remaining)).toEqual([1])
+  })
+
+  it('two different limits of one name are an error, and admit nobody', () => {
+    const limiter = createLimiter({ keyer: byName, limits: [() => free, () => pro], store: memoryStore({ clock }) })
+    expect(() => limiter.check(ada)).toThrow(expect.objectContaining({ code: 'DUPLICATE_LIMIT' }) as Error)
+  })
+
+  it.each([5, 'free', null, [null]])('yielding %j is an error', (given) => {
+    const limiter = createLimiter({ keyer: byName, limits: () => given as unknown as Limit })
+    expect(() => limiter.check(ada)).toThrow(expect.objectContaining({ code: 'INVALID_LIMIT' }) as Error)
+  })
+})
+
+describe('costs', () => {
+  it('come from the cost function, for each limit', () => {
+    const requests = perMinute(10, { name: 'requests' })
+    const tokens = perMinute(1000, { name: 'tokens' })
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: [requests, tokens],
+      cost: (_call: { name: string }, limit: Limit) => (limit === tokens ? 300 : 1),
+      store: memoryStore({ clock }),
+    })
+    expect(limiter.check(ada).limits.map(({ cost, remaining }) => [cost, remaining])).toEqual([[1, 9], [300, 700]])
+    expect(limiter.check(ada, { cost: 2 }).limits.map(({ cost }) => cost)).toEqual([2, 2])
+  })
+
+  it.each([-1, 0.5, NaN, Infinity, 2 ** 53, '1'])('%s is an error, and charges nothing', (cost) => {
+    const limiter = limiterOf(perSecond(1))
+    expect(() => limiter.check(ada, { cost: cost as number })).toThrow(expect.objectContaining({ code: 'INVALID_COST' }) as Error)
+    expect(limiter.check(ada).allowed).toBe(true)
+  })
+
+  it('0 is always allowed and charges nothing', () => {
+    const limiter = limiterOf(perSecond(1))
+    limiter.check(ada)
+    expect(limiter.check(ada, { cost: 0 })).toMatchObject({ allowed: true, retryAfter: 0, remaining: Infinity, resetAfter: 1000 })
+  })
+})
+
+describe('keys', () => {
+  const limiter = (): Limiter<unknown, Decision> =>
+    createLimiter({ keyer: (input: unknown) => input as string, limits: perSecond(1), store: memoryStore({ clock }) })
+
+  const HOSTILE = ['__proto__', 'constructor', 'toString', 'x'.repeat(100_000), '\ud800', '\udc00\ud800', 'a\0b', 'a', ' ', '\n', 'é', 'e\u0301']
+
+  it('are just keys, however hostile', () => {
+    const one = limiter()
+    for (const key of HOSTILE) expect(one.check(key).allowed, JSON.stringify(key.slice(0, 20))).toBe(true)
+    for (const key of HOSTILE) expect(one.check(key).allowed, JSON.stringify(key.slice(0, 20))).toBe(false)
+  })
+
+  it('count as their decimal text when they are numbers', () => {
+    const one = limiter()
+    expect([7, '7', 7n, 8].map((key) => one.check(key).allowed)).toEqual([true, false, false, true])
+  })
+
+  it.each([NaN, true, {}, Symbol('k'), null])('%s is no key', (key) => {
+    expect(() => limiter().check(key)).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }) as Error)
+  })
+
+  describe('of the unidentified', () => {
+    const warnings: string[] = []
+    beforeEach(() => {
+      warnings.length = 0
+      vi.spyOn(process, 'emitWarning').mockImplementation((_text, options) => {
+        warnings.push((options as { code: string }).code)
+      })
+    })
+    afterEach(() => {
+      vi.restoreAllMocks()
+    })
+
+    it('are one bucket, and a warning says so once', () => {
+      const one = limiter()
+      expect([undefined, '', undefined].map((key) => one.check(key).allowed)).toEqual([true, false, false])
+      expect(warnings).toEqual(['SLUICE_UNIDENTIFIED'])
+    })
+  })
+
+  it('made of parts are unambiguous', () => {
+    const pair = keyers(([a]: string[]) => a, ([, b]: string[]) => b)
+    const texts = [['a', 'b'], ['ab', ''], ['', 'ab'], ['1:a', 'b'], ['1', ':a1:b'], ['a1:b', '']].map((parts) => pair(parts))
+    expect(new Set(texts).size).toBe(texts.length)
+    expect(pair([])).toBe('')
+  })
+
+  it('made of asynchronous parts are promised', async () => {
+    expect(await keyers(everyone, async () => 5)(undefined)).toBe('8:everyone1:5')
+  })
+})
+
+describe('a keyer, LimitFunc or cost function that fails', () => {
+  const boom = (): never => {
+    throw new Error('boom')
+  }
+  const later = (): Promise<never> => Promise.reject(new Error('boom'))
+  const base = { keyer: byName, limits: perSecond(1), store: memoryStore({ clock }), shared: true }
+
+  it.each([{ keyer: boom }, { limits: boom }, { cost: boom }])('by throwing is passed on: %o', (wrong) => {
+    const limiter = createLimiter<{ name: string }>({ ...base, ...wrong })
+    expect(() => limiter.check(ada)).toThrow('boom')
+  })
+
+  it.each([{ keyer: later }, { limits: later }, { cost: later }])('by rejecting is passed on: %o', async (wrong) => {
+    const limiter = createLimiter<{ name: string }>({ ...base, ...wrong })
+    await expect(limiter.check(ada)).rejects.toThrow('boom')
+  })
+
+  it('charges nothing', () => {
+    const store = memoryStore({ clock })
+    const good = createLimiter({ keyer: byName, limits: perSecond(1), store })
+    const bad = createLimiter({ keyer: boom, limits: perSecond(1), store, shared: true })
+    expect(() => stack(good, bad).check(ada)).toThrow('boom')
+    expect(good.check(ada).allowed).toBe(true)
+  })
+})
+
+describe('shared stores', () => {
+  it('share counts when limiter name, limit name and key are equal', () => {
+    const store = memoryStore({ clock })
+    const one = createLimiter({ name: 'api', keyer: byName, limits: perSecond(1), store })
+    const two = createLimiter({ name: 'api', keyer: byName, limits: perSecond(1), store, shared: true })
+    const other = createLimiter({ name: 'login', keyer: byName, limits: perSecond(1), store })
+    expect([one, two, other].map((limiter) => limiter.check(ada).allowed)).toEqual([true, false, true])
+  })
+
+  it('refuse a second limiter of a name that does not say it shares', () => {
+    const store = memoryStore({ clock })
+    createLimiter({ keyer: byName, limits: perSecond(1), store })
+    expect(() => createLimiter({ keyer: byName, limits: perMinute(1), store })).toThrow(
+      expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error,
+    )
+  })
+})
+
+describe('wrong options', () => {
+  it.each([
+    [{}, 'INVALID_OPTION'],
+    [{ keyer: 'ip', limits: perSecond(1) }, 'INVALID_OPTION'],
+    [{ keyer: byName }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: 5 }, 'INVALID_LIMIT'],
+    [{ keyer: byName, limits: [perSecond(1), 'x'] }, 'INVALID_LIMIT'],
+    [{ keyer: byName, limits: perSecond(1), cost: 5 }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), name: 'é' }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), name: '' }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), store: {} }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), shared: 'yes' }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), windowMs: 5 }, 'UNKNOWN_OPTION'],
+    [{ keyer: byName, limits: [perSecond(5), perSecond(5)] }, 'DUPLICATE_LIMIT'],
+    [{ keyer: byName, limits: [perMinute(5, { name: 'a' }), perSecond(5, { name: 'a' })] }, 'DUPLICATE_LIMIT'],
+    [undefined, 'INVALID_OPTION'],
+  ])('%o: %s', (options, code) => {
+    expect(() => createLimiter(options as never)).toThrow(SluiceError)
+    expect(() => createLimiter(options as never)).toThrow(expect.objectContaining({ code }) as Error)
+  })
+
+  it('a clock that tells no time is an error', () => {
+    for (const time of [NaN, -1, Infinity, 'now']) {
+      const limiter = createLimiter({ keyer: byName, limits: perSecond(1), store: memoryStore({ clock: { now: () => time as number } }) })
+      expect(() => limiter.check(ada)).toThrow(expect.objectContaining({ code: 'INVALID_CLOCK' }) as Error)
+    }
+  })
+})
+
+describe('the types', () => {
+  it('say whether the answer comes at once', () => {
+    const limits = perSecond(1)
+    const sync = createLimiter({ keyer: byName, limits })
+    const later = createLimiter({ keyer: async (input: { name: string }) => input.name, limits })
+    const mixed = createLimiter({ keyer: (input: { name: string }): MaybePromise<string> => input.name, limits })
+    expectTypeOf(sync.check(ada)).toEqualTypeOf<Decision>()
+    expectTypeOf(later.check(ada)).toEqualTypeOf<Promise<Decision>>()
+    expectTypeOf(mixed.check(ada)).toEqualTypeOf<MaybePromise<Decision>>()
+    expectTypeOf(sync.reset(ada)).toEqualTypeOf<void>()
+    expectTypeOf(stack(sync, sync).check(ada)).toEqualTypeOf<Decision>()
+  })
+})

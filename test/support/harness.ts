@@ -1,0 +1,308 @@
+import fc from 'fast-check'
+import {
+  type Algorithm,
+  clearEdit,
+  createOutcome,
+  type Edit,
+  type Entries,
+  type Outcome,
+  type Parameters,
+} from '../../src/algorithm.ts'
+import { knownAlgorithms, type Limit, limit, type LimitInput, mechanism } from '../../src/limit.ts'
+
+export interface Entry {
+  readonly time: number
+  cost: number
+}
+
+/** Entries in one plain array, where a handle is an index. Refuses edits that no algorithm may make. */
+export class ArrayEntries implements Entries {
+  readonly items: Entry[] = []
+
+  get first(): number {
+    return this.items.length > 0 ? 0 : -1
+  }
+
+  next(e: number): number {
+    return e + 1 < this.items.length ? e + 1 : -1
+  }
+
+  time(e: number): number {
+    return this.items[e]!.time
+  }
+
+  cost(e: number): number {
+    return this.items[e]!.cost
+  }
+
+  apply({ drop, amend, amendCost, pushTime, pushCost }: Edit): void {
+    if (!(drop >= 0 && drop <= this.items.length)) throw new Error(`dropped ${drop} of ${this.items.length}`)
+    if (amend !== -1 && !(amend >= drop && amend < this.items.length)) throw new Error(`amended ${amend}, gone by then`)
+    if (amend !== -1) this.items[amend]!.cost = amendCost
+    this.items.splice(0, drop)
+    if (pushCost > 0) this.push(pushTime, pushCost)
+  }
+
+  push(time: number, cost: number): void {
+    const newest = this.items.at(-1)
+    if (newest?.time === time) newest.cost += cost
+    else this.items.push({ time, cost })
+  }
+}
+
+/** What a step has said, as plain data. */
+export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
+
+/** The numbers and entries a key holds. */
+export interface State {
+  readonly cells: readonly number[]
+  readonly entries: readonly Entry[]
+}
+
+/** One key under one limit: an algorithm driven as a store drives it, in ticks. */
+export class Subject {
+  readonly limit: Limit
+  readonly algorithm: Algorithm
+  readonly parameters: Parameters
+  /** The window in ticks. */
+  readonly window: number
+  readonly cells: Float64Array
+  readonly entries: ArrayEntries = new ArrayEntries()
+  readonly #out: Outcome = createOutcome()
+
+  constructor(json: LimitInput) {
+    this.limit = limit(json)
+    const { algorithm, parameters } = mechanism(this.limit)
+    this.algorithm = algorithm
+    this.parameters = parameters
+    this.window = this.limit.window * parameters['perMs']
+    this.cells = Float64Array.from(algorithm.blank)
+  }
+
+  /** What would be said; nothing is kept. */
+  peek(now: number, cost = 1): Verdict {
+    this.algorithm.step(this.parameters, this.cells, 0, now, cost, this.#out, this.entries)
+    const { allowed, at, retry, remaining, reset, delay, charged } = this.#out
+    return { allowed, at, retry, remaining, reset, delay, charged }
+  }
+
+  /** Decides, and keeps what follows. */
+  ask(now: number, cost = 1): Verdict {
+    const verdict = this.peek(now, cost)
+    if (cost > 0 && (verdict.allowed || this.#out.persist)) this.keep(this.#out)
+    return verdict
+  }
+
+  /** How many of `times` requests of the same cost are admitted one after another in one tick. */
+  burst(now: number, times: number, cost = 1): number {
+    let admitted = 0
+    for (let i = 0; i < times; i++) if (this.ask(now, cost).allowed) admitted++
+    return admitted
+  }
+
+  adjust(now: number, then: number, units: number): void {
+    clearEdit(this.#out.edit)
+    this.algorithm.adjust(this.parameters, this.cells, 0, now, then, units, this.#out, this.entries)
+    if (this.#out.persist) this.keep(this.#out)
+  }
+
+  /** The same key under another limit of the same algorithm; `now` in the ticks of that one. */
+  convert(json: LimitInput, now: number): Subject {
+    const to = new Subject(json)
+    to.load(this.state())
+    clearEdit(this.#out.edit)
+    to.algorithm.convert(to.parameters, this.parameters, to.cells, 0, now, this.#out, to.entries)
+    to.keep(this.#out)
+    return to
+  }
+
+  clone(): Subject {
+    const copy = new Subject(this.limit)
+    copy.load(this.state())
+    return copy
+  }
+
+  state(): State {
+    return { cells: [...this.cells], entries: this.entries.items.map((each) => ({ ...each })) }
+  }
+
+  load({ cells, entries }: State): void {
+    this.cells.set(cells)
+    this.entries.items.splice(0, this.entries.items.length, ...entries.map((each) => ({ ...each })))
+  }
+
+  /** What a failing property prints of it. */
+  [fc.toStringMethod](): string {
+    return fc.stringify({ ...this.limit, ...this.state() })
+  }
+
+  keep(out: Outcome): void {
+    for (let i = 0; i < this.cells.length; i++) this.cells[i] = out.next[i]!
+    if (this.algorithm.entries) this.entries.apply(out.edit)
+  }
+}
+
+/** Epoch of all traces, in milliseconds: 2024-01-01. */
+export const EPOCH_MS = 1_704_067_200_000
+
+export const YEAR_MS = 365 * 86_400_000
+
+/** Small quotas, where edges are close together, and large ones. */
+const quotas = fc.oneof(
+  { weight: 4, arbitrary: fc.integer({ min: 1, max: 12 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: 5000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 1e9 }) },
+)
+
+/** Windows in ms from 1 to a year. */
+const windows = fc.oneof(
+  fc.integer({ min: 1, max: 30 }),
+  fc.constantFrom(1000, 10_000, 60_000, 3_600_000, 86_400_000, YEAR_MS),
+  fc.integer({ min: 1, max: 100_000 }),
+  fc.integer({ min: 1, max: YEAR_MS }),
+)
+
+const capacity = fc.option(quotas, { nil: undefined })
+
+/** Own options to try; an algorithm not named here is tried with its defaults. */
+const OWN: Readonly<Record<string, fc.Arbitrary<Record<string, unknown>>>> = {
+  gcra: fc.record({ burst: capacity }),
+  leakyBucket: fc.record({ capacity, shape: fc.boolean() }),
+  tokenBucket: fc.record({
+    capacity,
+    refill: fc.constantFrom('greedy', 'interval'),
+    initial: fc.option(fc.nat({ max: 12 }), { nil: undefined }),
+  }),
+  fixedWindow: fc.oneof(fc.constant({}), fc.record({ anchor: fc.constant('clock'), offset: fc.nat({ max: 1000 }) })),
+  slidingWindowBuckets: fc.record({ buckets: fc.constantFrom(1, 2, 4, 5, 8, 10, 20) }),
+  spacing: fc.constant({ quota: 1 }),
+}
+
+export interface Ranges {
+  readonly strict?: boolean
+  readonly quota?: fc.Arbitrary<number>
+  readonly window?: fc.Arbitrary<number>
+}
+
+/** Limits of an algorithm that can be made: all its options, quotas from 1 to 1e9, windows from 1 ms to a year. */
+export function limits(name: string, ranges: Ranges = {}): fc.Arbitrary<Limit> {
+  const { quota = quotas, window = windows, strict } = ranges
+  return fc
+    .record({
+      quota,
+      window,
+      strict: strict === undefined ? fc.boolean() : fc.constant(strict),
+      own: OWN[name] ?? fc.constant({}),
+    })
+    .map(({ own, ...common }) => made({ algorithm: name, ...common, ...own }))
+    .filter((each) => each !== undefined)
+}
+
+function made(json: LimitInput): Limit | undefined {
+  try {
+    return limit(JSON.parse(JSON.stringify(json)) as LimitInput)
+  } catch {
+    return undefined
+  }
+}
+
+/** The names of all algorithms, so that one added later is tried as well. */
+export function names(): string[] {
+  return knownAlgorithms().map(({ name }) => name)
+}
+
+/** The most a single request may cost under a limit. */
+export function capacityOf(subject: Subject): number {
+  return new Subject(subject.limit).parameters['capacity'] ?? subject.limit.quota
+}
+
+/** One thing that happens to a key; times are fractions of the window, so that they stay interesting for any limit. */
+export type Event =
+  | { readonly kind: 'ask'; readonly after: number; readonly cost: number }
+  | { readonly kind: 'retry'; readonly early: number; readonly cost: number }
+  | { readonly kind: 'adjust'; readonly after: number; readonly units: number; readonly which: number }
+
+const pauses = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(0) },
+  { weight: 3, arbitrary: fc.double({ min: 0, max: 0.3, noNaN: true }) },
+  { weight: 2, arbitrary: fc.constantFrom(1, 0.5, 2, 0.1) },
+  { weight: 1, arbitrary: fc.double({ min: 0, max: 3, noNaN: true }) },
+)
+const steps = fc.oneof({ weight: 9, arbitrary: pauses }, { weight: 1, arbitrary: fc.double({ min: -1.5, max: 0, noNaN: true }) })
+
+/** Costs as fractions of the capacity; 0 stands for 1 unit. */
+const costs = fc.oneof(
+  { weight: 5, arbitrary: fc.constant(0) },
+  { weight: 3, arbitrary: fc.double({ min: 0, max: 1, noNaN: true }) },
+  { weight: 1, arbitrary: fc.constantFrom(1, 0.5) },
+  { weight: 1, arbitrary: fc.double({ min: 1, max: 1.2, noNaN: true }) },
+)
+
+export interface EventKinds {
+  /** May the clock step back? */
+  readonly back: boolean
+  /** May charges be given back, or debt be made? */
+  readonly adjust: boolean
+}
+
+export function events({ back, adjust }: EventKinds): fc.Arbitrary<Event[]> {
+  const after = back ? steps : pauses
+  const ask = fc.record({ kind: fc.constant('ask' as const), after, cost: costs })
+  const retry = fc.record({ kind: fc.constant('retry' as const), early: fc.nat({ max: 1 }), cost: costs })
+  const change = fc.record({
+    kind: fc.constant('adjust' as const),
+    after,
+    units: fc.double({ min: -1, max: 1.5, noNaN: true }),
+    which: fc.nat({ max: 5 }),
+  })
+  const all = [{ weight: 8, arbitrary: ask }, { weight: 2, arbitrary: retry }]
+  return fc.array(adjust ? fc.oneof(...all, { weight: 2, arbitrary: change }) : fc.oneof(...all), { maxLength: 30 })
+}
+
+/** A charge that was admitted. */
+export interface Charged {
+  readonly at: number
+  readonly cost: number
+  readonly charged: number
+}
+
+/** Lives through a trace, and hears what was said at each request. */
+export class Life {
+  readonly subject: Subject
+  readonly charges: Charged[] = []
+  now: number
+
+  constructor(subject: Subject, startMs = EPOCH_MS) {
+    this.subject = subject
+    this.now = startMs * subject.parameters['perMs']!
+  }
+
+  cost(fraction: number): number {
+    return Math.max(1, Math.round(fraction * capacityOf(this.subject)))
+  }
+
+  live(trace: readonly Event[], heard: (verdict: Verdict, cost: number, now: number) => void = () => {}): void {
+    for (const event of trace) this.#one(event, heard)
+  }
+
+  #one(event: Event, heard: (verdict: Verdict, cost: number, now: number) => void): void {
+    if (event.kind === 'adjust') return this.#adjust(event.after, event.units, event.which)
+    const cost = this.cost(event.cost)
+    if (event.kind === 'ask') this.now += Math.round(event.after * this.subject.window)
+    else {
+      const { retry } = this.subject.peek(this.now, cost)
+      if (retry > 0 && retry < Infinity) this.now += retry - event.early
+    }
+    const verdict = this.subject.ask(this.now, cost)
+    if (verdict.allowed) this.charges.push({ at: verdict.at, cost, charged: verdict.charged })
+    heard(verdict, cost, this.now)
+  }
+
+  #adjust(after: number, fraction: number, which: number): void {
+    const charge = this.charges.at(-1 - which)
+    if (charge === undefined) return
+    this.now += Math.round(after * this.subject.window)
+    const units = fraction < 0 ? Math.round(fraction * charge.cost) : this.cost(fraction)
+    if (units !== 0) this.subject.adjust(this.now, charge.at, units)
+  }
+}

@@ -1,0 +1,80 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+
+/** A server that listens, at an address of this machine. */
+export interface Served {
+  readonly url: string
+  /** What reached the framework's error handling. */
+  readonly errors: readonly unknown[]
+  close(): Promise<void>
+}
+
+export async function serve(listener: http.RequestListener, errors: readonly unknown[] = []): Promise<Served> {
+  const server = http.createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    errors,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  /** As on the wire: name, value, name, value, … */
+  readonly rawHeaders: readonly string[]
+  readonly body: string
+}
+
+export interface Ask {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** One request over a connection of its own, and its whole reply. */
+export async function ask({ url }: Pick<Served, 'url'>, path = '/', { body, ...options }: Ask = {}): Promise<Reply> {
+  const request = http.request(url + path, { ...options, agent: false }).end(body)
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage]
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) text += chunk as string
+  const { statusCode, headers, rawHeaders } = response
+  return { status: statusCode!, headers, rawHeaders, body: text }
+}
+
+/** A request whose client can hang up. */
+export async function dial({ url }: Pick<Served, 'url'>, path = '/', headers = ''): Promise<Socket> {
+  const { port, hostname } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  socket.on('error', () => {})
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n${headers}\r\n`)
+  return socket
+}
+
+/** Looks again and again until something is so; for what happens on the other side of a socket. */
+export async function until(so: () => unknown, what = 'it'): Promise<void> {
+  const deadline = Date.now() + 5000
+  while (!so()) {
+    if (Date.now() > deadline) throw new Error(`${what} did not happen`)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
+
+/** Warnings of this package's, by their code, while `during` runs. */
+export async function warningsOf(during: () => Promise<void>): Promise<readonly string[]> {
+  const codes: string[] = []
+  const note = (warning: Error & { code?: string }): void => void (warning.code && codes.push(warning.code))
+  process.on('warning', note)
+  await during()
+  // Warnings are told in the next turn.
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('warning', note)
+  return codes
+}

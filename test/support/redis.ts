@@ -1,0 +1,74 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** A server of a test's own, on a free port of this machine. */
+export interface RedisServer {
+  readonly port: number
+  readonly url: string
+  readonly process: ChildProcess
+  stop(): Promise<void>
+}
+
+/** The command that starts Redis or Valkey: from the PATH, else from Debian's package, else an error that says what to do. */
+export function redisCommand(): string {
+  return onPath('redis-server') ?? onPath('valkey-server') ?? installed()
+}
+
+function onPath(command: string): string | undefined {
+  try {
+    return execFileSync('sh', ['-c', `command -v ${command}`], { encoding: 'utf8' }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+function installed(): string {
+  try {
+    execFileSync('apt-get', ['update'], { stdio: 'ignore' })
+    execFileSync('apt-get', ['install', '-y', '--no-install-recommends', 'redis-server'], { stdio: 'ignore' })
+  } catch (cause) {
+    throw new Error('The tests need a real Redis: put redis-server or valkey-server on the PATH, or name one in REDIS_URL.', { cause })
+  }
+  return onPath('redis-server')!
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  // A cluster's bus listens 10,000 above.
+  return port > 55_000 ? freePort() : port
+}
+
+/** Starts a server that keeps nothing on disk. */
+export async function startRedis(...options: readonly string[]): Promise<RedisServer> {
+  const port = await freePort()
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-redis-'))
+  const fixed = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
+  const child = spawn(redisCommand(), [...fixed, ...options], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await ready(child)
+  return { port, url: `redis://127.0.0.1:${port}`, process: child, stop: () => stop(child, directory) }
+}
+
+function ready(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let log = ''
+    child.stdout!.on('data', (data: Buffer) => {
+      log += data.toString()
+      if (log.includes('Ready to accept connections')) resolve()
+    })
+    child.once('exit', (code) => reject(new Error(`redis-server ended with ${code}: ${log}`)))
+    child.once('error', reject)
+  })
+}
+
+async function stop(child: ChildProcess, directory: string): Promise<void> {
+  child.kill('SIGKILL')
+  while (child.exitCode === null && child.signalCode === null) await pause(5)
+  rmSync(directory, { recursive: true, force: true })
+}

@@ -1,0 +1,24 @@
+import { fileURLToPath } from 'node:url'
+import type { ViteUserConfig } from 'vitest/config'
+import manifest from './package.json' with { type: 'json' }
+
+/** The package's own names, as tests and examples import them, lead to the sources: what is tested is what was last written. */
+function ownNames(): { find: RegExp; replacement: string }[] {
+  return Object.entries(manifest.exports).flatMap(([name, target]) => {
+    if (typeof target === 'string') return []
+    const source = target.default.replace('./dist/', './').replace(/\.js$/, '.ts')
+    const find = new RegExp(`^${manifest.name}${name.slice(1)}$`)
+    return [{ find, replacement: fileURLToPath(new URL(source, import.meta.url)) }]
+  })
+}
+
+const config: ViteUserConfig = {
+  resolve: { alias: ownNames() },
+  test: {
+    include: ['test/**/*.test.ts'],
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+  },
+}
+
+export default config
