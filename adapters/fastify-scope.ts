@@ -44,8 +44,10 @@ const ON_REQUEST = Symbol('sluice: who limits the scope, on request')
 const PRE_HANDLER = Symbol('sluice: who limits the scope, before the handler')
 const OWN = Symbol('sluice: the limit of the route')
 const COVER = { onRequest: ON_REQUEST, preHandler: PRE_HANDLER } as const
+/** Says the same for all copies of this package in a process: each sees all apps, and one sees to the limits. */
+const COVERED = Symbol.for('sluice: limited')
 
-type Scope = FastifyInstance & { [WATCH]?: Watch; [ON_REQUEST]?: Cover; [PRE_HANDLER]?: Cover }
+type Scope = FastifyInstance & { [WATCH]?: Watch; [ON_REQUEST]?: Cover; [PRE_HANDLER]?: Cover; [COVERED]?: true }
 type Config = Record<string | symbol, unknown> & { [OWN]?: Own }
 
 /**
@@ -65,6 +67,7 @@ export function coverScope(instance: FastifyInstance, hook: Hook, pass: Pass, ma
   if (Object.hasOwn(scope, COVER[hook])) throw registeredTwice(scope, hook)
   const cover: Cover = { scope, attached: false }
   scope[COVER[hook]] = cover
+  scope[COVERED] = true
   const { covers } = scope[WATCH] ?? watch(scope, make)
   covers.push(cover)
 
@@ -92,8 +95,8 @@ function watch(app: Scope, make: Make): Watch {
   app[WATCH] = watched
   app.addHook('onRoute', function watchRoute(route) {
     watched.peopled.add(this as Scope)
-    if (typeof (route.config as Config | undefined)?.rateLimit === 'object')
-      limitRoute(route, this as Scope, watched.own)
+    const given = (route.config as Config | undefined)?.rateLimit
+    if (given !== undefined && given !== false) limitRoute(route, this as Scope, watched.own)
   })
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
     for (const own of watched.own) apply(own, make)
@@ -119,8 +122,11 @@ function apply(own: Own, make: Make): void {
   const { scope, options, route } = own
   if (scope[COVER.onRequest] !== undefined || scope[COVER.preHandler] !== undefined) own.pass = make(options as never)
   // Other plugins, too, keep options under this name.
-  else if (options !== null && ('limits' in (options as object) || 'limiter' in (options as object)))
-    throw outOfScope(route)
+  else if (scope[COVERED] !== true && isOurs(options)) throw outOfScope(route)
+}
+
+function isOurs(options: unknown): boolean {
+  return typeof options === 'object' && options !== null && ('limits' in options || 'limiter' in options)
 }
 
 /** A route that was declared before anybody looked: in an app made before this module was loaded. */

@@ -1,16 +1,15 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../src/decision.ts'
-import { type ClientSurface, clientKeyer, type IpKeyerOptions } from '../src/http/client-key.ts'
 import { whenClosed } from '../src/http/ended.ts'
 import { createGate } from '../src/http/gate.ts'
 import type { Decider, GateOptions } from '../src/http/options.ts'
-import type { ProxyTrust } from '../src/http/proxy.ts'
-import { headerKeyer, routeKey } from '../src/http/route.ts'
 import type { Surface } from '../src/http/surface.ts'
-import type { SyncKeyer } from '../src/keyers.ts'
 import { chain } from '../src/maybe-promise.ts'
 import { oneOf } from '../src/validate.ts'
 import { coverScope, type Hook, type Pass, watchApps } from './fastify-scope.ts'
+
+export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './fastify-keyers.ts'
+export type { IpKeyerOptions } from '../src/http/client-key.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -39,7 +38,7 @@ const surface: Surface<FastifyRequest, FastifyReply, undefined, OnDenied> = {
   header: (request, name) => request.headers[name] as string | undefined,
   field: (reply, name) => reply.getHeader(name),
   set: (reply, name, value) => void reply.header(name, value),
-  sent: (reply) => reply.sent || reply.raw.headersSent,
+  sent: (reply) => reply.raw.headersSent,
   status: (reply) => reply.raw.statusCode,
   // Bytes, for Fastify gives a text of any JSON type a charset.
   send: (reply, status, body) => void reply.code(status).send(Buffer.from(body)),
@@ -65,7 +64,7 @@ const surface: Surface<FastifyRequest, FastifyReply, undefined, OnDenied> = {
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = Object.assign(
   async function rateLimit(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
     if (!scope.hasRequestDecorator('rateLimit')) scope.decorateRequest('rateLimit')
-    coverScope(scope, hookOf(options), passOf(options), passOf)
+    coverScope(scope, options.hook ?? 'onRequest', passOf(options), passOf)
   },
   {
     // What fastify-plugin does: the hook is for the scope around it, not one of the plugin's own.
@@ -77,55 +76,17 @@ export const rateLimit: FastifyPluginAsync<RateLimitOptions> = Object.assign(
 
 watchApps(passOf)
 
-function hookOf({ hook = 'onRequest' }: RateLimitOptions): Hook {
-  return oneOf('hook', hook, ['onRequest', 'preHandler'])
-}
-
-function passOf({ hook: _hook, ...options }: RateLimitOptions): Pass {
+function passOf(given: RateLimitOptions | null): Pass {
+  const { hook = 'onRequest', ...options } = given ?? ({} as RateLimitOptions)
+  oneOf('hook', hook, ['onRequest', 'preHandler'])
   const gate = createGate(options, surface)
+  // `reply.callNotFound` runs the hooks before the handler once more.
+  const decided = hook === 'preHandler' ? new WeakSet<FastifyRequest>() : undefined
   return function limitRate(request, reply, done) {
+    if (decided?.has(request)) return done()
+    decided?.add(request)
     const admitted = gate.enter(request, reply, undefined)
     if (admitted === true) done()
     else if (admitted !== false) admitted.then((yes) => void (yes && done()), done)
   }
 }
-
-// Proxies in a row, more than anybody has, at addresses that documentation has to itself: who trusts them trusts everybody.
-const STRANGERS = Array(32).fill('203.0.113.1').join()
-const FROM_AFAR = { socket: { remoteAddress: '203.0.113.1' }, headers: { 'x-forwarded-for': STRANGERS } }
-
-const client: ClientSurface<FastifyRequest> = {
-  address: (request) => request.ip,
-  forwarded: (request) => request.headers['x-forwarded-for'] !== undefined,
-  trust: trustOf,
-  app: (request) => request.server.server,
-}
-
-/** Fastify does not tell its `trustProxy`, but `ips` is only there with one, and shows what it makes of a request. */
-function trustOf(request: FastifyRequest): ProxyTrust {
-  if (request.ips === undefined) return 'nobody'
-  const probe = Object.create(request, { raw: { value: FROM_AFAR } }) as FastifyRequest
-  return probe.ips!.length > 32 ? 'everybody' : 'some'
-}
-
-/**
- * The client's address as `request.ip` has it, so under the app's `trustProxy`; IPv6 by its prefix.
- * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
- */
-export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<FastifyRequest> {
-  return clientKeyer(client, options)
-}
-
-/** The client's address; IPv6 by its /56. */
-export const byIP: SyncKeyer<FastifyRequest> = ipKeyer()
-
-/** A field of the request, such as an API key. */
-export function byHeader(name: string): SyncKeyer<FastifyRequest> {
-  return headerKeyer(surface, name)
-}
-
-/** The method. */
-export const byMethod: SyncKeyer<FastifyRequest> = (request) => request.method
-
-/** The pattern of the route, such as `GET /users/:id`; one bucket for all requests without a route. */
-export const byRoute: SyncKeyer<FastifyRequest> = ({ routeOptions: { method, url } }) => routeKey(String(method), url)

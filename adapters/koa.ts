@@ -1,13 +1,12 @@
 import type { Context, Middleware, Next, Response } from 'koa'
 import type { Decision } from '../src/decision.ts'
-import { type ClientSurface, clientKeyer, type IpKeyerOptions } from '../src/http/client-key.ts'
 import { whenClosed } from '../src/http/ended.ts'
 import { createGate } from '../src/http/gate.ts'
 import type { Decider, GateOptions } from '../src/http/options.ts'
-import type { ProxyTrust } from '../src/http/proxy.ts'
-import { headerKeyer, routeKey, type RoutePattern } from '../src/http/route.ts'
 import type { Surface } from '../src/http/surface.ts'
-import type { SyncKeyer } from '../src/keyers.ts'
+
+export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './koa-keyers.ts'
+export type { IpKeyerOptions } from '../src/http/client-key.ts'
 
 declare module 'koa' {
   interface DefaultState {
@@ -56,39 +55,3 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     return admitted ? next() : undefined
   }
 }
-
-const client: ClientSurface<Context> = {
-  address: (context) => context.ip,
-  forwarded: (context) => context.req.headers['x-forwarded-for'] !== undefined,
-  trust: trustOf,
-  app: (context) => context.app,
-}
-
-/** A field of another name is one that a proxy writes, and does not just add to. */
-function trustOf({ app }: Context): ProxyTrust {
-  if (!app.proxy) return 'nobody'
-  return app.maxIpsCount > 0 || app.proxyIpHeader.toLowerCase() !== 'x-forwarded-for' ? 'some' : 'everybody'
-}
-
-/**
- * The client's address as `context.ip` has it, so under the app's `proxy` settings; IPv6 by its prefix.
- * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
- */
-export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<Context> {
-  return clientKeyer(client, options)
-}
-
-/** The client's address; IPv6 by its /56. */
-export const byIP: SyncKeyer<Context> = ipKeyer()
-
-/** A field of the request, such as an API key. */
-export function byHeader(name: string): SyncKeyer<Context> {
-  return headerKeyer(surface, name)
-}
-
-/** The method. */
-export const byMethod: SyncKeyer<Context> = (context) => context.method
-
-/** The pattern of the route, such as `GET /users/:id`, behind `@koa/router`, which tells it; elsewhere one bucket for all. */
-export const byRoute: SyncKeyer<Context> = (context) =>
-  routeKey(context.method, context['_matchedRoute'] as RoutePattern | undefined)

@@ -146,9 +146,10 @@ export const MAX_CELLS = 8
 /** The entries of a key that has none. */
 export const noEntries: Entries = { first: -1, next: () => -1, time: () => 0, cost: () => 0 }
 
-/** `ticks` of one limit in the ticks of another, rounded down. */
+/** `ticks` of one limit in the ticks of another, rounded down. One way or the other, so that no product is too large. */
 export function rescale(ticks: number, from: Parameters, to: Parameters): number {
-  return Math.floor((ticks * to.perMs) / from.perMs)
+  if (to.perMs >= from.perMs) return ticks * (to.perMs / from.perMs)
+  return Math.floor(ticks / (from.perMs / to.perMs))
 }
 
 /** The greatest common divisor of two positive integers. */

@@ -151,7 +151,7 @@ function mechanismOf(data: Limit, named: Algorithm): Mechanism {
     const lenient = { ...own, perMs, strict: 0 }
     const parameters = data.strict ? { ...lenient, strict: 1 } : lenient
     if (Math.max(algorithm.largest(parameters), data.window * perMs) < LARGEST) {
-      return { algorithm, parameters, lenient, blank: Float64Array.from(algorithm.blank), signature: signed(data.algorithm, algorithm, parameters) }
+      return { algorithm, parameters, lenient, blank: Float64Array.from(algorithm.blank), signature: signed(algorithm, parameters) }
     }
   }
   throw new SluiceError(
@@ -161,6 +161,6 @@ function mechanismOf(data: Limit, named: Algorithm): Mechanism {
   )
 }
 
-function signed(name: string, algorithm: Algorithm, p: Parameters): string {
-  return [name, p.perMs, ...algorithm.parameters.map((each) => p[each])].join(',')
+function signed(algorithm: Algorithm, p: Parameters): string {
+  return [algorithm.name, p.perMs, ...algorithm.parameters.map((each) => p[each])].join(',')
 }

@@ -16,8 +16,13 @@ type Name = 'quota' | 'window'
 
 // Both from fdlibm, https://www.netlib.org/fdlibm/e_exp.c and e_log.c: x · coth(x / 2) − 2 as a polynomial in x², for
 // |x| ≤ ln 2 / 2, and (ln(1 + f) − f) / s + f as one in s², with s = f / (2 + f).
-const P = [0.16666666666666602, -0.0027777777777015593, 0.00006613756321437934, -0.0000016533902205465252, 4.1381367970572385e-8] as const
-const L = [0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784, 0.1818357216161805, 0.15313837699209373, 0.14798198605116586] as const
+const P = [
+  0.16666666666666602, -0.0027777777777015593, 0.00006613756321437934, -0.0000016533902205465252, 4.1381367970572385e-8,
+] as const
+const L = [
+  0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784, 0.1818357216161805,
+  0.15313837699209373, 0.14798198605116586,
+] as const
 const LN2 = 0.6931471805599453
 // ln 2 in two parts, the first of so few digits that small multiples of it are exact.
 const LN2_HIGH = 0.6931471803691238
@@ -55,6 +60,11 @@ function ln(y: number): number {
   const z = s * s
   const rest = z * (L[0] + z * (L[1] + z * (L[2] + z * (L[3] + z * (L[4] + z * (L[5] + z * L[6]))))))
   return doublings * LN2_HIGH - (s * (f - rest) - doublings * LN2_LOW - f)
+}
+
+/** A saturated rate: so much more than the quota that a second request in the same tick is denied as well. */
+function full(p: Parameters<Name>): number {
+  return p.quota + (2 * p.quota) / p.window
 }
 
 /** Ticks until `r` has decayed below one half. */
@@ -103,10 +113,8 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
   const rate = fresh ? n : Math.max(n, n * share(x, a) + a * r)
   const allowed = n === 0 || rate <= p.quota
   const persist = !allowed && p.strict === 1
-  // Saturated by so much more than the quota that a second request in the same tick is denied as well.
-  const full = p.quota + (2 * p.quota) / p.window
   const touched = persist || (allowed && n > 0)
-  const kept = persist ? Math.max(held, full) : touched ? rate : held
+  const kept = persist ? Math.max(held, full(p)) : touched ? rate : held
 
   const never = n > p.quota
   const wait = allowed || never ? 0 : persist ? moment(p, kept, 0, n) : moment(p, r, elapsed, n) - elapsed
@@ -159,8 +167,8 @@ function convert(
   const fresh = elapsed >= life(from, r)
   const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / from.window)
   const last = -rescale(-s[at + 1]!, from, p)
-  const same = from.window / from.perMs === p.window / p.perMs && held <= p.quota
-  out.next[0] = fresh ? 0 : same ? r : Math.min(held, p.quota)
+  const same = from.window / from.perMs === p.window / p.perMs && held <= full(p)
+  out.next[0] = fresh ? 0 : same ? r : Math.min(held, full(p))
   out.next[1] = fresh ? 0 : same ? last : Math.max(now, last)
 }
 
@@ -192,6 +200,10 @@ local function ln(y)
   local z = s * s
   local rest = z * (${L[0]} + z * (${L[1]} + z * (${L[2]} + z * (${L[3]} + z * (${L[4]} + z * (${L[5]} + z * ${L[6]}))))))
   return doublings * ${LN2_HIGH} - (s * (f - rest) - doublings * ${LN2_LOW} - f)
+end
+
+local function full(p)
+  return p.quota + (2 * p.quota) / p.window
 end
 
 local function life(p, r)
@@ -234,9 +246,8 @@ local function step(p, s, now, n, out)
   local rate = fresh and n or math.max(n, n * share(x, a) + a * r)
   local allowed = n == 0 or rate <= p.quota
   local persist = not allowed and p.strict == 1
-  local full = p.quota + (2 * p.quota) / p.window
   local touched = persist or (allowed and n > 0)
-  local kept = persist and math.max(held, full) or touched and rate or held
+  local kept = persist and math.max(held, full(p)) or touched and rate or held
 
   local never = n > p.quota
   local wait = (allowed or never) and 0 or persist and moment(p, kept, 0, n) or moment(p, r, elapsed, n) - elapsed
@@ -272,8 +283,8 @@ local function convert(p, from, s, now, out)
   local fresh = elapsed >= life(from, r)
   local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / from.window)
   local last = -rescale(-s[2], from, p)
-  local same = from.window / from.perMs == p.window / p.perMs and held <= p.quota
-  out.next[1] = fresh and 0 or same and r or math.min(held, p.quota)
+  local same = from.window / from.perMs == p.window / p.perMs and held <= full(p)
+  out.next[1] = fresh and 0 or same and r or math.min(held, full(p))
   out.next[2] = fresh and 0 or same and last or math.max(now, last)
 end
 

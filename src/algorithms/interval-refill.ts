@@ -31,7 +31,9 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
 
   const touched = persist || (allowed && n > 0)
   const wait = start + Math.ceil((kept + n - p.capacity) / p.quota) * p.window - now
-  const end = touched ? start + (Math.ceil(kept / p.quota) + p.idle) * p.window : s[at + 1]! + (full + p.idle) * p.window
+  const end = touched
+    ? start + (Math.ceil(kept / p.quota) + p.idle) * p.window
+    : s[at + 1]! + (full + p.idle) * p.window
 
   out.allowed = allowed
   out.at = t
@@ -151,7 +153,7 @@ return { step = step, adjust = adjust, convert = convert }
 
 /** Token bucket with interval refill. */
 export const tokenBucketInterval: Algorithm<Name> = {
-  name: 'tokenBucket',
+  name: 'tokenBucketInterval',
   options: ['capacity', 'refill', 'initial'],
   parameters: ['quota', 'window', 'capacity', 'start', 'idle'],
   blank: [0, -Infinity],

@@ -19,10 +19,16 @@ interface Birth {
   readonly idle: number
 }
 
-function plan(input: PlanInput, capacity: number, born?: { initial: number }, queue = false): Readonly<Record<Name, number>> {
+function plan(
+  input: PlanInput,
+  capacity: number,
+  born?: { initial: number },
+  queue = false,
+): Readonly<Record<Name, number>> {
   const g = gcd(input.quota, input.window)
   const unit = input.window / g
-  const birth: Birth = born === undefined ? { start: 0, idle: 0 } : { start: (capacity - born.initial) * unit, idle: input.window }
+  const birth: Birth =
+    born === undefined ? { start: 0, idle: 0 } : { start: (capacity - born.initial) * unit, idle: input.window }
   return { drain: input.quota / g, unit, capacity, full: capacity * unit, ...birth, queue: queue ? 1 : 0 }
 }
 
@@ -57,7 +63,15 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
   out.next[1] = t
 }
 
-function adjust(p: Parameters<Name>, s: Float64Array, at: number, now: number, _then: number, units: number, out: Outcome): void {
+function adjust(
+  p: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  _then: number,
+  units: number,
+  out: Outcome,
+): void {
   const d = s[at]!
   const last = s[at + 1]!
   const empty = Math.ceil(d / p.drain)
@@ -70,7 +84,14 @@ function adjust(p: Parameters<Name>, s: Float64Array, at: number, now: number, _
   out.next[1] = t
 }
 
-function convert(p: Parameters<Name>, from: Parameters<Name>, s: Float64Array, at: number, now: number, out: Outcome): void {
+function convert(
+  p: Parameters<Name>,
+  from: Parameters<Name>,
+  s: Float64Array,
+  at: number,
+  now: number,
+  out: Outcome,
+): void {
   const d = s[at]!
   const last = s[at + 1]!
   const elapsed = Math.max(0, rescale(now, p, from) - last)

@@ -100,8 +100,7 @@ function convert(
   const b = s[at + 1]!
   const time = s[at + 2]!
   const elapsed = Math.max(0, rescale(now, p, from) - time)
-  const fresh =
-    mode === FRESH || elapsed >= (mode === BURSTY ? from.window : Math.ceil((from.full - b) / from.drain))
+  const fresh = mode === FRESH || elapsed >= (mode === BURSTY ? from.window : Math.ceil((from.full - b) / from.drain))
   const bursty = mode === BURSTY
   const used = from.quota - Math.floor((bursty ? b : b + elapsed * from.drain) / from.unit)
 

@@ -32,16 +32,17 @@ export function clientKeyer<Request>(
   let latest: object | undefined
   let watch: Watch | undefined
 
-  function watchApp(app: object, request: Request): void {
+  function watchApp(app: object | undefined, request: Request): void {
     latest = app
-    watch = watches.get(app) ?? { trust: surface.trust(request), warn: proxyWatch() }
+    watch = app && (watches.get(app) ?? { trust: surface.trust(request), warn: proxyWatch() })
+    if (app === undefined || watch === undefined) return
     watches.set(app, watch)
     watch.warn(false, watch.trust)
   }
 
   return function ipKey(request) {
     const app = surface.app(request)
-    if (app !== latest && app !== undefined) watchApp(app, request)
+    if (app !== latest) watchApp(app, request)
     if (watch?.trust === 'nobody' && surface.forwarded(request)) watch.warn(true, 'nobody')
     return key(surface.address(request))
   }

@@ -56,12 +56,13 @@ export function createGate<Request, Response, Next, OnDenied>(
   }
 
   function unlessSkipped(request: Request, response: Response, next: Next): MaybePromise<boolean> {
-    if (surface.method(request) === 'OPTIONS' && isPreflight('OPTIONS', (name) => surface.header(request, name)))
-      return true
+    const preflight =
+      surface.method(request) === 'OPTIONS' && isPreflight('OPTIONS', (name) => surface.header(request, name))
+    if (preflight) return true
     if (skip === undefined) return decide(request, response, next)
     const skipped = skip(request)
-    if (!isPromise(skipped)) return skipped || decide(request, response, next)
-    return skipped.then((known) => known || decide(request, response, next))
+    if (!isPromise(skipped)) return skipped ? true : decide(request, response, next)
+    return skipped.then((known) => (known ? true : decide(request, response, next)))
   }
 
   return {

@@ -1,5 +1,4 @@
 import type { SyncKeyer } from '../keyers.ts'
-import type { Surface } from './surface.ts'
 
 /** A route's path as it was declared. */
 export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
@@ -13,13 +12,13 @@ export function routeKey(method: string, pattern: RoutePattern | undefined): str
   return `${method === 'HEAD' ? 'GET' : method} ${String(pattern)}`
 }
 
-/** Makes an adapter's `byHeader`. */
+/** Makes an adapter's `byHeader`; `field` reads a field of the request by its lower-case name. */
 export function headerKeyer<Request>(
-  surface: Pick<Surface<Request, never, never, never>, 'header'>,
+  field: (request: Request, name: string) => string | undefined,
   name: string,
 ): SyncKeyer<Request> {
-  const field = name.toLowerCase()
+  const lower = name.toLowerCase()
   return function headerKey(request) {
-    return surface.header(request, field)
+    return field(request, lower)
   }
 }

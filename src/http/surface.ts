@@ -32,7 +32,7 @@ export interface Surface<Request, Response, Next, OnDenied> {
   field(response: Response, name: string): string | number | readonly string[] | undefined
   /** Sets a field of the response, in place of one of that name. */
   set(response: Response, name: string, value: string): void
-  /** True once the head of the response is on its way, or has been taken out of the framework's hands. */
+  /** True once the head of the response is on its way. */
   sent(response: Response): boolean
   /** The status that was sent. Asked only when `sent`. */
   status(response: Response): number

@@ -20,13 +20,14 @@ export function teller<Request, Response>(
   const write = fieldWriter(headers, options)
   const exposed = ['Retry-After', ...fieldNames(headers)]
   const silent = headers === false
+  const timed = [headers].flat().includes('github')
   // One function for all requests: fields are written at once, so that no other response can come between.
   let written: Response
   const set = (name: string, value: string): void => surface.set(written, name, value)
 
   function expose(response: Response): void {
-    const existing = surface.field(response, 'Access-Control-Expose-Headers')
-    const cors = existing ?? surface.field(response, 'Access-Control-Allow-Origin')
+    const existing = surface.field(response, 'access-control-expose-headers')
+    const cors = existing ?? surface.field(response, 'access-control-allow-origin')
     if (cors === undefined || cors === '') return
     surface.set(response, 'Access-Control-Expose-Headers', exposeHeaders(String(existing ?? ''), exposed))
   }
@@ -37,11 +38,10 @@ export function teller<Request, Response>(
     const told = earlier === undefined && !silent ? decision : retold(earlier, silent ? NOTHING : decision)
     if (told !== decision) toldBy.set(decision, told)
     if (response === undefined) return
-    if (!silent) {
-      written = response
-      write(told, Date.now(), set)
-    }
     expose(response)
+    if (silent) return
+    written = response
+    write(told, timed ? Date.now() : 0, set)
   }
 }
 

@@ -293,7 +293,7 @@ export const behaviours: Readonly<Record<string, Readonly<Record<string, (world:
         ratelimit: '"three";r=2;t=60, "one";r=0;t=60',
       })
       expect(await statuses(server, 1, '/', { headers: { 'x-user': 'a' } })).toEqual([429])
-      expect(user.peek({ method: 'GET', headers: { 'x-user': 'a' } }).remaining).toBe(2)
+      expect(user.check({ method: 'GET', headers: { 'x-user': 'a' } }).remaining).toBe(1)
     },
     'may be limits one after another, which tell of all in one field': async ({ limit, serve }) => {
       const server = await serve({ limits: [limit(hundred), limit(one)] })
@@ -326,7 +326,7 @@ export const behaviours: Readonly<Record<string, Readonly<Record<string, (world:
       expect(await statuses(server, 2)).toEqual([200, 429])
       // Nobody is trusted to write it.
       const headers = { 'x-forwarded-for': '203.0.113.9' }
-      expect(await statuses(server, 1, '/', { headers })).toEqual([429])
+      await warningsOf(async () => expect(await statuses(server, 1, '/', { headers })).toEqual([429]))
     },
     'is the key as a plain IPv4 address': async ({ framework, limit, serve }) => {
       let decision: Decision | undefined
@@ -339,10 +339,8 @@ export const behaviours: Readonly<Record<string, Readonly<Record<string, (world:
       const keyer = framework.adapter.ipKeyer()
       const server = await serve({ limits: [limit(hundred, { keyer })] })
       const forwarded = { headers: { 'x-forwarded-for': '203.0.113.9' } }
-      expect(await warningsOf(() => ask(server).then(() => undefined))).toEqual([])
-      expect(await warningsOf(() => statuses(server, 3, '/', forwarded).then(() => undefined))).toEqual([
-        'SLUICE_PROXY_UNTRUSTED',
-      ])
+      expect(await warningsOf(() => ask(server))).toEqual([])
+      expect(await warningsOf(() => statuses(server, 3, '/', forwarded))).toEqual(['SLUICE_PROXY_UNTRUSTED'])
     },
     'keyer refuses a prefix that is none': async ({ framework }) => {
       expect(() => framework.adapter.ipKeyer({ ipv6Subnet: 24 })).toThrow(/ipv6Subnet/)
@@ -548,22 +546,25 @@ export const behaviours: Readonly<Record<string, Readonly<Record<string, (world:
       expect(await statuses(server, 1)).toEqual([429])
     },
     'is awaited where a response comes in pieces': async ({ limit, serve }) => {
-      let finish: (() => void) | undefined
+      const unfinished: (() => void)[] = []
       const server = await serve({
         limits: [limit(one, { refundWhen: 'success' })],
         handler: () => ({
           stream: (response) => {
             response.write('a')
-            finish = () => response.end('b')
+            unfinished.push(() => response.end('b'))
           },
         }),
       })
       const first = ask(server)
-      await until(() => finish)
+      await until(() => unfinished.length === 1)
       expect((await ask(server)).status).toBe(429)
-      finish!()
+      unfinished[0]!()
       expect((await first).body).toBe('ab')
-      expect((await ask(server, '/nothing')).status).toBe(200)
+      const second = ask(server)
+      await until(() => unfinished.length === 2)
+      unfinished[1]!()
+      expect((await second).status).toBe(200)
     },
     'of a request that is cut off before the answer leaves it charged': async ({ limit, serve }) => {
       for (const refundWhen of ['success', 'failure', () => true]) {
@@ -623,9 +624,9 @@ export const behaviours: Readonly<Record<string, Readonly<Record<string, (world:
           return { text: 'ok' }
         },
       })
-      await limiter.check({})
+      limiter.check({})
       await ask(server)
-      expect(limiter.peek({}).remaining).toBe(2)
+      expect(limiter.check({}).remaining).toBe(1)
     },
     'is not looked for after a denial': async ({ limit, serve }) => {
       const server = await serve({

@@ -70,12 +70,13 @@ export class Subject {
   readonly entries: ArrayEntries = new ArrayEntries()
   readonly #out: Outcome = createOutcome()
 
-  constructor(json: LimitInput) {
+  /** Under the ticks the limit has by itself, or under ticks of a millisecond all the same. */
+  constructor(json: LimitInput, perMs?: 1) {
     this.limit = limit(json)
     const { algorithm, parameters } = mechanism(this.limit)
     this.algorithm = algorithm
-    this.parameters = parameters
-    this.window = this.limit.window * parameters['perMs']
+    this.parameters = perMs === undefined ? parameters : inMilliseconds(this.limit, algorithm)
+    this.window = this.limit.window * this.parameters['perMs']!
     this.cells = Float64Array.from(algorithm.blank)
   }
 
@@ -107,8 +108,8 @@ export class Subject {
   }
 
   /** The same key under another limit of the same algorithm; `now` in the ticks of that one. */
-  convert(json: LimitInput, now: number): Subject {
-    const to = new Subject(json)
+  convert(json: LimitInput, now: number, perMs?: 1): Subject {
+    const to = new Subject(json, perMs)
     to.load(this.state())
     clearEdit(this.#out.edit)
     to.algorithm.convert(to.parameters, this.parameters, to.cells, 0, now, this.#out, to.entries)
@@ -117,7 +118,7 @@ export class Subject {
   }
 
   clone(): Subject {
-    const copy = new Subject(this.limit)
+    const copy = new Subject(this.limit, this.parameters['perMs'] === 1 ? 1 : undefined)
     copy.load(this.state())
     return copy
   }
@@ -132,8 +133,8 @@ export class Subject {
   }
 
   /** What a failing property prints of it. */
-  [fc.toStringMethod](): string {
-    return fc.stringify({ ...this.limit, ...this.state() })
+  toString(): string {
+    return fc.stringify({ ...this.limit, perMs: this.parameters['perMs'], ...this.state() })
   }
 
   keep(out: Outcome): void {
@@ -142,10 +143,15 @@ export class Subject {
   }
 }
 
+function inMilliseconds(made: Limit, algorithm: Algorithm): Parameters {
+  const own = algorithm.plan({ quota: made.quota, window: made.window, perMs: 1, own: made })
+  return { ...own, perMs: 1, strict: made.strict === true ? 1 : 0 }
+}
+
 /** Epoch of all traces, in milliseconds: 2024-01-01. */
 export const EPOCH_MS = 1_704_067_200_000
 
-export const YEAR_MS = 365 * 86_400_000
+export const YEAR_MS: number = 365 * 86_400_000
 
 /** Small quotas, where edges are close together, and large ones. */
 const quotas = fc.oneof(
@@ -213,7 +219,7 @@ export function names(): string[] {
 
 /** The most a single request may cost under a limit. */
 export function capacityOf(subject: Subject): number {
-  return new Subject(subject.limit).parameters['capacity'] ?? subject.limit.quota
+  return subject.parameters['capacity'] ?? subject.limit.quota
 }
 
 /** One thing that happens to a key; times are fractions of the window, so that they stay interesting for any limit. */
@@ -228,7 +234,10 @@ const pauses = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(1, 0.5, 2, 0.1) },
   { weight: 1, arbitrary: fc.double({ min: 0, max: 3, noNaN: true }) },
 )
-const steps = fc.oneof({ weight: 9, arbitrary: pauses }, { weight: 1, arbitrary: fc.double({ min: -1.5, max: 0, noNaN: true }) })
+const steps = fc.oneof(
+  { weight: 9, arbitrary: pauses },
+  { weight: 1, arbitrary: fc.double({ min: -1.5, max: 0, noNaN: true }) },
+)
 
 /** Costs as fractions of the capacity; 0 stands for 1 unit. */
 const costs = fc.oneof(
@@ -255,7 +264,10 @@ export function events({ back, adjust }: EventKinds): fc.Arbitrary<Event[]> {
     units: fc.double({ min: -1, max: 1.5, noNaN: true }),
     which: fc.nat({ max: 5 }),
   })
-  const all = [{ weight: 8, arbitrary: ask }, { weight: 2, arbitrary: retry }]
+  const all = [
+    { weight: 8, arbitrary: ask },
+    { weight: 2, arbitrary: retry },
+  ]
   return fc.array(adjust ? fc.oneof(...all, { weight: 2, arbitrary: change }) : fc.oneof(...all), { maxLength: 30 })
 }
 
@@ -266,13 +278,18 @@ export interface Charged {
   readonly charged: number
 }
 
+type Listener = (verdict: Verdict, cost: number, now: number) => void
+
+/** No trace goes on for longer (until 2112): sums of times have to be exact. */
+const LATEST_MS = 2 ** 52 / 1000
+
 /** Lives through a trace, and hears what was said at each request. */
 export class Life {
   readonly subject: Subject
   readonly charges: Charged[] = []
   now: number
 
-  constructor(subject: Subject, startMs = EPOCH_MS) {
+  constructor(subject: Subject, startMs: number = EPOCH_MS) {
     this.subject = subject
     this.now = startMs * subject.parameters['perMs']!
   }
@@ -281,17 +298,21 @@ export class Life {
     return Math.max(1, Math.round(fraction * capacityOf(this.subject)))
   }
 
-  live(trace: readonly Event[], heard: (verdict: Verdict, cost: number, now: number) => void = () => {}): void {
+  wait(ticks: number): void {
+    if (this.now + ticks < LATEST_MS * this.subject.parameters['perMs']!) this.now += ticks
+  }
+
+  live(trace: readonly Event[], heard: Listener = () => undefined): void {
     for (const event of trace) this.#one(event, heard)
   }
 
-  #one(event: Event, heard: (verdict: Verdict, cost: number, now: number) => void): void {
+  #one(event: Event, heard: Listener): void {
     if (event.kind === 'adjust') return this.#adjust(event.after, event.units, event.which)
     const cost = this.cost(event.cost)
-    if (event.kind === 'ask') this.now += Math.round(event.after * this.subject.window)
+    if (event.kind === 'ask') this.wait(Math.round(event.after * this.subject.window))
     else {
       const { retry } = this.subject.peek(this.now, cost)
-      if (retry > 0 && retry < Infinity) this.now += retry - event.early
+      if (retry > 0 && retry < Infinity) this.wait(retry - event.early)
     }
     const verdict = this.subject.ask(this.now, cost)
     if (verdict.allowed) this.charges.push({ at: verdict.at, cost, charged: verdict.charged })
@@ -301,7 +322,7 @@ export class Life {
   #adjust(after: number, fraction: number, which: number): void {
     const charge = this.charges.at(-1 - which)
     if (charge === undefined) return
-    this.now += Math.round(after * this.subject.window)
+    this.wait(Math.round(after * this.subject.window))
     const units = fraction < 0 ? Math.round(fraction * charge.cost) : this.cost(fraction)
     if (units !== 0) this.subject.adjust(this.now, charge.at, units)
   }

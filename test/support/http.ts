@@ -67,14 +67,16 @@ export async function until(so: () => unknown, what = 'it'): Promise<void> {
   }
 }
 
-/** Warnings of this package's, by their code, while `during` runs. */
-export async function warningsOf(during: () => Promise<void>): Promise<readonly string[]> {
+/** Codes of the warnings that come while `during` runs, in place of their being printed. */
+export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
   const codes: string[] = []
-  const note = (warning: Error & { code?: string }): void => void (warning.code && codes.push(warning.code))
-  process.on('warning', note)
+  const printers = process.listeners('warning')
+  process.removeAllListeners('warning')
+  process.on('warning', (warning: Error & { code?: string }) => void codes.push(warning.code ?? warning.name))
   await during()
   // Warnings are told in the next turn.
   await new Promise((resolve) => setImmediate(resolve))
-  process.off('warning', note)
+  process.removeAllListeners('warning')
+  for (const printer of printers) process.on('warning', printer)
   return codes
 }

@@ -1,0 +1,45 @@
+import type { FastifyRequest } from 'fastify'
+import { type ClientSurface, clientKeyer, type IpKeyerOptions } from '../src/http/client-key.ts'
+import type { ProxyTrust } from '../src/http/proxy.ts'
+import { headerKeyer, routeKey } from '../src/http/route.ts'
+import type { SyncKeyer } from '../src/keyers.ts'
+
+// Proxies in a row, more than anybody has, at addresses that documentation has to itself: who trusts them trusts everybody.
+const STRANGERS = Array(32).fill('203.0.113.1').join()
+const FROM_AFAR = { socket: { remoteAddress: '203.0.113.1' }, headers: { 'x-forwarded-for': STRANGERS } }
+
+const client: ClientSurface<FastifyRequest> = {
+  address: (request) => request.ip,
+  forwarded: (request) => request.headers['x-forwarded-for'] !== undefined,
+  trust: trustOf,
+  app: (request) => request.server.server,
+}
+
+/** Fastify does not tell its `trustProxy`, but `ips` is only there with one, and shows what it makes of a request. */
+function trustOf(request: FastifyRequest): ProxyTrust {
+  if (request.ips === undefined) return 'nobody'
+  const probe = Object.create(request, { raw: { value: FROM_AFAR } }) as FastifyRequest
+  return probe.ips!.length > 32 ? 'everybody' : 'some'
+}
+
+/**
+ * The client's address as `request.ip` has it, so under the app's `trustProxy`; IPv6 by its prefix.
+ * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ */
+export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<FastifyRequest> {
+  return clientKeyer(client, options)
+}
+
+/** The client's address; IPv6 by its /56. */
+export const byIP: SyncKeyer<FastifyRequest> = ipKeyer()
+
+/** A field of the request, such as an API key. */
+export function byHeader(name: string): SyncKeyer<FastifyRequest> {
+  return headerKeyer((request: FastifyRequest, field) => request.headers[field] as string | undefined, name)
+}
+
+/** The method. */
+export const byMethod: SyncKeyer<FastifyRequest> = (request) => request.method
+
+/** The pattern of the route, such as `GET /users/:id`; one bucket for all requests without a route. */
+export const byRoute: SyncKeyer<FastifyRequest> = ({ routeOptions: { method, url } }) => routeKey(String(method), url)

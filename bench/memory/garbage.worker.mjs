@@ -1,0 +1,42 @@
+// Bytes allocated per decision, and by merely making an equal Decision. Run with --expose-gc and room for a young generation
+// that no collection need interrupt.
+import { PerformanceObserver } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import { answer, job } from '../lib/worker.mjs'
+import { equalDecision } from './equal-decision.mjs'
+import { roomy, tight } from './limits.mjs'
+import { sluice } from './subjects.mjs'
+
+const N = 100_000
+let last
+const collections = []
+new PerformanceObserver((list) => collections.push(...list.getEntries())).observe({ entryTypes: ['gc'] })
+
+const terms = job.denied ? tight : roomy
+const { decide } = sluice(Array.from({ length: job.limits }, (_, i) => terms.limit(`limit-${i}`)))
+
+function decideMany() {
+  for (let i = 0; i < N; i++) last = decide('hot')
+}
+
+function makeMany() {
+  const decision = decide('hot')
+  for (let i = 0; i < N; i++) last = equalDecision(decision, i)
+}
+
+async function allocated(work) {
+  for (let lap = 0; lap < 10; lap++) work()
+  globalThis.gc()
+  const began = performance.now()
+  const before = process.memoryUsage().heapUsed
+  work()
+  const after = process.memoryUsage().heapUsed
+  // Collections are told of a little later.
+  await pause(20)
+  if (collections.some(({ startTime }) => startTime > began)) throw new Error('Garbage was collected while it was measured: raise --max-semi-space-size')
+  return (after - before) / N
+}
+
+const whole = await allocated(decideMany)
+const equal = await allocated(makeMany)
+answer({ whole, equal, beyond: whole - equal, last: last.remaining })

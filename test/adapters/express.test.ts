@@ -1,0 +1,123 @@
+import express5, { type Request, type RequestHandler } from 'express'
+import express4 from 'express4'
+import { afterEach, describe, expect, test } from 'vitest'
+import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/express.ts'
+import { everyone } from '../../src/keyers.ts'
+import { fixedWindow } from '../../src/limits.ts'
+import { ask, serve, type Served, warningsOf } from '../support/http.ts'
+
+let server: Served | undefined
+afterEach(async () => {
+  await server?.close()
+  server = undefined
+})
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+const ok: RequestHandler = (_request, response) => void response.send('ok')
+
+async function left(path: string, method = 'GET', headers = {}): Promise<string> {
+  const reply = await ask(server!, path, { method, headers })
+  return reply.status === 429 ? '!' : (/;r=(\d+)/.exec(String(reply.headers['ratelimit']))?.[1] ?? '')
+}
+
+describe.each([
+  ['Express 4', express4],
+  ['Express 5', express5],
+])('%s', (_version, express) => {
+  test('a limit stands before an app, a router, or a route', async () => {
+    const app = express()
+    const router = express.Router()
+    router.use(rateLimit(times(5)))
+    router.get('/', ok)
+    app.use('/router', router)
+    app.get('/route', rateLimit(times(3)), ok)
+    app.get('/free', ok)
+    app.use(rateLimit(times(1)))
+    app.get('/', ok)
+    server = await serve(app)
+    expect([await left('/router'), await left('/route'), await left('/free'), await left('/')]).toEqual([
+      '4',
+      '2',
+      '',
+      '0',
+    ])
+  })
+
+  test('one middleware in two places is one limit', async () => {
+    const app = express()
+    const limit = rateLimit(times(9))
+    app.get('/a', limit, ok)
+    app.get('/b', limit, ok)
+    server = await serve(app)
+    expect([await left('/a'), await left('/b')]).toEqual(['8', '7'])
+  })
+
+  test('a response that is sent already is left alone, and nothing comes after it', async () => {
+    const app = express()
+    let ran = 0
+    app.use((_request, response, next) => {
+      response.send('sent')
+      next()
+    })
+    app.use(rateLimit(times(1)))
+    app.use(() => void ran++)
+    server = await serve(app)
+    for (let i = 0; i < 3; i++) expect(await ask(server)).toMatchObject({ status: 200, body: 'sent' })
+    expect(ran).toBe(1)
+  })
+
+  test('onDenied may let the request go on', async () => {
+    const app = express()
+    app.use(rateLimit(times(1, { onDenied: (_request, _response, next) => next() })))
+    app.get('/', (request, response) => void response.send(String(request.rateLimit?.allowed)))
+    server = await serve(app)
+    expect((await ask(server)).body).toBe('true')
+    expect(await ask(server)).toMatchObject({ status: 200, body: 'false' })
+  })
+
+  test('byRoute takes the pattern of the route, and elsewhere never the path', async () => {
+    const app = express()
+    const limit = rateLimit(times(9, { keyer: byRoute }))
+    app.get('/users/:id', limit, ok)
+    app.all('/any/:id', limit, ok)
+    app.use(limit, ok)
+    server = await serve(app)
+    expect([await left('/users/1'), await left('/users/2'), await left('/users/3', 'HEAD')]).toEqual(['8', '7', '6'])
+    expect([await left('/any/1'), await left('/any/2', 'POST')]).toEqual(['8', '7'])
+    expect([await left('/no/1'), await left('/no/2', 'POST')]).toEqual(['8', '7'])
+  })
+
+  test('ipKeyer takes what `trust proxy` makes of it, and warns when that trusts everybody', async () => {
+    const settings: [unknown, string, string[]][] = [
+      [true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
+      [1, '203.0.113.9', []],
+      ['loopback', '203.0.113.9', []],
+      [() => true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
+      ['10.0.0.0/8', '127.0.0.1', []],
+      [false, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+    ]
+    for (const [trust, address, codes] of settings) {
+      let key: string | undefined
+      const app = express()
+      app.set('trust proxy', trust)
+      const onDecision: RateLimitOptions['onDecision'] = (decision) => void (key = decision.limits[0]?.key)
+      app.use(rateLimit(times(9, { keyer: ipKeyer(), onDecision })), ok)
+      const each = await serve(app)
+      const headers = { 'x-forwarded-for': '203.0.113.9' }
+      const askTwice = async (): Promise<void> => {
+        await ask(each, '/', { headers })
+        await ask(each, '/', { headers })
+      }
+      expect([String(trust), await warningsOf(askTwice)]).toEqual([String(trust), codes])
+      expect(key).toBe(address)
+      await each.close()
+    }
+  })
+
+  test('byIP knows nobody behind a socket that is gone, nor outside of an app', () => {
+    const gone = { ip: undefined, headers: {}, app: express() } as unknown as Request
+    expect(byIP(gone)).toBeUndefined()
+    expect(byIP({ headers: { 'x-forwarded-for': '203.0.113.9' } } as unknown as Request)).toBeUndefined()
+  })
+})

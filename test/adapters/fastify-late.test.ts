@@ -1,0 +1,48 @@
+import Fastify from 'fastify'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { everyone } from '../../src/keyers.ts'
+import { fixedWindow } from '../../src/limits.ts'
+
+// As in `const app = require('fastify')()` ahead of `require('sluice/fastify')`: nobody has watched the app from its start.
+const app = Fastify()
+const handler = async (): Promise<string> => 'ok'
+const times = (quota: number): { keyer: typeof everyone; limits: ReturnType<typeof fixedWindow> } => ({
+  keyer: everyone,
+  limits: fixedWindow({ quota, window: '1h' }),
+})
+
+beforeAll(async () => {
+  const { rateLimit } = await import('../../adapters/fastify.ts')
+  app.get('/before', { config: { rateLimit: times(1) } }, handler)
+  app.get('/body', { config: { rateLimit: { ...times(1), hook: 'preHandler' } } }, handler)
+  app.get('/free', { config: { rateLimit: false } }, handler)
+  await app.register(rateLimit, times(2))
+  app.get('/after', { config: { rateLimit: times(1) } }, handler)
+  app.get('/', handler)
+})
+afterAll(() => app.close())
+
+async function statuses(url: string, count: number): Promise<number[]> {
+  const seen: number[] = []
+  for (let i = 0; i < count; i++) seen.push((await app.inject(url)).statusCode)
+  return seen
+}
+
+test('routes that were declared before anybody looked have limits of their own all the same', async () => {
+  expect(await statuses('/before', 3)).toEqual([200, 429, 429])
+})
+
+test('routes declared later do', async () => {
+  expect(await statuses('/after', 3)).toEqual([200, 429, 429])
+})
+
+test('all others have those of the scope', async () => {
+  expect(await statuses('/', 3)).toEqual([200, 200, 429])
+  expect(await statuses('/free', 3)).toEqual([200, 200, 200])
+})
+
+test('where a limit cannot be applied any more, nobody is admitted', async () => {
+  const { statusCode, body } = await app.inject('/body')
+  expect(statusCode).toBe(500)
+  expect(body).toContain('NOT_APPLICABLE')
+})

@@ -1,0 +1,345 @@
+import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions } from 'fastify'
+import { afterEach, describe, expect, test } from 'vitest'
+import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/fastify.ts'
+import { everyone } from '../../src/keyers.ts'
+import { createLimiter } from '../../src/limiter.ts'
+import { fixedWindow } from '../../src/limits.ts'
+import { warningsOf } from '../support/http.ts'
+
+let apps: FastifyInstance[] = []
+afterEach(async () => {
+  for (const app of apps) await app.close()
+  apps = []
+})
+
+function create(options: FastifyServerOptions = {}): FastifyInstance {
+  const app = Fastify(options)
+  apps.push(app)
+  return app
+}
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+const handler = async (): Promise<string> => 'ok'
+
+/** What is left of each limit, as the field of a reply tells it: '1' or '1,0'; '' without the field, '!' when denied. */
+async function left(app: FastifyInstance, url: string, method: 'GET' | 'HEAD' | 'POST' = 'GET'): Promise<string> {
+  const { headers, statusCode } = await app.inject({ url, method })
+  if (statusCode === 429) return '!'
+  return Array.from(String(headers['ratelimit'] ?? '').matchAll(/;r=(\d+)/g), ([, r]) => r).join()
+}
+
+describe('a registration', () => {
+  test.each(['awaited', 'not awaited'])('that is %s limits routes declared before and after it', async (how) => {
+    const app = create()
+    app.get('/before', handler)
+    const registered = app.register(rateLimit, times(9))
+    if (how === 'awaited') await registered
+    app.get('/after', handler)
+    expect(await left(app, '/before')).toBe('8')
+    expect(await left(app, '/after')).toBe('7')
+  })
+
+  test('limits scopes registered before and after it, and scopes within', async () => {
+    const app = create()
+    app.register(async (scope) => void scope.get('/', handler), { prefix: '/early' })
+    app.register(rateLimit, times(9))
+    app.register(
+      async (scope) => {
+        scope.get('/', handler)
+        scope.register(async (inner) => void inner.get('/inner', handler))
+      },
+      { prefix: '/late' },
+    )
+    expect(await left(app, '/early')).toBe('8')
+    expect(await left(app, '/late')).toBe('7')
+    expect(await left(app, '/late/inner')).toBe('6')
+  })
+
+  test('limits its own scope only', async () => {
+    const app = create()
+    app.get('/root', handler)
+    app.register(
+      async (scope) => {
+        scope.get('/before', handler)
+        await scope.register(rateLimit, times(9))
+        scope.get('/after', handler)
+      },
+      { prefix: '/in' },
+    )
+    app.register(async (scope) => void scope.get('/', handler), { prefix: '/beside' })
+    expect(await left(app, '/in/before')).toBe('8')
+    expect(await left(app, '/in/after')).toBe('7')
+    expect(await left(app, '/root')).toBe('')
+    expect(await left(app, '/beside')).toBe('')
+  })
+
+  test('limits paths that no route has, by the default handler or one of the application', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    expect(await left(app, '/nowhere')).toBe('8')
+    for (const when of ['before', 'after']) {
+      const app = create()
+      if (when === 'before') app.setNotFoundHandler((_request, reply) => reply.code(404).send('none'))
+      await app.register(rateLimit, times(9))
+      if (when === 'after') app.setNotFoundHandler((_request, reply) => reply.code(404).send('none'))
+      expect(await left(app, '/nowhere')).toBe('8')
+    }
+  })
+
+  test('limits the 404 handler of its scope, when that has one', async () => {
+    const app = create()
+    app.register(
+      async (scope) => {
+        await scope.register(rateLimit, times(9))
+        scope.setNotFoundHandler((_request, reply) => reply.code(404).send('none'))
+      },
+      { prefix: '/in' },
+    )
+    expect(await left(app, '/in/nowhere')).toBe('8')
+    expect(await left(app, '/nowhere')).toBe('')
+  })
+
+  test('within another one limits besides it', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    app.register(async (scope) => {
+      await scope.register(rateLimit, times(5, { limits: fixedWindow({ quota: 5, window: '1m' }) } as never))
+      scope.get('/', handler)
+    })
+    expect(await left(app, '/')).toBe('8,4')
+  })
+
+  test('may be one for each hook', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    await app.register(
+      rateLimit,
+      times(5, { hook: 'preHandler', limits: fixedWindow({ quota: 5, window: '1m' }) } as never),
+    )
+    app.get('/', handler)
+    expect(await left(app, '/')).toBe('8,4')
+  })
+
+  test('that is made twice in a scope fails', async () => {
+    const app = create()
+    app.register(rateLimit, times(9))
+    app.register(rateLimit, times(9))
+    await expect(app.ready()).rejects.toMatchObject({ code: 'NOT_APPLICABLE' })
+  })
+
+  test('in a scope without routes fails', async () => {
+    const app = create()
+    app.register(async (scope) => void scope.register(rateLimit, times(9)))
+    app.get('/', handler)
+    await expect(app.ready()).rejects.toMatchObject({ code: 'NOT_APPLICABLE' })
+  })
+
+  test('with a wrong option fails, awaited or when the app starts', async () => {
+    await expect(create().register(rateLimit, times(9, { headers: 'none' } as never))).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    })
+    const app = create()
+    app.register(rateLimit, times(9, { hook: 'onSend' } as never))
+    await expect(app.ready()).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  test('with a prefix fails, since it would not limit that prefix alone', async () => {
+    const app = create()
+    app.register(rateLimit, { ...times(9), prefix: '/api' } as never)
+    await expect(app.ready()).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+  })
+})
+
+describe('config.rateLimit', () => {
+  test.each(['before', 'after', 'after, not awaited'])('limits a route instead, declared %s', async (when) => {
+    const app = create()
+    const config = { rateLimit: times(1) }
+    if (when === 'before') app.get('/own', { config }, handler)
+    const registered = app.register(rateLimit, times(9))
+    if (when !== 'after, not awaited') await registered
+    if (when !== 'before') app.get('/own', { config }, handler)
+    app.get('/', handler)
+    expect(await left(app, '/own')).toBe('0')
+    expect(await left(app, '/own')).toBe('!')
+    expect(await left(app, '/')).toBe('8')
+  })
+
+  test('false leaves a route alone', async () => {
+    const app = create()
+    app.get('/before', { config: { rateLimit: false } }, handler)
+    await app.register(rateLimit, times(9))
+    app.get('/after', { config: { rateLimit: false } }, handler)
+    app.get('/', handler)
+    expect(await left(app, '/before')).toBe('')
+    expect(await left(app, '/after')).toBe('')
+    expect(await left(app, '/')).toBe('8')
+  })
+
+  test('limits a route once, however many scopes around it are limited', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    app.register(async (scope) => {
+      await scope.register(rateLimit, times(7))
+      scope.get('/', { config: { rateLimit: times(5) } }, handler)
+    })
+    expect(await left(app, '/')).toBe('4')
+  })
+
+  test('is one limit for a route and its HEAD', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    app.get('/', { config: { rateLimit: times(5) } }, handler)
+    expect(await left(app, '/')).toBe('4')
+    expect(await left(app, '/', 'HEAD')).toBe('3')
+  })
+
+  test('is a limit for each route, unless they name one limiter', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    const each = { rateLimit: times(5) }
+    const limiter = createLimiter({ keyer: everyone, limits: fixedWindow({ quota: 5, window: '1h' }) })
+    app.get('/a', { config: each }, handler)
+    app.get('/b', { config: each }, handler)
+    app.get('/c', { config: { rateLimit: { limiter } } }, handler)
+    app.get('/d', { config: { rateLimit: { limiter } } }, handler)
+    expect([await left(app, '/a'), await left(app, '/b')]).toEqual(['4', '4'])
+    expect([await left(app, '/c'), await left(app, '/d')]).toEqual(['4', '3'])
+  })
+
+  test('with a wrong option fails when the app starts', async () => {
+    for (const wrong of [{ ...times(5), max: 3 }, null, 5, true]) {
+      const app = create()
+      app.get('/', { config: { rateLimit: wrong as never } }, handler)
+      app.register(rateLimit, times(9))
+      await expect(app.ready(), JSON.stringify(wrong)).rejects.toMatchObject({ name: 'SluiceError' })
+    }
+  })
+
+  test('fails where nothing is registered that would see to it', async () => {
+    const app = create()
+    app.register(async (scope) => {
+      await scope.register(rateLimit, times(9))
+      scope.get('/', handler)
+    })
+    app.get('/own', { config: { rateLimit: times(5) } }, handler)
+    await expect(app.ready()).rejects.toMatchObject({
+      code: 'NOT_APPLICABLE',
+      message: expect.stringContaining('"/own"') as string,
+    })
+  })
+
+  test('of another plugin is no concern of ours', async () => {
+    const app = create()
+    app.get('/', { config: { rateLimit: { max: 3, timeWindow: '1 minute' } as never } }, handler)
+    await app.ready()
+    expect(await left(app, '/')).toBe('')
+  })
+
+  test('has a hook of its own', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    const keyer = ({ body }: FastifyRequest): string => (body as { user: string }).user
+    app.post('/', { config: { rateLimit: times(1, { hook: 'preHandler', keyer } as never) } }, handler)
+    const post = async (user: string): Promise<number> =>
+      (await app.inject({ method: 'POST', url: '/', payload: { user } })).statusCode
+    expect([await post('a'), await post('a'), await post('b')]).toEqual([200, 429, 200])
+  })
+})
+
+describe('the hook before the handler', () => {
+  test('sees the body', async () => {
+    const app = create()
+    const keyer = ({ body }: FastifyRequest): string => (body as { user: string }).user
+    await app.register(rateLimit, times(1, { hook: 'preHandler', keyer } as never))
+    app.post('/', handler)
+    const post = async (user: string): Promise<number> =>
+      (await app.inject({ method: 'POST', url: '/', payload: { user } })).statusCode
+    expect([await post('a'), await post('a'), await post('b')]).toEqual([200, 429, 200])
+  })
+
+  test('limits what no route has', async () => {
+    const app = create()
+    await app.register(rateLimit, times(1, { hook: 'preHandler' }))
+    expect([await left(app, '/nowhere'), await left(app, '/nowhere')]).toEqual(['0', '!'])
+  })
+
+  test.each(['onRequest', 'preHandler'] as const)(
+    'counts once where a handler calls for the 404 (%s)',
+    async (hook) => {
+      const app = create()
+      await app.register(rateLimit, times(9, { hook }))
+      app.get('/', (_request, reply) => {
+        reply.callNotFound()
+      })
+      expect(await left(app, '/')).toBe('8')
+      expect(await left(app, '/')).toBe('7')
+    },
+  )
+})
+
+describe('onDenied', () => {
+  test.each([
+    ['returned', () => ({ own: true })],
+    ['promised', async () => ({ own: true })],
+    ['sent', (_request: unknown, reply: { send(body: object): unknown }) => reply.send({ own: true })],
+  ])('answers with what is %s', async (_how, onDenied) => {
+    const app = create()
+    await app.register(rateLimit, times(1, { onDenied: onDenied as never }))
+    app.get('/', handler)
+    await app.inject('/')
+    const { body, headers } = await app.inject('/')
+    expect(JSON.parse(body)).toEqual({ own: true })
+    expect(headers['retry-after']).toBe('3600')
+  })
+})
+
+describe('the keyers', () => {
+  const keyed = async (keyer: (request: FastifyRequest) => unknown): Promise<FastifyInstance> => {
+    const app = create()
+    await app.register(rateLimit, times(9, { keyer } as never))
+    return app
+  }
+
+  test('byRoute takes the pattern and, of paths without a route, never the path', async () => {
+    const app = await keyed(byRoute)
+    app.get('/users/:id', handler)
+    app.all('/any/:id', handler)
+    expect([await left(app, '/users/1'), await left(app, '/users/2')]).toEqual(['8', '7'])
+    expect(await left(app, '/users/1', 'HEAD')).toBe('6')
+    expect([await left(app, '/any/1'), await left(app, '/any/2', 'POST')]).toEqual(['8', '7'])
+    expect([await left(app, '/no/1'), await left(app, '/no/2', 'POST')]).toEqual(['8', '7'])
+  })
+
+  test('ipKeyer takes what trustProxy makes of it, and warns when that trusts everybody', async () => {
+    const headers = { 'x-forwarded-for': '203.0.113.9' }
+    const settings: [unknown, string, string[]][] = [
+      [true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
+      [() => true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
+      ['127.0.0.1', '203.0.113.9', []],
+      [(_address: string, hop: number) => hop < 1, '203.0.113.9', []],
+      ['10.0.0.0/8', '127.0.0.1', []],
+      [false, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+    ]
+    for (const [trustProxy, address, codes] of settings) {
+      let key: string | undefined
+      const app = create({ trustProxy: trustProxy as boolean })
+      await app.register(rateLimit, {
+        ...times(9, { keyer: ipKeyer() } as never),
+        onDecision: (decision) => void (key = decision.limits[0]?.key),
+      })
+      app.get('/', handler)
+      const ask = async (): Promise<void> => {
+        await app.inject({ url: '/', headers })
+        await app.inject({ url: '/', headers })
+      }
+      expect([String(trustProxy), await warningsOf(ask)]).toEqual([String(trustProxy), codes])
+      expect(key).toBe(address)
+    }
+  })
+
+  test('byIP knows nobody behind a socket that is gone', () => {
+    const request = { ip: undefined, headers: {}, server: { server: {} } } as unknown as FastifyRequest
+    expect(byIP(request)).toBeUndefined()
+  })
+})

@@ -1,0 +1,104 @@
+import Koa3, { type Context } from 'koa'
+import Koa2 from 'koa2'
+import { afterEach, describe, expect, test } from 'vitest'
+import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/koa.ts'
+import { everyone } from '../../src/keyers.ts'
+import { fixedWindow } from '../../src/limits.ts'
+import { ask, serve, type Served, warningsOf } from '../support/http.ts'
+
+let server: Served | undefined
+afterEach(async () => {
+  await server?.close()
+  server = undefined
+})
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+
+describe.each([
+  ['Koa 2', Koa2],
+  ['Koa 3', Koa3],
+])('%s', (_version, Koa) => {
+  test('a denial passes the middleware upstream, which sees its status and may add to it', async () => {
+    const app = new Koa()
+    app.use(async (context, next) => {
+      await next()
+      context.set('X-Seen', String(context.status))
+    })
+    app.use(rateLimit(times(1)))
+    app.use((context) => void (context.body = 'ok'))
+    server = await serve(app.callback() as never)
+    expect((await ask(server)).headers['x-seen']).toBe('200')
+    expect((await ask(server)).headers['x-seen']).toBe('429')
+  })
+
+  test('a fault without a handler of the application’s is Koa’s own 500', async () => {
+    const app = new Koa()
+    const errors: unknown[] = []
+    app.on('error', (error) => errors.push(error))
+    const broken = (): never => {
+      throw new Error('broken')
+    }
+    app.use(rateLimit(times(1, { keyer: broken })))
+    app.use((context) => void (context.body = 'ok'))
+    server = await serve(app.callback() as never)
+    expect(await ask(server)).toMatchObject({ status: 500, body: 'Internal Server Error' })
+    expect(errors).toMatchObject([{ message: 'broken' }])
+  })
+
+  test('onDenied may let the request go on', async () => {
+    const app = new Koa()
+    app.use(rateLimit(times(1, { onDenied: (_context, next) => next() })))
+    app.use((context) => void (context.body = String(context.state.rateLimit?.allowed)))
+    server = await serve(app.callback() as never)
+    expect((await ask(server)).body).toBe('true')
+    expect(await ask(server)).toMatchObject({ status: 200, body: 'false' })
+  })
+
+  test('a response that is sent already is left alone', async () => {
+    const app = new Koa()
+    app.use((context, next) => {
+      context.respond = false
+      context.res.writeHead(200).end('sent')
+      return next()
+    })
+    app.use(rateLimit(times(1)))
+    server = await serve(app.callback() as never)
+    for (let i = 0; i < 3; i++) expect(await ask(server)).toMatchObject({ status: 200, body: 'sent' })
+  })
+
+  test('byRoute takes the pattern that a router tells, and elsewhere never the path', () => {
+    const at = (method: string, matched?: string): Context =>
+      ({ method, path: '/users/1', _matchedRoute: matched }) as unknown as Context
+    expect(byRoute(at('GET', '/users/:id'))).toBe('GET /users/:id')
+    expect(byRoute(at('HEAD', '/users/:id'))).toBe('GET /users/:id')
+    expect(byRoute(at('GET'))).toBe(byRoute(at('POST')))
+  })
+
+  test('ipKeyer takes what the app’s proxy settings make of it, and warns when they trust everybody', async () => {
+    const settings: [ConstructorParameters<typeof Koa3>[0], string, string[]][] = [
+      [{ proxy: true }, '198.51.100.1', ['SLUICE_PROXY_TRUSTS_ALL']],
+      [{ proxy: true, maxIpsCount: 1 }, '203.0.113.9', []],
+      [{ proxy: true, proxyIpHeader: 'X-Real-IP' }, '192.0.2.7', []],
+      [{}, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+    ]
+    for (const [options, address, codes] of settings) {
+      let key: string | undefined
+      const app = new Koa(options)
+      app.use(rateLimit(times(9, { keyer: ipKeyer(), onDecision: ({ limits }) => void (key = limits[0]?.key) })))
+      const each = await serve(app.callback() as never)
+      const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.9', 'x-real-ip': '192.0.2.7' }
+      const askTwice = async (): Promise<void> => {
+        await ask(each, '/', { headers })
+        await ask(each, '/', { headers })
+      }
+      expect([options, await warningsOf(askTwice)]).toEqual([options, codes])
+      expect(key).toBe(address)
+      await each.close()
+    }
+  })
+
+  test('byIP knows nobody behind a socket that is gone', () => {
+    expect(byIP({ ip: '', req: { headers: {} }, app: new Koa() } as unknown as Context)).toBeUndefined()
+  })
+})

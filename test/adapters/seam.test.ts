@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest'
+import type { Decision } from '../../src/decision.ts'
+import { createGate, type Gate } from '../../src/http/gate.ts'
+import type { Decider, GateOptions } from '../../src/http/options.ts'
+import type { Surface } from '../../src/http/surface.ts'
+import { everyone } from '../../src/keyers.ts'
+import { fixedWindow } from '../../src/limits.ts'
+
+// A framework whose responses are values: a draft takes what is said before there is one.
+interface Draft {
+  readonly fields: Headers
+  denial: Response | undefined
+  answer: Response | undefined
+  readonly listeners: Set<() => void>
+}
+
+type OnDenied = (request: Request, decision: Decision) => Response
+type Options = Decider<Request> & GateOptions<Request, Draft> & { readonly onDenied?: OnDenied }
+
+const decisions = new WeakMap<Request, Decision>()
+
+const surface: Surface<Request, Draft, undefined, OnDenied> = {
+  method: ({ method }) => method,
+  header: ({ headers }, name) => headers.get(name) ?? undefined,
+  field: ({ fields }, name) => fields.get(name) ?? undefined,
+  set: ({ fields }, name, value) => fields.set(name, value),
+  sent: ({ answer }) => answer !== undefined,
+  status: ({ answer }) => answer!.status,
+  send: (draft, status, body) => void (draft.denial = new Response(body, { status })),
+  ended({ listeners }, listener) {
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  },
+  known: (request) => decisions.get(request),
+  keep: (request, decision) => void decisions.set(request, decision),
+  deny: (onDenied, request, draft, _next, decision) => void (draft.denial = onDenied(request, decision)),
+}
+
+function limited(options: Options, handler: (request: Request) => Response): (request: Request) => Promise<Response> {
+  const gate: Gate<Request, Draft, undefined> = createGate(options, surface)
+  return async function handle(request) {
+    const draft: Draft = { fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() }
+    const made = (await gate.enter(request, draft, undefined)) ? handler(request) : draft.denial!
+    const answer = new Response(request.method === 'HEAD' ? null : made.body, made)
+    for (const [name, value] of draft.fields) answer.headers.set(name, value)
+    draft.answer = answer
+    for (const listener of draft.listeners) listener()
+    return answer
+  }
+}
+
+const request = (init?: RequestInit): Request => new Request('http://localhost/', init)
+const times = (quota: number): Decider<Request> => ({ keyer: everyone, limits: fixedWindow({ quota, window: '1m' }) })
+
+describe('an adapter for responses that are values', () => {
+  test('collects the fields before there is a response, and sets them after', async () => {
+    const app = limited(times(2), () => Response.json({ ok: true }))
+    const { status, headers } = await app(request())
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toBe('application/json')
+    expect(headers.get('ratelimit')).toBe('"2-per-1m";r=1;t=60')
+  })
+
+  test('denies', async () => {
+    const app = limited(times(1), () => new Response('ok'))
+    await app(request())
+    const denied = await app(request())
+    expect([denied.status, denied.headers.get('retry-after')]).toEqual([429, '60'])
+    expect(denied.headers.get('content-type')).toBe('application/problem+json')
+    expect(await denied.json()).toMatchObject({ title: 'Quota Exceeded' })
+    expect(await (await app(request({ method: 'HEAD' }))).text()).toBe('')
+  })
+
+  test('denies as its user likes', async () => {
+    const onDenied: OnDenied = (_request, { binding }) =>
+      new Response(`too many ${binding!.limit.name}`, { status: 418 })
+    const app = limited({ ...times(1), onDenied }, () => new Response('ok'))
+    await app(request())
+    const denied = await app(request())
+    expect([denied.status, await denied.text()]).toEqual([418, 'too many 1-per-1m'])
+  })
+
+  test('refunds by the response that came of it', async () => {
+    const app = limited({ ...times(1), refundWhen: 'success' }, ({ headers }) => {
+      return new Response('', { status: Number(headers.get('x-status')) })
+    })
+    const ask = async (status: string): Promise<number> =>
+      (await app(request({ headers: { 'x-status': status } }))).status
+    expect([await ask('200'), await ask('200'), await ask('401'), await ask('200')]).toEqual([200, 200, 401, 429])
+  })
+})
+
+describe('a gate', () => {
+  test('answers at once when nothing takes time', () => {
+    const gate = createGate(times(1), surface)
+    const draft = (): Draft => ({ fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() })
+    expect(gate.enter(request(), draft(), undefined)).toBe(true)
+    expect(gate.enter(request(), draft(), undefined)).toBe(false)
+  })
+})

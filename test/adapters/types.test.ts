@@ -1,0 +1,67 @@
+import type { NextFunction, Request, Response } from 'express'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Context, Next } from 'koa'
+import { expect, expectTypeOf, test } from 'vitest'
+import * as forExpress from '../../adapters/express.ts'
+import type { RateLimitOptions } from '../../adapters/fastify.ts'
+import * as forKoa from '../../adapters/koa.ts'
+import type { Decision } from '../../src/decision.ts'
+import { keyers } from '../../src/keyers.ts'
+import { createLimiter, stack } from '../../src/limiter.ts'
+import { perMinute, perSecond } from '../../src/limits.ts'
+
+// The compiler is the test; nothing here need run.
+test('options know their framework’s requests', () => {
+  const express: forExpress.RateLimitOptions[] = [
+    { keyer: forExpress.byIP, limits: [perSecond(10), perMinute(100)] },
+    {
+      keyer: (request) => request.get('x-user'),
+      limits: (request) => (request.method === 'POST' ? perSecond(1) : undefined),
+      cost: (request, limit) => request.url.length + limit.quota,
+      skip: async (request) => request.path === '/health',
+      onDenied(request, response, next, decision) {
+        expectTypeOf(request).toEqualTypeOf<Request>()
+        expectTypeOf(response).toEqualTypeOf<Response>()
+        expectTypeOf(next).toEqualTypeOf<NextFunction>()
+        expectTypeOf(decision).toEqualTypeOf<Decision>()
+      },
+      refundWhen: (request, response) => request.method === 'GET' && response.statusCode === 304,
+      settleWith: (_request, response) => Number(response.locals['tokens']),
+      onDecision: (decision, request) => void [decision.allowed, request.ip],
+    },
+    { limiter: createLimiter({ keyer: forExpress.byIP, limits: perSecond(1) }), headers: ['standard', 'legacy'] },
+    { limiter: stack(createLimiter({ keyer: keyers(forExpress.byIP, forExpress.byRoute), limits: perSecond(1) })) },
+    // @ts-expect-error -- a limiter has its own limits
+    { limiter: createLimiter({ keyer: forExpress.byIP, limits: perSecond(1) }), limits: perSecond(1) },
+    // @ts-expect-error -- who?
+    { limits: perSecond(1) },
+    // @ts-expect-error -- Koa's
+    { keyer: forKoa.byIP, limits: perSecond(1) },
+  ]
+  const koa: forKoa.RateLimitOptions = {
+    keyer: (context) => context.ip,
+    limits: perSecond(1),
+    onDenied(context, next, decision) {
+      expectTypeOf(context).toEqualTypeOf<Context>()
+      expectTypeOf(next).toEqualTypeOf<Next>()
+      expectTypeOf(decision).toEqualTypeOf<Decision>()
+    },
+    refundWhen: (context, response) => context.status === response.status,
+  }
+  const fastify: RateLimitOptions = {
+    hook: 'preHandler',
+    keyer: (request) => request.ip,
+    limits: perSecond(1),
+    onDenied(request, reply, decision) {
+      expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
+      expectTypeOf(reply).toEqualTypeOf<FastifyReply>()
+      expectTypeOf(decision).toEqualTypeOf<Decision>()
+    },
+  }
+  expect([express, koa, fastify]).toHaveLength(3)
+})
+
+test('the decision is on the request', () => {
+  expectTypeOf<Request['rateLimit']>().toEqualTypeOf<Decision | undefined>()
+  expectTypeOf<FastifyRequest['rateLimit']>().toEqualTypeOf<Decision | undefined>()
+})

@@ -1,0 +1,161 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { capacityOf, EPOCH_MS, events, Life, limits, names, Subject } from '../support/harness.ts'
+
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+
+const START = EPOCH_MS * 1000
+
+const part = fc.double({ min: 0, max: 1, noNaN: true })
+
+describe.each(names())('%s', (name) => {
+  const keys = fc
+    .tuple(limits(name), events({ back: true, adjust: true }), fc.double({ min: 0, max: 1.1, noNaN: true }))
+    .map(([limit, past, fraction]) => {
+      const life = new Life(new Subject(limit))
+      life.live(past)
+      return { limit, subject: life.subject, now: life.now, cost: life.cost(fraction) }
+    })
+
+  // A new key that does not start full, a measured rate, and the last token of a hybrid leave more behind than their cost.
+  const exact = (limit: { readonly [option: string]: unknown }, remaining: number): boolean =>
+    name !== 'exponential' && limit['initial'] === undefined && !(name === 'quotaLinear' && remaining === 0)
+
+  it('cannot be told, once a request is given back, from one that was never charged', () => {
+    const pause = fc.oneof(fc.constant(0), part, fc.double({ min: 0, max: 3, noNaN: true }))
+    fc.assert(
+      fc.property(keys, pause, pause, part, ({ limit, subject, now, cost }, first, second, share) => {
+        const never = subject.clone()
+        const { allowed, at, charged, remaining } = subject.ask(now, cost)
+        if (!allowed || !exact(limit, remaining)) return
+        const then = now + Math.round(first * subject.window)
+        subject.adjust(then, at, -charged)
+        const later = then + Math.round(second * subject.window)
+        for (const each of [0, 1, cost, Math.ceil(share * capacityOf(subject)), capacityOf(subject)]) {
+          const { at: _, ...known } = subject.peek(later, each)
+          const { at: __, ...expected } = never.peek(later, each)
+          expect(known).toEqual(expected)
+        }
+      }),
+      RUNS,
+    )
+  })
+
+  it('gives back at once what a request has taken', () => {
+    fc.assert(
+      fc.property(keys, ({ limit, subject, now, cost }) => {
+        const before = subject.peek(now, 0).remaining
+        const { allowed, at, charged, remaining } = subject.ask(now, cost)
+        if (!allowed) return
+        subject.adjust(now, at, -charged)
+        const after = subject.peek(now, 0).remaining
+        if (exact(limit, remaining)) expect(after).toBe(before)
+        else expect(after >= remaining && after <= capacityOf(subject)).toBe(true)
+        if (name === 'exponential')
+          expect(Math.abs(after - before)).toBeLessThanOrEqual(1 + capacityOf(subject) / subject.window)
+      }),
+      RUNS,
+    )
+  })
+
+  it('never goes below zero, whatever is given back', () => {
+    fc.assert(
+      fc.property(keys, part, ({ subject, now, cost, limit }, ago) => {
+        subject.adjust(now, now - Math.round(ago * subject.window), -2 * (cost + capacityOf(subject)))
+        const { remaining, reset } = subject.peek(now, 0)
+        expect(remaining <= capacityOf(subject) && reset >= 0).toBe(true)
+        if (reset === 0) expect(subject.ask(now, cost)).toEqual(new Subject(limit).ask(now, cost))
+      }),
+      RUNS,
+    )
+  })
+
+  it('charges past the limit when it has to, and waits the debt off', () => {
+    fc.assert(
+      fc.property(keys, part, ({ subject, now, cost }, more) => {
+        const before = subject.peek(now, 0).remaining
+        const units = cost + Math.ceil(more * 3 * capacityOf(subject))
+        subject.adjust(now, now, units)
+        const { remaining, reset, at } = subject.peek(now, 0)
+        expect(Math.abs(remaining - Math.max(0, before - units))).toBeLessThanOrEqual(name === 'exponential' ? 1 : 0)
+        const { allowed, retry } = subject.ask(now, 1)
+        if (allowed) return
+        expect(subject.peek(now + retry - 1, 1).allowed).toBe(false)
+        expect(subject.peek(now + retry, 1).allowed).toBe(true)
+        expect(at >= now && reset > 0).toBe(true)
+      }),
+      RUNS,
+    )
+  })
+
+  it('changes nothing on a new key that is given back to', () => {
+    fc.assert(
+      fc.property(limits(name), (limit) => {
+        const subject = new Subject(limit)
+        subject.adjust(START, START, -1)
+        expect(subject.state()).toEqual(new Subject(limit).state())
+      }),
+    )
+  })
+})
+
+describe('a charge is given back only where it still is', () => {
+  it('a fixed window that is over', () => {
+    const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000 })
+    subject.ask(START, 4)
+    subject.ask(START + 1_000_000, 3)
+    subject.adjust(START + 1_000_001, START, -4)
+    expect(subject.peek(START + 1_000_001, 0).remaining).toBe(7)
+    subject.adjust(START + 1_000_001, START + 1_000_000, -2)
+    expect(subject.peek(START + 1_000_001, 0).remaining).toBe(9)
+  })
+
+  it('the older window of a counter', () => {
+    const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
+    subject.ask(START, 8)
+    subject.ask(START + 1_500_000, 3)
+    expect(subject.peek(START + 1_500_000, 0).remaining).toBe(3)
+    subject.adjust(START + 1_500_000, START, -8)
+    expect(subject.peek(START + 1_500_000, 0).remaining).toBe(7)
+    subject.adjust(START + 1_500_000, START - 1, -3)
+    expect(subject.peek(START + 1_500_000, 0).remaining).toBe(7)
+  })
+
+  it('the entry of a log, and no other', () => {
+    const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
+    for (const [after, cost] of [
+      [0, 2],
+      [10, 3],
+      [20, 4],
+    ] as const)
+      subject.ask(START + after, cost)
+    subject.adjust(START + 30, START + 10, -5)
+    expect(subject.peek(START + 30, 0).remaining).toBe(4)
+    subject.adjust(START + 30, START + 20, -4)
+    expect(subject.peek(START + 30, 0)).toMatchObject({ remaining: 8, reset: 1_000_000 - 30 })
+    subject.adjust(START + 30, START, -2)
+    expect(subject.state()).toEqual({ cells: [0, expect.any(Number)], entries: [] })
+  })
+
+  it('a log keeps its order when its newest entry was given back and the clock steps back', () => {
+    const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
+    subject.ask(START, 1)
+    subject.ask(START + 500, 2)
+    subject.adjust(START + 500, START + 500, -2)
+    expect(subject.peek(START + 500, 0).reset).toBe(1_000_000 - 500)
+    subject.ask(START + 200, 3)
+    expect(subject.peek(START + 200, 0)).toMatchObject({ remaining: 6, reset: 1_000_000 })
+    expect(subject.peek(START + 1_000_200, 0)).toMatchObject({ remaining: 10, reset: 0 })
+    expect(subject.peek(START + 1_000_199, 0)).toMatchObject({ remaining: 7, reset: 1 })
+  })
+
+  it('a measured rate, as much of it as has not decayed', () => {
+    const subject = new Subject({ algorithm: 'exponential', quota: 100, window: 1000 })
+    const first = subject.ask(START, 40)
+    subject.ask(START + 1_000_000, 1)
+    const { cells } = subject.state()
+    subject.adjust(START + 1_200_000, first.at, -first.charged)
+    expect(subject.state().cells[0]).toBeCloseTo(cells[0]! - 40 / Math.E, 9)
+    expect(subject.state().cells[1]).toBe(cells[1])
+  })
+})

@@ -1,0 +1,215 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { rescale } from '../../src/algorithm.ts'
+import type { LimitInput } from '../../src/limit.ts'
+import { capacityOf, EPOCH_MS, type EventKinds, events, Life, limits, names, Subject } from '../support/harness.ts'
+
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+
+const START = EPOCH_MS * 1000
+
+/** In the ticks of `to`. */
+function inTicks(now: number, from: Subject, to: Subject): number {
+  return rescale(now, from.parameters, to.parameters)
+}
+
+interface Change {
+  readonly old: Subject
+  readonly before: number
+  readonly now: number
+  readonly fresh: Subject
+  readonly changed: Subject
+}
+
+/** Not every limit can be counted in ticks of a millisecond. */
+function subjectOf(limit: LimitInput, perMs: 1 | undefined): Subject | undefined {
+  try {
+    return new Subject(limit, perMs)
+  } catch {
+    return undefined
+  }
+}
+
+describe.each(names())('%s', (name) => {
+  const ticks = fc.constantFrom(undefined, 1 as const)
+  const changes = (kinds: EventKinds): fc.Arbitrary<Change> =>
+    fc
+      .tuple(limits(name), limits(name), ticks, ticks, events(kinds))
+      .map(([limit, next, ticks, nextTicks, past]) => {
+        const from = subjectOf(limit, ticks)
+        const fresh = subjectOf(next, nextTicks)
+        if (from === undefined || from.algorithm !== fresh?.algorithm) return undefined
+        const life = new Life(from)
+        life.live(past)
+        const now = inTicks(life.now, from, fresh)
+        // What happened since the last tick of a coarser clock has not happened for it.
+        const then = fresh.parameters['perMs'] === 1 ? inTicks(now, fresh, from) : life.now
+        return { old: from, before: then, now, fresh, changed: from.convert(next, now, nextTicks) }
+      })
+      .filter((each) => each !== undefined)
+
+  it('keeps what was used, up to the new capacity', () => {
+    fc.assert(
+      fc.property(changes({ back: false, adjust: false }), ({ old, before, now, fresh, changed }) => {
+        const used = capacityOf(old) - old.peek(before, 0).remaining
+        const left = changed.peek(now, 0).remaining
+        const most = Math.max(0, capacityOf(fresh) - used)
+        // A new key may start with less than all. The penalty of a hybrid, a saturated rate, and a counter that the
+        // coarser clock sees a little earlier, are more than all.
+        if (old.limit['initial'] !== undefined || fresh.limit['initial'] !== undefined) return
+        const told = !['quotaLinear', 'exponential', 'slidingWindowCounter'].includes(name) || used < capacityOf(old)
+        if (told) expect(left).toBeGreaterThanOrEqual(most - 1)
+        // What a shorter window has left behind no longer counts.
+        const shorter = fresh.limit.window < old.limit.window && name.startsWith('slidingWindow')
+        if (!shorter) expect(left).toBeLessThanOrEqual(most)
+      }),
+      RUNS,
+    )
+  })
+
+  it('lets a key that is new stay new', () => {
+    fc.assert(
+      fc.property(changes({ back: true, adjust: true }), ({ old, before, now, fresh, changed }) => {
+        if (old.peek(before, 0).reset > 0) return
+        for (const cost of [0, 1, capacityOf(fresh)]) expect(changed.peek(now, cost)).toEqual(fresh.peek(now, cost))
+      }),
+      RUNS,
+    )
+  })
+
+  it('tells the right wait afterwards', () => {
+    fc.assert(
+      fc.property(
+        changes({ back: true, adjust: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        ({ changed, now }, share) => {
+          const cost = Math.max(1, Math.round(share * capacityOf(changed)))
+          const { allowed, retry } = changed.ask(now, cost)
+          if (allowed) return
+          expect(changed.peek(now + retry - 1, cost).allowed).toBe(false)
+          expect(changed.peek(now + retry, cost).allowed).toBe(true)
+        },
+      ),
+      RUNS,
+    )
+  })
+
+  it('changes nothing when nothing has changed', () => {
+    fc.assert(
+      fc.property(limits(name), events({ back: false, adjust: false }), (limit, past) => {
+        const { subject, now } = lived(limit, past)
+        const same = subject.convert(limit, now)
+        for (const cost of [0, 1, capacityOf(subject)]) {
+          const { remaining, reset, retry } = subject.peek(now, cost)
+          const after = same.peek(now, cost)
+          expect(after.remaining === remaining || (name === 'quotaLinear' && after.remaining <= remaining)).toBe(true)
+          // Rounded against the client by less than a unit; a bucket that is full waits a window anew before it is new.
+          const unit = Math.ceil(subject.window / limit.quota)
+          const slack = limit['initial'] !== undefined ? subject.window : 'full' in subject.parameters ? unit : 0
+          expect(after.reset - reset >= 0 && after.reset - reset <= slack).toBe(true)
+          if (retry < Infinity) expect(after.retry - retry >= 0 && after.retry - retry <= slack).toBe(true)
+        }
+      }),
+      RUNS,
+    )
+  })
+
+  function lived(limit: LimitInput, past: Parameters<Life['live']>[0]): Life {
+    const life = new Life(new Subject(limit))
+    life.live(past)
+    return life
+  }
+})
+
+describe('a new quota leaves the window where it is', () => {
+  const cases: [string, LimitInput, Partial<LimitInput>, number, number][] = [
+    ['a window from the first request', { algorithm: 'fixedWindow', quota: 10, window: 1000 }, { quota: 20 }, 12, 700],
+    [
+      'a window on the clock',
+      { algorithm: 'fixedWindow', quota: 10, window: 1000, anchor: 'clock' },
+      { quota: 20 },
+      12,
+      700,
+    ],
+    ['a counter', { algorithm: 'slidingWindowCounter', quota: 10, window: 1000 }, { quota: 20 }, 12, 1700],
+    ['a log', { algorithm: 'slidingWindowLog', quota: 10, window: 1000 }, { quota: 20 }, 12, 700],
+    ['buckets', { algorithm: 'slidingWindowBuckets', quota: 10, window: 1000 }, { quota: 20 }, 12, 800],
+    [
+      'a token bucket that refills at once',
+      { algorithm: 'tokenBucket', refill: 'interval', quota: 10, window: 1000 },
+      { quota: 20 },
+      12,
+      700,
+    ],
+    ['a hybrid', { algorithm: 'quotaLinear', quota: 10, window: 1000 }, { quota: 20 }, 12, 700],
+  ]
+  it.each(cases)('%s', (_, json, change, remaining, reset) => {
+    const subject = new Subject(json)
+    subject.ask(START, 8)
+    const changed = subject.convert({ ...json, ...change }, START + 300_000)
+    expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining, reset: reset * 1000 })
+  })
+
+  it.each(cases)('and a smaller one takes no more than all: %s', (_, json) => {
+    const subject = new Subject(json)
+    subject.ask(START, 8)
+    const changed = subject.convert({ ...json, quota: 4 }, START + 300_000)
+    expect(changed.peek(START + 300_000, 0).remaining).toBe(0)
+    const { retry } = changed.peek(START + 300_000, 1)
+    expect(retry).toBeLessThanOrEqual(2_000_000)
+    expect(changed.peek(START + 300_000 + retry, 1).allowed).toBe(true)
+  })
+})
+
+describe('a new window', () => {
+  it('restarts a window from the first request now, with what it holds', () => {
+    const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000 })
+    subject.ask(START, 8)
+    const changed = subject.convert({ algorithm: 'fixedWindow', quota: 10, window: 500 }, START + 300_000)
+    expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining: 2, reset: 500_000 })
+  })
+
+  it('moves a window on the clock into the one that holds now', () => {
+    const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000, anchor: 'clock' })
+    subject.ask(START, 8)
+    const next = { algorithm: 'fixedWindow', quota: 10, window: 500, anchor: 'clock' }
+    expect(subject.convert(next, START + 300_000).peek(START + 300_000, 0)).toMatchObject({
+      remaining: 2,
+      reset: 200_000,
+    })
+  })
+
+  it('moves the estimate of a counter into the window that holds now, rounded up', () => {
+    const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
+    subject.ask(START, 5)
+    expect(subject.peek(START + 1_300_000, 0).remaining).toBe(7)
+    const next = { algorithm: 'slidingWindowCounter', quota: 10, window: 500 }
+    expect(subject.convert(next, START + 1_300_000).state().cells).toEqual([(START + 1_000_000) / 500_000, 4, 0])
+  })
+
+  it('leaves the entries of a log their times', () => {
+    const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
+    subject.ask(START, 3)
+    subject.ask(START + 200_000, 4)
+    const shorter = subject.convert({ algorithm: 'slidingWindowLog', quota: 10, window: 250 }, START + 300_000)
+    expect(shorter.peek(START + 300_000, 0)).toMatchObject({ remaining: 6, reset: 150_000 })
+    const longer = subject.convert({ algorithm: 'slidingWindowLog', quota: 10, window: 2000 }, START + 300_000)
+    expect(longer.peek(START + 300_000, 8)).toMatchObject({ remaining: 3, retry: 1_900_000 })
+    const coarser = subject.convert({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 }, EPOCH_MS + 300, 1)
+    expect(coarser.state()).toEqual({ cells: [7, EPOCH_MS + 300], entries: [{ time: EPOCH_MS + 300, cost: 7 }] })
+  })
+
+  it('keeps buckets of the same length, and gathers others in the one that holds now', () => {
+    const subject = new Subject({ algorithm: 'slidingWindowBuckets', quota: 10, window: 1000 })
+    subject.ask(START, 3)
+    subject.ask(START + 200_000, 4)
+    const same = { algorithm: 'slidingWindowBuckets', quota: 10, window: 500, buckets: 5 }
+    expect(subject.convert(same, START + 300_000).state()).toEqual(subject.state())
+    const other = { algorithm: 'slidingWindowBuckets', quota: 6, window: 1000, buckets: 5 }
+    const bucket = Math.floor((START + 300_000) / 200_000)
+    expect(subject.convert(other, START + 300_000).state()).toEqual({
+      cells: [6, bucket],
+      entries: [{ time: bucket, cost: 6 }],
+    })
+  })
+})

@@ -1,0 +1,202 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Algorithm, clearEdit, createOutcome, type Parameters, rescale } from '../../src/algorithm.ts'
+import { ArrayEntries, capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+/** What a twin is called with, and nothing else: the rest of a store is not under test here. */
+const PRELUDE = `
+local LARGEST = 2 ^ 52
+local function rescale(ticks, from, to)
+  if to.perMs >= from.perMs then return ticks * (to.perMs / from.perMs) end
+  return math.floor(ticks / (from.perMs / to.perMs))
+end
+local function number(x)
+  if x == 'inf' then return math.huge elseif x == '-inf' then return -math.huge else return x end
+end
+local function entries(list)
+  local E = { first = #list > 0 and 0 or -1 }
+  function E.next(e) return e + 1 < #list and e + 1 or -1 end
+  function E.time(e) return list[e + 1].time end
+  function E.cost(e) return list[e + 1].cost end
+  return E
+end
+local twins = (function()
+`
+
+const EPILOGUE = `
+end)()
+local results = {}
+for i, case in ipairs(cjson.decode(ARGV[1])) do
+  local out = { next = {}, edit = { drop = 0, amend = -1, amendCost = 0, pushTime = 0, pushCost = 0 } }
+  local s = {}
+  for k, x in ipairs(case.cells) do s[k] = number(x) end
+  local E = entries(case.entries)
+  if case.verb == 'step' then twins.step(case.p, s, case.now, case.cost, out, E)
+  elseif case.verb == 'adjust' then twins.adjust(case.p, s, case.now, case.when, case.cost, out, E)
+  else twins.convert(case.p, case.from, s, case.now, out, E) end
+  local said = {}
+  for _, name in ipairs(case.fields) do
+    local x = out[name]
+    if type(x) == 'boolean' then said[#said + 1] = tostring(x) else said[#said + 1] = string.format('%.17g', x) end
+  end
+  for k = 1, #s do said[#said + 1] = string.format('%.17g', out.next[k]) end
+  if case.keeps then
+    for _, name in ipairs({ 'drop', 'amend', 'pushCost' }) do said[#said + 1] = string.format('%.17g', out.edit[name]) end
+    if out.edit.amend ~= -1 then said[#said + 1] = string.format('%.17g', out.edit.amendCost) end
+    if out.edit.pushCost > 0 then said[#said + 1] = string.format('%.17g', out.edit.pushTime) end
+  end
+  results[i] = table.concat(said, ' ')
+end
+return results
+`
+
+const FIELDS = {
+  step: ['allowed', 'at', 'retry', 'remaining', 'reset', 'delay', 'charged', 'persist'],
+  adjust: ['persist'],
+  convert: [],
+} as const
+
+interface Case extends State {
+  readonly verb: keyof typeof FIELDS
+  readonly algorithm: Algorithm
+  readonly p: Parameters
+  readonly from: Parameters
+  readonly now: number
+  readonly when: number
+  readonly cost: number
+}
+
+/** The same words as the twin finds for what it has written. */
+function said({ verb, algorithm, p, from, now, when, cost, cells, entries }: Case): string {
+  const out = createOutcome()
+  clearEdit(out.edit)
+  const s = Float64Array.from(cells)
+  const list = new ArrayEntries()
+  list.items.push(...entries)
+  if (verb === 'step') algorithm.step(p, s, 0, now, cost, out, list)
+  else if (verb === 'adjust') algorithm.adjust(p, s, 0, now, when, cost, out, list)
+  else algorithm.convert(p, from, s, 0, now, out, list)
+  const words: (number | boolean)[] = [...FIELDS[verb].map((name) => out[name]), ...out.next.subarray(0, s.length)]
+  const { drop, amend, amendCost, pushTime, pushCost } = out.edit
+  if (algorithm.entries) words.push(drop, amend, pushCost)
+  if (algorithm.entries && amend !== -1) words.push(amendCost)
+  if (algorithm.entries && pushCost > 0) words.push(pushTime)
+  return words.join(' ')
+}
+
+/** Numbers as JavaScript writes them, without the sign of a zero. */
+function read(words: string): string {
+  const value = (word: string): number => Number(word.replace('inf', 'Infinity')) + 0
+  return words
+    .split(' ')
+    .map((word) => (/^(true|false)$/.test(word) ? word : String(value(word))))
+    .join(' ')
+}
+
+function json(cases: readonly Case[]): string {
+  const written = cases.map(({ algorithm, ...each }) => ({
+    ...each,
+    cells: each.cells.map((x) => (Number.isFinite(x) ? x : x > 0 ? 'inf' : '-inf')),
+    fields: FIELDS[each.verb],
+    keeps: algorithm.entries === true,
+  }))
+  return JSON.stringify(written)
+}
+
+const perMs = fc.constantFrom(undefined, undefined, 1 as const)
+const part = fc.double({ min: -1.2, max: 1.2, noNaN: true })
+
+/** Every verb on one state that a trace has led to. */
+function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
+  return fc
+    .tuple(
+      limits(name),
+      limits(name),
+      perMs,
+      perMs,
+      events({ back: true, adjust: true }),
+      part,
+      part,
+      fc.nat({ max: 3 }),
+    )
+    .map(([limit, next, ticks, nextTicks, past, pause, fraction, which]) => {
+      const subject = subjectOf(limit, ticks)
+      const other = subjectOf(next, nextTicks)
+      if (subject === undefined || other === undefined) return []
+      const life = new Life(subject)
+      life.live(past)
+      const now = life.now + Math.round(pause * subject.window)
+      const cost = Math.round(Math.abs(fraction) * capacityOf(subject))
+      const when = life.charges.at(-1 - which)?.at ?? now
+      const { algorithm, parameters: p } = subject
+      const state = subject.state()
+      const one = (verb: Case['verb'], cost: number): Case => ({
+        ...state,
+        verb,
+        algorithm,
+        p,
+        from: p,
+        now,
+        when,
+        cost,
+      })
+      const cases: Case[] = []
+      for (const each of [0, 1, cost, capacityOf(subject) + 1]) cases.push(one('step', each))
+      for (const each of [cost, -cost, -1, 1]) cases.push(one('adjust', each))
+      if (algorithm !== other.algorithm) return cases
+      const tick = rescale(now, p, other.parameters)
+      cases.push({ ...one('convert', 0), p: other.parameters, now: tick })
+      return cases
+    })
+}
+
+function subjectOf(limit: ConstructorParameters<typeof Subject>[0], ticks: 1 | undefined): Subject | undefined {
+  try {
+    return new Subject(limit, ticks)
+  } catch {
+    return undefined
+  }
+}
+
+describe('the Lua twin says the same, to the bit', () => {
+  let server: RedisServer
+  let redis: Redis
+
+  beforeAll(async () => {
+    server = await startRedis()
+    redis = new Redis(server.port, '127.0.0.1')
+  })
+
+  afterAll(async () => {
+    redis.disconnect()
+    await server.stop()
+  })
+
+  async function differences(cases: readonly Case[]): Promise<[string, string, Case][]> {
+    const found: [string, string, Case][] = []
+    for (const algorithm of new Set(cases.map((each) => each.algorithm))) {
+      const mine = cases.filter((each) => each.algorithm === algorithm)
+      const script = PRELUDE + algorithm.lua + EPILOGUE
+      const answers = (await redis.eval(script, 0, json(mine))) as string[]
+      expect(answers).toHaveLength(mine.length)
+      mine.forEach((each, i) => {
+        const [expected, actual] = [read(said(each)), read(answers[i]!)]
+        if (expected !== actual) found.push([expected, actual, each])
+      })
+    }
+    return found
+  }
+
+  it.each(names())('%s', async (name) => {
+    const batches = fc.array(casesOf(name), { minLength: 20, maxLength: 20 })
+    await fc.assert(
+      fc.asyncProperty(batches, async (batch) => {
+        const [first] = await differences(batch.flat())
+        if (first !== undefined) expect({ said: first[1], case: first[2] }).toEqual({ said: first[0], case: first[2] })
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 400) / 10, endOnFailure: true },
+    )
+  })
+})

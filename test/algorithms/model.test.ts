@@ -1,0 +1,35 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { events, Life, limits, names, Subject } from '../support/harness.ts'
+import { modelOf } from '../support/model.ts'
+
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+
+/** The models take their time: small quotas, any window. */
+const quota = fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 60 }))
+const modelled = names().filter((name) => name !== 'exponential')
+
+describe.each(modelled)('%s', (name) => {
+  it.each([
+    ['in order', false],
+    ['with a clock that steps back', true],
+  ])('decides as the model does, %s', (_, back) => {
+    const strict = name === 'quotaLinear' ? { strict: false } : {}
+    const small = limits(name, { quota, ...strict }).filter((limit) => Number(limit['capacity'] ?? 0) < 100)
+    fc.assert(
+      fc.property(small, events({ back, adjust: false }), (limit, trace) => {
+        const life = new Life(new Subject(limit))
+        const model = modelOf(limit, life.subject.window)!
+        life.live(trace, ({ allowed, at, remaining }, cost, now) => {
+          expect(at >= now && (back || at === now)).toBe(true)
+          expect(allowed).toBe(model.admits(at, cost))
+          if (allowed) model.charge(at, cost)
+          else if (limit.strict === true) model.saturate(at, cost)
+          else model.see(at)
+          expect(remaining).toBe(model.remaining(at))
+        })
+      }),
+      RUNS,
+    )
+  })
+})

@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest'
+import { limit, type LimitInput, mechanism } from '../../src/limit.ts'
+
+const base = { quota: 10, window: 1000 }
+
+describe('a wrong option is refused by its name', () => {
+  const cases: [string, LimitInput, RegExp][] = [
+    [
+      'an anchor there is not',
+      { algorithm: 'fixedWindow', anchor: 'last' },
+      /^anchor: expected 'first' or 'clock', got "last"/,
+    ],
+    [
+      'an offset without a clock',
+      { algorithm: 'fixedWindow', offset: 0 },
+      /^offset: expected none, unless anchor is 'clock', got 0/,
+    ],
+    [
+      'an offset of a window',
+      { algorithm: 'fixedWindow', anchor: 'clock', offset: 1000 },
+      /^offset: expected less than the window, 1000 ms, got 1000/,
+    ],
+    [
+      'an offset below zero',
+      { algorithm: 'fixedWindow', anchor: 'clock', offset: -1 },
+      /^offset: expected whole milliseconds/,
+    ],
+    ['an offset of half a millisecond', { algorithm: 'fixedWindow', anchor: 'clock', offset: 0.5 }, /^offset: /],
+    [
+      'buckets that do not divide the window',
+      { algorithm: 'slidingWindowBuckets', buckets: 3 },
+      /^buckets: expected a divisor of the window/,
+    ],
+    ['no buckets', { algorithm: 'slidingWindowBuckets', buckets: 0 }, /^buckets: expected a whole number from 1/],
+    [
+      'a refill there is not',
+      { algorithm: 'tokenBucket', refill: 'lazy' },
+      /^refill: expected 'greedy' or 'interval', got "lazy"/,
+    ],
+    [
+      'more initial tokens than there is room for',
+      { algorithm: 'tokenBucket', refill: 'interval', initial: 11 },
+      /^initial: expected at most the capacity, 10, got 11/,
+    ],
+    ['a capacity of nothing', { algorithm: 'tokenBucket', refill: 'interval', capacity: 0 }, /^capacity: /],
+    [
+      'an option of another algorithm',
+      { algorithm: 'slidingWindowLog', burst: 5 },
+      /slidingWindowLog has no option "burst"/,
+    ],
+  ]
+  it.each(cases)('%s', (_, json, message) => {
+    expect(() => limit({ ...base, ...json })).toThrow(message)
+  })
+})
+
+describe('a limit too large to be counted exactly', () => {
+  const year = '365d'
+
+  it.each(['slidingWindowCounter', 'quotaLinear'])('uses milliseconds, then is refused: %s', (algorithm) => {
+    const perMs = (quota: number): number => mechanism(limit({ algorithm, quota, window: year })).parameters.perMs
+    expect(perMs(101)).toBe(1000)
+    expect(perMs(10_007)).toBe(1)
+    expect(() => perMs(1_000_003)).toThrow(/cannot be counted exactly/)
+  })
+
+  it.each(['fixedWindow', 'slidingWindowLog', 'slidingWindowBuckets', 'exponential'])(
+    'is not a year of 1e9: %s',
+    (algorithm) => {
+      expect(mechanism(limit({ algorithm, quota: 1e9, window: year })).parameters.perMs).toBe(1000)
+    },
+  )
+
+  it('has to have buckets that divide milliseconds when it uses them', () => {
+    const json = { algorithm: 'slidingWindowBuckets', quota: 10, window: 4_503_599_628_000 }
+    expect(mechanism(limit({ ...json, buckets: 10 })).parameters.perMs).toBe(1)
+    expect(() => limit({ ...json, buckets: 10_000 })).toThrow(/^buckets: /)
+  })
+
+  it('never makes an exponential one that would be measured for too long', () => {
+    expect(mechanism(limit({ algorithm: 'exponential', quota: 10, window: 110_000_000_000 })).parameters.perMs).toBe(
+      1000,
+    )
+    expect(mechanism(limit({ algorithm: 'exponential', quota: 10, window: 113_000_000_000 })).parameters.perMs).toBe(1)
+  })
+})

@@ -1,0 +1,242 @@
+import type { Limit } from '../../src/limit.ts'
+
+/**
+ * Every algorithm a second time: obvious and slow, from the definitions alone. Requests are kept in plain arrays and sums are
+ * exact rationals, `bigint` over a common denominator.
+ */
+export interface Model {
+  /** Would a request of cost `n` be admitted at `t`? */
+  admits(t: number, n: number): boolean
+  /** Units that would be admitted at `t`. */
+  remaining(t: number): number
+  /** Charges an admitted request. */
+  charge(t: number, n: number): void
+  /** Charges one that was denied (`strict`). */
+  saturate(t: number, n: number): void
+  /** Has seen a request that it denied. */
+  see(t: number): void
+}
+
+/** The model of a limit; `W` is its window in ticks. */
+export function modelOf(limit: Limit, W: number): Model | undefined {
+  const L = limit.quota
+  const B = ((limit['burst'] ?? limit['capacity']) as number | undefined) ?? L
+  const initial = limit['initial'] as number | undefined
+  switch (limit.algorithm) {
+    case 'gcra':
+    case 'leakyBucket':
+    case 'spacing':
+      return leaking(L, W, B, undefined)
+    case 'tokenBucket':
+      return limit['refill'] === 'interval' ? intervals(L, W, B, initial) : leaking(L, W, B, initial)
+    case 'fixedWindow':
+      return fixed(
+        L,
+        W,
+        limit['anchor'] === 'clock' ? (W / limit.window) * ((limit['offset'] as number) ?? 0) : undefined,
+      )
+    case 'slidingWindowCounter':
+      return counter(L, W)
+    case 'slidingWindowLog':
+      return sliding(L, (e, t) => t < e + W)
+    case 'slidingWindowBuckets': {
+      const K = (limit['buckets'] as number | undefined) ?? 10
+      const bucket = (t: number): number => Math.floor(t / (W / K))
+      return sliding(L, (e, t) => bucket(e) >= bucket(t) - K)
+    }
+    case 'quotaLinear':
+      return hybrid(L, W)
+    default:
+      return undefined
+  }
+}
+
+const whole = (n: number): bigint => BigInt(n)
+
+/** A bucket that leaks `L` units per `W`: what is in it, times `W`. */
+function leaking(L: number, W: number, B: number, initial: number | undefined): Model {
+  let level = 0n
+  let last: number | undefined
+  const at = (t: number): bigint => {
+    const start = initial === undefined ? 0n : whole(B - initial) * whole(W)
+    if (last === undefined) return start
+    const left = level - whole(t - last) * whole(L)
+    // New again: full for a whole window.
+    if (initial !== undefined && initial < B && left + whole(W) * whole(L) <= 0n) return start
+    return left > 0n ? left : 0n
+  }
+  const room = (t: number): bigint => whole(B) * whole(W) - at(t)
+  const set = (t: number, to: bigint): void => {
+    level = to
+    last = t
+  }
+  return {
+    admits: (t, n) => whole(n) * whole(W) <= room(t),
+    remaining: (t) => Math.max(0, Number(room(t) / whole(W))),
+    charge: (t, n) => set(t, at(t) + whole(n) * whole(W)),
+    saturate: (t) => set(t, whole(B) * whole(W)),
+    // A bucket that does not start full begins to fill when it is first seen.
+    see: (t) => {
+      const isNew = last === undefined || level - whole(t - last) * whole(L) + whole(W) * whole(L) <= 0n
+      if (initial !== undefined && initial < B && isNew) set(t, at(t))
+    },
+  }
+}
+
+/** `L` tokens at once every `W`, one interval after another. */
+function intervals(L: number, W: number, B: number, initial: number | undefined): Model {
+  const birth = initial === undefined ? 0 : B - initial
+  let used = 0
+  let start: number | undefined
+  const pass = (t: number): { used: number; start: number } => {
+    if (start === undefined) return { used: birth, start: t }
+    let now = { used, start }
+    while (now.used > 0 && t >= now.start + W) now = { used: Math.max(0, now.used - L), start: now.start + W }
+    if (now.used > 0) return now
+    const isNew = birth > 0 ? t >= now.start + W : true
+    return { used: isNew ? birth : 0, start: t }
+  }
+  const set = (to: { used: number; start: number }): void => {
+    used = to.used
+    start = to.start
+  }
+  return {
+    admits: (t, n) => pass(t).used + n <= B,
+    remaining: (t) => Math.max(0, B - pass(t).used),
+    charge: (t, n) => set({ used: pass(t).used + n, start: pass(t).start }),
+    saturate: (t) => set({ used: B, start: pass(t).start }),
+    see: (t) => {
+      if (birth > 0 && pass(t).start === t && pass(t).used === birth) set(pass(t))
+    },
+  }
+}
+
+/** All requests of the window that holds `t`; `offset` is that of windows on the clock. */
+function fixed(L: number, W: number, offset: number | undefined): Model {
+  const requests: { t: number; n: number }[] = []
+  const used = (t: number): number => {
+    let start = -Infinity
+    let sum = 0
+    for (const each of [...requests, { t, n: 0 }]) {
+      if (each.t >= start + W) {
+        start = offset === undefined ? each.t : each.t - ((((each.t - offset) % W) + W) % W)
+        sum = 0
+      }
+      sum += each.n
+    }
+    return sum
+  }
+  return {
+    admits: (t, n) => used(t) + n <= L,
+    remaining: (t) => L - used(t),
+    charge: (t, n) => requests.push({ t, n }),
+    saturate: (t) => requests.push({ t, n: L - used(t) }),
+    see: () => undefined,
+  }
+}
+
+/** How many in each window on the clock. */
+function counter(L: number, W: number): Model {
+  const counts = new Map<number, number>()
+  const estimate = (t: number): number => {
+    const w = Math.floor(t / W)
+    const left = W - (t - w * W)
+    const weighted = (whole(counts.get(w - 1) ?? 0) * whole(left)) / whole(W)
+    return (counts.get(w) ?? 0) + Number(weighted)
+  }
+  const add = (t: number, n: number): void => {
+    counts.set(Math.floor(t / W), (counts.get(Math.floor(t / W)) ?? 0) + n)
+  }
+  return {
+    admits: (t, n) => estimate(t) + n <= L,
+    remaining: (t) => Math.max(0, L - estimate(t)),
+    charge: add,
+    saturate: (t) => add(t, Math.max(0, L - estimate(t))),
+    see: () => undefined,
+  }
+}
+
+/** All requests ever, one by one; `counts` says whether one made at `e` still counts at `t`. */
+function sliding(L: number, counts: (e: number, t: number) => boolean): Model {
+  const requests: { t: number; n: number }[] = []
+  const sum = (t: number): number => requests.reduce((total, each) => total + (counts(each.t, t) ? each.n : 0), 0)
+  return {
+    admits: (t, n) => sum(t) + n <= L,
+    remaining: (t) => L - sum(t),
+    charge: (t, n) => requests.push({ t, n }),
+    saturate: (t, n) => {
+      requests.push({ t, n: Math.min(n, L) })
+      for (const each of requests) {
+        if (!counts(each.t, t)) continue
+        each.n -= Math.min(each.n, Math.max(0, sum(t) - L))
+      }
+    },
+    see: () => undefined,
+  }
+}
+
+interface Client {
+  /** Tokens times `window`. */
+  bucket: bigint
+  time: bigint
+  mode: 'BURSTY' | 'SMOOTH'
+}
+
+/** Finch's pseudo-code as it stands, clause by clause; tokens are multiplied by `window`, so that `rate` is `quota`. */
+export function finch(
+  quota: bigint,
+  window: bigint,
+  c: Client | undefined,
+  now: bigint,
+): { allow: boolean; c: Client } {
+  const one = window
+  const reset = (): { allow: boolean; c: Client } => ({
+    allow: true,
+    c: { bucket: quota * one - one, time: now, mode: 'BURSTY' },
+  })
+  if (c === undefined) return reset()
+  if (c.mode === 'BURSTY' && c.time + window <= now) return reset()
+  if (c.mode === 'BURSTY' && c.bucket === one) {
+    const remaining = c.time + window - now
+    return { allow: true, c: { bucket: -remaining * quota + one, time: now, mode: 'SMOOTH' } }
+  }
+  const next = { ...c }
+  if (next.mode === 'SMOOTH') {
+    next.bucket += (now - next.time) * quota
+    next.time = now
+  }
+  if (next.mode === 'SMOOTH' && next.bucket >= quota * one) return reset()
+  if (next.bucket < one) return { allow: false, c: next }
+  next.bucket -= one
+  return { allow: true, c: next }
+}
+
+/** The article's algorithm; a request of several units is as many requests in one tick, all or none. */
+function hybrid(L: number, W: number): Model {
+  let client: Client | undefined
+  const run = (t: number, n: number): { done: number; c: Client | undefined } => {
+    let c = client
+    for (let done = 0; done < n; done++) {
+      const step = finch(whole(L), whole(W), c, whole(t))
+      if (!step.allow) return { done, c }
+      c = step.c
+    }
+    return { done: n, c }
+  }
+  return {
+    admits: (t, n) => n <= L && run(t, n).done === n,
+    remaining: (t) => run(t, L).done,
+    charge: (t, n) => {
+      client = run(t, n).c
+    },
+    saturate: () => {
+      throw new Error('the article knows no strict mode')
+    },
+    see: (t) => {
+      if (client !== undefined)
+        client = finch(whole(L), whole(W), client, whole(t)).allow
+          ? client
+          : finch(whole(L), whole(W), client, whole(t)).c
+    },
+  }
+}
