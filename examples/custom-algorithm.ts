@@ -1,31 +1,35 @@
-// An algorithm of one's own, in one file: `coolDown`, so many units, then nothing until the key has paused for a window.
-// It fits what costs money by the message: three codes by text, then ten minutes of rest after the last one.
+// An algorithm of one's own, in one file: `coolDown`, a quota per window, and whoever takes the last unit rests for a whole
+// window from then on. It fits what costs money by the piece: three codes by text, then ten minutes without.
 import express from 'express'
 import { type Algorithm, defineAlgorithm, type Outcome, type Parameters, type PlanInput } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
-// State `(first, last, used)`: when a run of units began, when it last grew, and how many it holds. All times are whole ticks
-// that are handed in; a step reads no clock and changes no state, it only says what would follow.
-type Name = 'quota' | 'pause'
+// State `(first, last, used)`: when the first and the last unit were taken, and how many there are. Times are whole ticks that
+// are handed in. A step reads no clock and changes no state: it only says what follows.
+type Name = 'quota' | 'window'
 
 function plan(input: PlanInput): Record<Name, number> {
-  return { quota: input.quota, pause: input.window }
+  return { quota: input.quota, window: input.window }
+}
+
+/** When the window that counts began: with the last unit once all are taken, until then with the first. */
+function beginning(p: Parameters<Name>, s: Float64Array, at: number): number {
+  return s[at + 2]! < p.quota ? s[at]! : s[at + 1]!
 }
 
 function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
-  const first = s[at]!
-  const last = s[at + 1]!
-  const held = s[at + 2]!
-  const resting = held > 0 && now < last + p.pause
-  const used = resting ? held : 0
-  const t = resting ? Math.max(now, last) : now
+  const open = s[at + 2]! > 0 && now < beginning(p, s, at) + p.window
+  const t = open ? Math.max(now, s[at + 1]!) : now
+  const used = open ? s[at + 2]! : 0
 
   const allowed = n === 0 || n <= p.quota - used
   const persist = !allowed && p.strict === 1
   const kept = allowed ? used + n : persist ? Math.max(used, p.quota) : used
-  const grown = persist || (allowed && n > 0)
-  const left = (grown ? t : last) + p.pause - now
+
+  const first = open ? s[at]! : t
+  const last = persist || (allowed && n > 0) ? t : s[at + 1]!
+  const left = (kept < p.quota ? first : last) + p.window - now
 
   out.allowed = allowed
   out.at = t
@@ -35,8 +39,8 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
   out.delay = 0
   out.charged = n
   out.persist = persist
-  out.next[0] = resting ? first : t
-  out.next[1] = t
+  out.next[0] = first
+  out.next[1] = last
   out.next[2] = kept
 }
 
@@ -50,17 +54,14 @@ function adjust(
   units: number,
   out: Outcome,
 ): void {
-  const first = s[at]!
-  const last = s[at + 1]!
-  const held = s[at + 2]!
-  const resting = held > 0 && now < last + p.pause
-  out.persist = units > 0 || (resting && then >= first)
-  out.next[0] = resting ? first : now
-  out.next[1] = resting ? last : now
-  out.next[2] = Math.max(0, (resting ? held : 0) + units)
+  const open = s[at + 2]! > 0 && now < beginning(p, s, at) + p.window
+  out.persist = units > 0 || (open && then >= s[at]!)
+  out.next[0] = open ? s[at]! : now
+  out.next[1] = open ? s[at + 1]! : now
+  out.next[2] = Math.max(0, (open ? s[at + 2]! : 0) + units)
 }
 
-/** Carries a key over to a limit that has changed: what was used stays used, and times are told in the new ticks. */
+/** Carries a key over to a limit that has changed: what is used stays used, and a window of another length begins anew. */
 function convert(
   p: Parameters<Name>,
   from: Parameters<Name>,
@@ -69,28 +70,31 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const first = s[at]!
-  const last = s[at + 1]!
-  const held = s[at + 2]!
-  const resting = held > 0 && now < Math.ceil(((last + from.pause) * p.perMs) / from.perMs)
-  out.next[0] = Math.ceil((first * p.perMs) / from.perMs)
-  out.next[1] = Math.ceil((last * p.perMs) / from.perMs)
-  out.next[2] = resting ? Math.min(held, p.quota) : 0
+  const open = s[at + 2]! > 0 && now / p.perMs < (beginning(from, s, at) + from.window) / from.perMs
+  const same = from.window === p.window && from.perMs === p.perMs
+  out.next[0] = same ? beginning(from, s, at) : now
+  out.next[1] = same ? s[at + 1]! : now
+  out.next[2] = open ? Math.min(s[at + 2]!, p.quota) : 0
 }
 
 // The twins, line beside line, for stores that decide where the state is.
 const lua = `
+local function beginning(p, s)
+  return s[3] < p.quota and s[1] or s[2]
+end
+
 local function step(p, s, now, n, out)
-  local first, last, held = s[1], s[2], s[3]
-  local resting = held > 0 and now < last + p.pause
-  local used = resting and held or 0
-  local t = resting and math.max(now, last) or now
+  local open = s[3] > 0 and now < beginning(p, s) + p.window
+  local t = open and math.max(now, s[2]) or now
+  local used = open and s[3] or 0
 
   local allowed = n == 0 or n <= p.quota - used
   local persist = not allowed and p.strict == 1
   local kept = allowed and used + n or persist and math.max(used, p.quota) or used
-  local grown = persist or (allowed and n > 0)
-  local left = (grown and t or last) + p.pause - now
+
+  local first = open and s[1] or t
+  local last = (persist or (allowed and n > 0)) and t or s[2]
+  local left = (kept < p.quota and first or last) + p.window - now
 
   out.allowed = allowed
   out.at = t
@@ -100,26 +104,25 @@ local function step(p, s, now, n, out)
   out.delay = 0
   out.charged = n
   out.persist = persist
-  out.next[1] = resting and first or t
-  out.next[2] = t
+  out.next[1] = first
+  out.next[2] = last
   out.next[3] = kept
 end
 
 local function adjust(p, s, now, before, units, out)
-  local first, last, held = s[1], s[2], s[3]
-  local resting = held > 0 and now < last + p.pause
-  out.persist = units > 0 or (resting and before >= first)
-  out.next[1] = resting and first or now
-  out.next[2] = resting and last or now
-  out.next[3] = math.max(0, (resting and held or 0) + units)
+  local open = s[3] > 0 and now < beginning(p, s) + p.window
+  out.persist = units > 0 or (open and before >= s[1])
+  out.next[1] = open and s[1] or now
+  out.next[2] = open and s[2] or now
+  out.next[3] = math.max(0, (open and s[3] or 0) + units)
 end
 
 local function convert(p, from, s, now, out)
-  local first, last, held = s[1], s[2], s[3]
-  local resting = held > 0 and now < math.ceil((last + from.pause) * p.perMs / from.perMs)
-  out.next[1] = math.ceil(first * p.perMs / from.perMs)
-  out.next[2] = math.ceil(last * p.perMs / from.perMs)
-  out.next[3] = resting and math.min(held, p.quota) or 0
+  local open = s[3] > 0 and now / p.perMs < (beginning(from, s) + from.window) / from.perMs
+  local same = from.window == p.window and from.perMs == p.perMs
+  out.next[1] = same and beginning(from, s) or now
+  out.next[2] = same and s[2] or now
+  out.next[3] = open and math.min(s[3], p.quota) or 0
 end
 
 return { step = step, adjust = adjust, convert = convert }
@@ -128,7 +131,7 @@ return { step = step, adjust = adjust, convert = convert }
 const algorithm: Algorithm<Name> = {
   name: 'coolDown',
   options: [], // none beside those of every limit
-  parameters: ['quota', 'pause'],
+  parameters: ['quota', 'window'],
   blank: [0, 0, 0],
   plan,
   largest: (p) => p.quota,
@@ -139,7 +142,7 @@ const algorithm: Algorithm<Name> = {
 }
 
 /** Makes limits by this algorithm; from here on `limit({ algorithm: 'coolDown', … })` knows it, too. */
-export const coolDown = defineAlgorithm(algorithm)
+export const coolDown: ReturnType<typeof defineAlgorithm> = defineAlgorithm(algorithm)
 
 const app = express()
 app.use(rateLimit({ keyer: byIP, limits: coolDown({ quota: 3, window: '10m', name: 'codes' }) }))

@@ -6,9 +6,9 @@ import { serve } from './visits.ts'
 
 const app = Fastify()
 
-// Every route and the 404 handler: 5 at once, which come back one every 2 seconds, and no more than 100 an hour.
+// Every route and the 404 handler: 5 at once, which come back one every 2 seconds, and no more than 1000 an hour.
 const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
-await app.register(rateLimit, { keyer: byIP, limits: [burst, perHour(100, { name: 'hour' })] })
+await app.register(rateLimit, { keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] })
 
 // A route that names limits has those instead: at most 3 logins in any 15 minutes.
 const loginLimit = { keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) }

@@ -16,9 +16,9 @@ app.use(function login(context, next) {
   })
 })
 
-// Everything from here on: 5 at once, which come back one every 2 seconds, and no more than 100 an hour.
+// Everything from here on: 5 at once, which come back one every 2 seconds, and no more than 1000 an hour.
 const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
-app.use(rateLimit({ keyer: byIP, limits: [burst, perHour(100, { name: 'hour' })] }))
+app.use(rateLimit({ keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] }))
 
 app.use(function hello(context) {
   context.body = `hello, you have ${context.state.rateLimit?.remaining} left`

@@ -20,7 +20,7 @@ const COLUMNS = [
   { title: 'status', width: -6, cell: ({ status }: Answer) => String(status) },
   { title: 'remaining', width: -9, cell: remaining },
   { title: 'Retry-After', width: -11, cell: ({ retryAfter }: Answer) => retryAfter ?? '–' },
-  { title: 'RateLimit', width: 33, cell: ({ rateLimit }: Answer) => rateLimit ?? '–' },
+  { title: 'RateLimit', width: 34, cell: ({ rateLimit }: Answer) => rateLimit ?? '–' },
 ]
 
 interface Running {
@@ -66,11 +66,11 @@ function row(cells: readonly string[]): string {
     const { width } = COLUMNS[i]!
     return width < 0 ? cell.padStart(-width) : cell.padEnd(width)
   })
-  return `  ${aligned.join('  ').trimEnd()}`
+  return ` ${aligned.join('  ').trimEnd()}`
 }
 
 const HEAD = row(COLUMNS.map(({ title }) => title))
-const RULE = `  ${COLUMNS.map(({ width }) => '─'.repeat(Math.abs(width))).join('──')}`
+const RULE = ` ${COLUMNS.map(({ width }) => '─'.repeat(Math.abs(width))).join('──')}`
 
 function show(answers: readonly Answer[]): void {
   console.log(styled('dim', RULE))
@@ -78,7 +78,7 @@ function show(answers: readonly Answer[]): void {
     const text = row(COLUMNS.map(({ cell }) => cell(answer)))
     console.log(styled(answer.status === 200 ? 'green' : 'red', text))
   }
-  console.log(styled('dim', `  RateLimit-Policy: ${answers[0]?.policy}`))
+  console.log(styled('dim', ` RateLimit-Policy: ${answers[0]?.policy}`))
 }
 
 /** Admitted and denied as they should be, every one told of the limits, and the denied ones of the time to wait. */
@@ -92,12 +92,12 @@ function sound(answers: readonly Answer[], statuses: readonly number[]): boolean
 const servers = await Promise.all(FRAMEWORKS.map(start))
 
 for (const { name, url } of servers) {
-  console.log(`\n  ${styled('bold', name)} at ${url}\n\n${HEAD}`)
+  console.log(`\n ${styled('bold', name)} at ${url}\n\n${HEAD}`)
   for (const { line, statuses } of BURSTS) {
     const answers = await burst(url, line, statuses.length)
     show(answers)
     if (sound(answers, statuses)) continue
-    console.error(styled('red', `\n  ${name} should have answered ${line} with ${statuses.join(', ')}`))
+    console.error(styled('red', `\n ${name} should have answered ${line} with ${statuses.join(', ')}`))
     process.exitCode = 1
   }
 }
@@ -108,10 +108,10 @@ async function end(): Promise<void> {
 
 if (process.argv.includes('--once')) await end()
 else {
-  console.log('\n  The servers go on. Ask them from another terminal, a few times in a row:\n')
-  for (const { url } of servers) console.log(`    curl -i ${url}/`)
-  for (const { url } of servers) console.log(`    curl -i -X POST ${url}/login`)
-  console.log('\n  Ctrl-C ends them.\n')
+  console.log('\n The servers go on. Ask them from another terminal, a few times in a row:\n')
+  for (const { url } of servers) console.log(`   curl -i ${url}/`)
+  for (const { url } of servers) console.log(`   curl -i -X POST ${url}/login`)
+  console.log('\n Ctrl-C ends them.\n')
   process.once('SIGINT', () => void end())
   process.once('SIGTERM', () => void end())
 }

@@ -152,6 +152,16 @@ export function rescale(ticks: number, from: Parameters, to: Parameters): number
   return Math.floor(ticks / (from.perMs / to.perMs))
 }
 
+/** The twins of the above, which every Lua text may use. */
+export const luaPrelude = `
+local LARGEST = 4503599627370496
+
+local function rescale(ticks, from, to)
+  if to.perMs >= from.perMs then return ticks * (to.perMs / from.perMs) end
+  return math.floor(ticks / (from.perMs / to.perMs))
+end
+`
+
 /** The greatest common divisor of two positive integers. */
 export function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b)

@@ -21,11 +21,25 @@ export function tableOf(rows) {
 
 /** Three digits, and how far they can be trusted. */
 function cell(value) {
-  return value === undefined ? '' : `${number(value.median)} ± ${number(value.spread)}`
+  return value === undefined ? '' : give(value.median, value.spread)
 }
 
+/** A figure with its spread, both to as many places as make three digits of the figure. */
+export function give(value, spread) {
+  const places = placesOf(value)
+  return `${fixed(value, places)} ± ${fixed(spread, places)}`
+}
+
+/** Three digits. */
 export function number(value) {
+  return fixed(value, placesOf(value))
+}
+
+function placesOf(value) {
   const size = Math.abs(value)
-  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3
-  return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  return size >= 100 || size === 0 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3
+}
+
+function fixed(value, places) {
+  return value.toLocaleString('en', { minimumFractionDigits: places, maximumFractionDigits: places })
 }

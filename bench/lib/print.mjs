@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { grouped, number, tableOf } from './groups.mjs'
+import { give, grouped, tableOf } from './groups.mjs'
 import { absentees, budgetsOf, missed } from './verdict.mjs'
 
 const MARKS = { met: styled('green', 'met   '), noise: styled('yellow', 'noise '), missed: styled('red', 'MISSED') }
@@ -12,7 +12,8 @@ export function printPart(name, { rows, machine, quick }) {
     if (table !== undefined) console.log(`\n${bold(group)}\n${aligned([table.head, ...table.lines])}`)
     for (const { row, budget } of budgetsOf(members)) console.log(`  ${MARKS[budget.verdict]} ${told(row, budget)}`)
   }
-  for (const { place, subject, why } of absentees(rows)) console.log(`\nNot measured: ${place}: ${subject}: ${why}`)
+  const gone = absentees(rows)
+  if (gone.length > 0) console.log(`\n${bold('Not measured')}\n${gone.map(({ place, what }) => `  ${place}: ${what}`).join('\n')}`)
 }
 
 /** Prints how it stands with all budgets. */
@@ -25,7 +26,7 @@ export function printVerdict(rows) {
 }
 
 function told({ title }, { text, value, spread }) {
-  return `${title}: ${text}: ${number(value)} ± ${number(spread)}`
+  return `${title}: ${text}: ${give(value, spread)}`
 }
 
 function aligned(lines) {

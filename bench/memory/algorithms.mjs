@@ -69,7 +69,7 @@ export function available(kind) {
       make()
       names.push(name)
     } catch (error) {
-      absent[name] = error.message
+      absent[name] = error.code === 'UNKNOWN_ALGORITHM' ? 'the built package does not have it' : error.message
     }
   }
   return { names, absent }

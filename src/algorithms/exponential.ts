@@ -6,7 +6,9 @@ import { type Algorithm, LARGEST, type Outcome, type Parameters, rescale } from 
  *
  * State `(r, last)`: the smoothed number of requests per window, and when it was measured. With `x = max(t − last, 1) / window`
  * and `a = e^−x` a request of cost `n` makes it `r' = max(n, n · (1 − a) / x + a · r)`. A key whose `r` has decayed below one
- * half is new, and a new key's first request makes `r' = n`; so `reset` is when it will have, and no wait is longer.
+ * half is new, and a new key's first request makes `r' = n`; so `reset` is when it will have, and no wait is longer. (With a
+ * quota of 1 that is after 0.69 of a window.) What remains is `⌊quota − r⌋`, admitted however it is split up; after a pause a
+ * single request may get a little more.
  *
  * `e^−x` and `ln` are computed here from + − × ÷, so that TypeScript and Lua agree to the bit.
  *

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Algorithm } from '../algorithm.ts'
+import { type Algorithm, luaPrelude } from '../algorithm.ts'
 
 /**
  * The script that decides. It is put together from a frame, which is here, and the Lua twins of the algorithms that a store
@@ -12,14 +12,10 @@ import type { Algorithm } from '../algorithm.ts'
  * ARGV: the time in microseconds (empty: the server's), how long keys outlive their use, the policies, the transactions.
  */
 const FRAME = `
-local LARGEST = 4503599627370496
+--PRELUDE--
 local CHUNK = 32
 local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
 local pack, read_, sub, find = struct.pack, struct.unpack, string.sub, string.find
-
-local function rescale(ticks, from, to)
-  return floor(ticks * to.perMs / from.perMs)
-end
 
 local kinds = {}
 --KINDS--
@@ -302,6 +298,16 @@ local function editEntries(trial, set, gone)
   return head, tail
 end
 
+-- Fields that fall away, but for those that are written anew.
+local function without(gone, set)
+  local written, rest = {}, {}
+  for i = 1, #set, 2 do written[set[i]] = true end
+  for _, field in ipairs(gone) do
+    if not written[field] then rest[#rest + 1] = field end
+  end
+  return rest
+end
+
 local function keep(trial, signature)
   local kind, out = trial.kind, trial.out
   local set, gone = { trial.field, '' }, {}
@@ -314,6 +320,7 @@ local function keep(trial, signature)
     value = value .. pack('<dd', head, tail)
   end
   set[2] = value
+  gone = without(gone, set)
   -- Before anything is removed: a server that is out of memory refuses this, and then nothing has been written.
   redis.call('HSET', trial.key, unpack(set))
   if #gone > 0 then redis.call('HDEL', trial.key, unpack(gone)) end
@@ -351,17 +358,23 @@ end
 
 local function adjust(trial, units, at)
   local policy = trial.policy
-  local kind, p
-  if trial.wrote and trial.wrote ~= '' then kind, p = known(trial.wrote) end
-  local signature = trial.wrote
-  if kind ~= policy.kind then
-    if units < 0 or policy.shadow then return end
-    kind, p, signature = policy.kind, policy.p, policy.signature
+  local kind, p, signature = policy.kind, policy.p, policy.signature
+  local left = false
+  if trial.wrote and trial.wrote ~= '' then
+    local wroteKind, wroteP = known(trial.wrote)
+    if wroteKind == kind then
+      read(trial, trial.wrote, wroteKind, wroteP)
+      step(trial, 0, 0)
+      left = trial.out.reset > 0
+      if left then p, signature = wroteP, trial.wrote end
+    end
   end
+  -- What is fresh may be absent, too.
+  if not left and units < 0 then return end
   read(trial, signature, kind, p)
   local out = trial.out
   clearEdit(out.edit)
-  kind.adjust(p, trial.s, trial.tick, floor(at * p.perMs / policy.p.perMs), units, out, trial.E)
+  kind.adjust(p, trial.s, trial.tick, rescale(at, policy.p, p), units, out, trial.E)
   if not out.persist then return end
   keep(trial, signature)
   parse(trial, redis.call('HGET', trial.key, trial.field))
@@ -444,7 +457,7 @@ export function scriptFor(algorithms: readonly Algorithm[]): Script {
   const texts = [...new Set(algorithms.map(({ lua }) => lua))]
   const twins = texts.map((lua, i) => `local twin${i} = (function()\n${lua}\nend)()`)
   const kinds = algorithms.map((each) => kindOf(each, texts.indexOf(each.lua)))
-  const text = FRAME.replace('--KINDS--', () => [...twins, ...kinds].join('\n'))
+  const text = FRAME.replace('--PRELUDE--', luaPrelude).replace('--KINDS--', () => [...twins, ...kinds].join('\n'))
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 

@@ -75,12 +75,20 @@ export class Table {
     this.#slots.set(key, slot)
     this.#keys[slot] = key
     this.configuration[slot] = Configurations.NONE
+    this.fresh[slot] = 0
     return slot
   }
 
-  /** Notes that a slot's key is fresh again at a microsecond, or later. */
+  /** Notes that a slot's key is fresh again at a microsecond. */
   remember(slot: number, until: number): void {
     this.fresh[slot] = Math.min(Math.ceil(until / 1_000_000) + 1, 0xffff_ffff)
+  }
+
+  /** Notes that a slot's key is to be remembered until a microsecond, or longer. */
+  prolong(slot: number, until: number): void {
+    const before = this.fresh[slot]!
+    this.remember(slot, until)
+    this.fresh[slot] = Math.max(this.fresh[slot]!, before)
   }
 
   /** Looks at a slot or two, and forgets those whose keys are fresh again at a microsecond. */

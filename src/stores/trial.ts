@@ -1,4 +1,4 @@
-import { clearEdit, createOutcome, type Entries, MAX_CELLS, noEntries, type Outcome, type Parameters } from '../algorithm.ts'
+import { clearEdit, createOutcome, type Entries, MAX_CELLS, noEntries, type Outcome, type Parameters, rescale } from '../algorithm.ts'
 import type { Mechanism } from '../limit.ts'
 import type { Charge } from '../store.ts'
 import { EntryArray } from './entry-array.ts'
@@ -48,7 +48,7 @@ export class Trial {
       this.#keep(charge.key, table, mechanism, now)
       if (charge.allowed && admitted) charge.receipt(this.#outcome.at, this.#outcome.charged)
     } else if (charge.allowed && !admitted && charge.cost > 0) this.#reportUncharged(charge, mechanism)
-    if (write && !charge.allowed && this.#until > now) this.#lock(charge, table, now)
+    if (write && !charge.allowed && this.#until > now) this.#lock(charge.key, table)
   }
 
   /** Decides again, later, on the state read and on whatever was supposed since. */
@@ -75,14 +75,12 @@ export class Trial {
 
   /** Adds to what a key holds, or gives back; under the configuration that wrote the state. */
   adjust(charge: Charge, table: Table, now: number, units: number): void {
-    const { limit, mechanism } = charge.policy
-    const slot = table.slotOf(charge.key)
-    const wrote = slot === -1 ? undefined : table.configurations.at(table.configuration[slot]!)
-    const known = wrote?.algorithm === mechanism.algorithm
-    if (!known && (units < 0 || limit.shadow === true)) return
-    const under = known ? wrote : mechanism
+    const { mechanism } = charge.policy
+    const wrote = this.#wroteStill(charge, table, now)
+    if (wrote === undefined && units < 0) return
+    const under = wrote ?? mechanism
     this.#read(charge.key, table, under, now)
-    const then = Math.floor((charge.at * under.parameters.perMs) / mechanism.parameters.perMs)
+    const then = rescale(charge.at, mechanism.parameters, under.parameters)
     clearEdit(this.#outcome.edit)
     under.algorithm.adjust(under.parameters, this.#cells, this.#offset, this.#tick, then, units, this.#outcome, this.#entries)
     if (!this.#outcome.persist) return
@@ -90,6 +88,16 @@ export class Trial {
     this.#readSame(table, under, now)
     this.#step(under, under.lenient, 0)
     this.#remember(table, under, now)
+  }
+
+  /** What wrote a key's state, if that is of the same algorithm and anything is left of it: what is fresh may be absent, too. */
+  #wroteStill({ key, policy }: Charge, table: Table, now: number): Mechanism | undefined {
+    this.#slot = table.slotOf(key)
+    const wrote = this.#slot === -1 ? undefined : table.configurations.at(table.configuration[this.#slot]!)
+    if (wrote?.algorithm !== policy.mechanism.algorithm) return undefined
+    this.#readSame(table, wrote, now)
+    this.#step(wrote, wrote.lenient, 0)
+    return this.#outcome.reset === 0 ? undefined : wrote
   }
 
   #read(key: string, table: Table, mechanism: Mechanism, now: number): void {
@@ -172,11 +180,11 @@ export class Trial {
     lists.replace(this.#slot, this.#copy)
   }
 
-  #lock(charge: Charge, table: Table, now: number): void {
-    if (this.#slot === -1) this.#slot = table.slotOf(charge.key)
-    if (this.#slot === -1) this.#slot = table.add(charge.key)
+  #lock(key: string, table: Table): void {
+    if (this.#slot === -1) this.#slot = table.slotOf(key)
+    if (this.#slot === -1) this.#slot = table.add(key)
     table.block(this.#slot, this.#until)
-    table.remember(this.#slot, Math.max(this.#until, now + charge.resetAfter * 1000))
+    table.prolong(this.#slot, this.#until)
   }
 }
 

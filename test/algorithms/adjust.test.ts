@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { capacityOf, EPOCH_MS, events, Life, limits, names, Subject } from '../support/harness.ts'
+import { capacityOf, EPOCH_MS, events, Life, limits, names, pauses, Subject } from '../support/harness.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 
@@ -10,10 +10,11 @@ const part = fc.double({ min: 0, max: 1, noNaN: true })
 
 describe.each(names())('%s', (name) => {
   const keys = fc
-    .tuple(limits(name), events({ back: true, adjust: true }), fc.double({ min: 0, max: 1.1, noNaN: true }))
-    .map(([limit, past, fraction]) => {
+    .tuple(limits(name), events({ back: true, adjust: true }), pauses, fc.double({ min: 0, max: 1.1, noNaN: true }))
+    .map(([limit, past, pause, fraction]) => {
       const life = new Life(new Subject(limit))
       life.live(past)
+      life.wait(Math.round(pause * life.subject.window))
       return { limit, subject: life.subject, now: life.now, cost: life.cost(fraction) }
     })
 
@@ -119,6 +120,15 @@ describe('a charge is given back only where it still is', () => {
     expect(subject.peek(START + 1_500_000, 0).remaining).toBe(7)
     subject.adjust(START + 1_500_000, START - 1, -3)
     expect(subject.peek(START + 1_500_000, 0).remaining).toBe(7)
+  })
+
+  it('the newer window of a counter, and the older one still counts when the clock steps back', () => {
+    const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
+    subject.ask(START, 8)
+    subject.ask(START + 1_000_000, 1)
+    subject.adjust(START + 1_000_000, START + 1_000_000, -1)
+    expect(subject.peek(START + 999_999, 0)).toMatchObject({ remaining: 2, at: START + 1_000_000 })
+    expect(subject.ask(START + 999_999, 3).allowed).toBe(false)
   })
 
   it('the entry of a log, and no other', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { capacityOf, EPOCH_MS, events, Life, limits, names, Subject } from '../support/harness.ts'
+import { capacityOf, EPOCH_MS, events, Life, limits, names, pauses, Subject } from '../support/harness.ts'
 
 /** Measured, not counted: what is left of it shrinks from tick to tick, so that a cost split up may just about fit. */
 const MEASURED = ['exponential']
@@ -12,10 +12,11 @@ describe.each(names())('%s', (name) => {
 
   /** A key with a past, the time, and a cost to ask for. */
   const keys = fc
-    .tuple(limits(name), trace, fc.double({ min: 0, max: 1.1, noNaN: true }))
-    .map(([limit, past, fraction]) => {
+    .tuple(limits(name), trace, pauses, fc.double({ min: 0, max: 1.1, noNaN: true }))
+    .map(([limit, past, pause, fraction]) => {
       const life = new Life(new Subject(limit))
       life.live(past)
+      life.wait(Math.round(pause * life.subject.window))
       return { limit, subject: life.subject, now: life.now, cost: life.cost(fraction) }
     })
 
@@ -98,6 +99,23 @@ describe.each(names())('%s', (name) => {
         const asked = subject.ask(now, cost)
         const { remaining, reset } = subject.peek(now, 0)
         expect({ remaining, reset }).toEqual({ remaining: asked.remaining, reset: asked.reset })
+      }),
+      RUNS,
+    )
+  })
+
+  it('takes no harm from a clock that steps back', () => {
+    const back = fc.double({ min: 0, max: 3, noNaN: true })
+    fc.assert(
+      fc.property(keys, back, fc.integer({ min: 1, max: 3 }), ({ subject, now, cost }, ago, units) => {
+        if (!subject.ask(now, cost).allowed) return
+        const { remaining } = subject.peek(now, 0)
+        const earlier = now - Math.round(ago * subject.window)
+        expect(subject.peek(earlier, 0).remaining).toBeLessThanOrEqual(remaining)
+        if (!MEASURED.includes(name)) expect(subject.peek(earlier, remaining + 1).allowed).toBe(false)
+        subject.adjust(earlier, earlier, units)
+        const charged = Math.max(0, remaining - units)
+        expect(Math.abs(subject.peek(now, 0).remaining - charged)).toBeLessThanOrEqual(MEASURED.includes(name) ? 1 : 0)
       }),
       RUNS,
     )

@@ -2,7 +2,17 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { rescale } from '../../src/algorithm.ts'
 import type { LimitInput } from '../../src/limit.ts'
-import { capacityOf, EPOCH_MS, type EventKinds, events, Life, limits, names, Subject } from '../support/harness.ts'
+import {
+  capacityOf,
+  EPOCH_MS,
+  type EventKinds,
+  events,
+  Life,
+  limits,
+  names,
+  pauses,
+  Subject,
+} from '../support/harness.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 
@@ -34,13 +44,14 @@ describe.each(names())('%s', (name) => {
   const ticks = fc.constantFrom(undefined, 1 as const)
   const changes = (kinds: EventKinds): fc.Arbitrary<Change> =>
     fc
-      .tuple(limits(name), limits(name), ticks, ticks, events(kinds))
-      .map(([limit, next, ticks, nextTicks, past]) => {
+      .tuple(limits(name), limits(name), ticks, ticks, events(kinds), pauses)
+      .map(([limit, next, ticks, nextTicks, past, pause]) => {
         const from = subjectOf(limit, ticks)
         const fresh = subjectOf(next, nextTicks)
         if (from === undefined || from.algorithm !== fresh?.algorithm) return undefined
         const life = new Life(from)
         life.live(past)
+        life.wait(Math.round(pause * from.window))
         const now = inTicks(life.now, from, fresh)
         // What happened since the last tick of a coarser clock has not happened for it.
         const then = fresh.parameters['perMs'] === 1 ? inTicks(now, fresh, from) : life.now
@@ -109,6 +120,30 @@ describe.each(names())('%s', (name) => {
           expect(after.reset - reset >= 0 && after.reset - reset <= slack).toBe(true)
           if (retry < Infinity) expect(after.retry - retry >= 0 && after.retry - retry <= slack).toBe(true)
         }
+      }),
+      RUNS,
+    )
+  })
+
+  it('forgets nothing when only the ticks have changed', () => {
+    const part = fc.double({ min: 0, max: 2, noNaN: true })
+    fc.assert(
+      fc.property(limits(name), ticks, events({ back: true, adjust: true }), part, (limit, finer, past, ago) => {
+        const from = subjectOf(limit, finer)
+        const to = finer === 1 ? undefined : 1
+        if (from === undefined || subjectOf(limit, to) === undefined) return
+        const life = new Life(from)
+        life.live(past)
+        // The clock steps back before the limit changes.
+        life.wait(-Math.round(ago * from.window))
+        const fresh = new Subject(limit, to)
+        const now = inTicks(life.now, from, fresh)
+        const changed = from.convert(limit, now, to)
+        const ms = (subject: Subject): number =>
+          subject.peek(inTicks(now, fresh, subject), 0).reset / subject.parameters['perMs']!
+        expect(ms(changed)).toBeGreaterThanOrEqual(ms(from) - (limit['initial'] === undefined ? 1 : limit.window))
+        if (from.parameters['perMs'] === fresh.parameters['perMs'])
+          expect(changed.peek(now, 0)).toEqual(from.peek(now, 0))
       }),
       RUNS,
     )

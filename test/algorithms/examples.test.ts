@@ -173,3 +173,20 @@ describe('a token bucket that refills at once', () => {
     expect(subject.peek(START + 3 * SECOND, 0)).toMatchObject({ remaining: 1, reset: 0 })
   })
 })
+
+describe('a leaky bucket', () => {
+  it('lets requests go on evenly, each told how long to wait, from its own clock', () => {
+    const subject = new Subject({ algorithm: 'leakyBucket', quota: 5, window: 1000, capacity: 3 })
+    expect(subject.ask(START).delay).toBe(0)
+    expect(subject.ask(START).delay).toBe(SECOND / 5)
+    expect(subject.ask(START - 7)).toMatchObject({ allowed: true, delay: (2 * SECOND) / 5 + 7 })
+    expect(subject.ask(START)).toMatchObject({ allowed: false, delay: 0, retry: SECOND / 5 })
+    expect(subject.ask(START + SECOND / 5).delay).toBe((2 * SECOND) / 5)
+  })
+
+  it('keeps nobody waiting as a meter', () => {
+    const subject = new Subject({ algorithm: 'leakyBucket', quota: 5, window: 1000, capacity: 3, shape: false })
+    for (let i = 0; i < 3; i++) expect(subject.ask(START)).toMatchObject({ allowed: true, delay: 0 })
+    expect(subject.ask(START).allowed).toBe(false)
+  })
+})

@@ -228,7 +228,8 @@ export type Event =
   | { readonly kind: 'retry'; readonly early: number; readonly cost: number }
   | { readonly kind: 'adjust'; readonly after: number; readonly units: number; readonly which: number }
 
-const pauses = fc.oneof(
+/** Pauses in windows. */
+export const pauses: fc.Arbitrary<number> = fc.oneof(
   { weight: 4, arbitrary: fc.constant(0) },
   { weight: 3, arbitrary: fc.double({ min: 0, max: 0.3, noNaN: true }) },
   { weight: 2, arbitrary: fc.constantFrom(1, 0.5, 2, 0.1) },
