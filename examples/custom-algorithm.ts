@@ -61,6 +61,11 @@ function adjust(
   out.next[2] = Math.max(0, (open ? s[at + 2]! : 0) + units)
 }
 
+/** A time in the ticks of another limit, and no sooner: a tick is a microsecond or, where numbers grow large, a millisecond. */
+function inTicksOf(p: Parameters<Name>, from: Parameters<Name>, ticks: number): number {
+  return p.perMs >= from.perMs ? ticks * (p.perMs / from.perMs) : Math.ceil(ticks / (from.perMs / p.perMs))
+}
+
 /** Carries a key over to a limit that has changed: what is used stays used, and a window of another length begins anew. */
 function convert(
   p: Parameters<Name>,
@@ -70,10 +75,11 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const open = s[at + 2]! > 0 && now / p.perMs < (beginning(from, s, at) + from.window) / from.perMs
-  const same = from.window === p.window && from.perMs === p.perMs
-  out.next[0] = same ? beginning(from, s, at) : now
-  out.next[1] = same ? s[at + 1]! : now
+  const open = s[at + 2]! > 0 && now < inTicksOf(p, from, beginning(from, s, at) + from.window)
+  const last = inTicksOf(p, from, s[at + 1]!)
+  const same = from.window / from.perMs === p.window / p.perMs
+  out.next[0] = same ? inTicksOf(p, from, beginning(from, s, at)) : Math.max(now, last)
+  out.next[1] = same ? last : Math.max(now, last)
   out.next[2] = open ? Math.min(s[at + 2]!, p.quota) : 0
 }
 
@@ -117,11 +123,16 @@ local function adjust(p, s, now, before, units, out)
   out.next[3] = math.max(0, (open and s[3] or 0) + units)
 end
 
+local function inTicksOf(p, from, ticks)
+  return p.perMs >= from.perMs and ticks * (p.perMs / from.perMs) or math.ceil(ticks / (from.perMs / p.perMs))
+end
+
 local function convert(p, from, s, now, out)
-  local open = s[3] > 0 and now / p.perMs < (beginning(from, s) + from.window) / from.perMs
-  local same = from.window == p.window and from.perMs == p.perMs
-  out.next[1] = same and beginning(from, s) or now
-  out.next[2] = same and s[2] or now
+  local open = s[3] > 0 and now < inTicksOf(p, from, beginning(from, s) + from.window)
+  local last = inTicksOf(p, from, s[2])
+  local same = from.window / from.perMs == p.window / p.perMs
+  out.next[1] = same and inTicksOf(p, from, beginning(from, s)) or math.max(now, last)
+  out.next[2] = same and last or math.max(now, last)
   out.next[3] = open and math.min(s[3], p.quota) or 0
 end
 

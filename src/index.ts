@@ -42,5 +42,5 @@ export type {
 } from './limits.ts'
 export type { MaybePromise } from './maybe-promise.ts'
 export type { AsyncStore, Charge, Degraded, LimitStatus, Policy, Store, SyncStore, TakeMode } from './store.ts'
-export { memoryStore, type MemoryStoreOptions } from './stores/memory.ts'
+export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory.ts'
 export type { WaitOptions } from './waiter.ts'

@@ -22,6 +22,9 @@ export class Waiter {
   readonly promise: Promise<Decision>
   /** Admitted, and waiting for its slot. */
   held: Decision | undefined
+  /** Kept once it is known whether the wait is in vain. */
+  readonly judged: Promise<void>
+  #judge!: () => void
   readonly #maxWait: number
   /** By `performance.now()`. */
   readonly #deadline: number
@@ -37,13 +40,23 @@ export class Waiter {
     if (!(maxWait >= 0)) refuse('maxWait', 'milliseconds from 0', maxWait)
     signal?.throwIfAborted()
     this.charges = charges
-    this.promise = new Promise((resolve, reject) => (this.#settle = { resolve, reject }))
+    this.promise = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject }
+    })
+    this.judged = new Promise((resolve) => {
+      this.#judge = resolve
+    })
     this.#maxWait = maxWait
     this.#deadline = performance.now() + maxWait
     this.#signal = signal
     this.#abort = () => leave(this, signal!.reason)
     signal?.addEventListener('abort', this.#abort)
     this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, () => leave(this, this.refusal(maxWait)))
+  }
+
+  /** It may stay. */
+  remain(): void {
+    this.#judge()
   }
 
   /** Why it cannot wait so many milliseconds; `undefined` when it can. */
@@ -71,6 +84,7 @@ export class Waiter {
   }
 
   #release(): void {
+    this.#judge()
     this.#cancelHold()
     this.#cancelDeadline()
     this.#signal?.removeEventListener('abort', this.#abort)

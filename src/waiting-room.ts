@@ -49,9 +49,10 @@ class Queue {
 
   /** Takes the last place. Whoever finds nobody there serves the queue: a promise that is kept once all have left. */
   join(waiter: Waiter): Promise<void> | undefined {
+    const before = this.#waiters.at(-1)
     this.#waiters.push(waiter)
-    if (this.#waiters.length === 1) return this.#serve()
-    void this.#refuseHopeless(waiter)
+    if (before === undefined) return this.#serve()
+    void this.#refuseHopeless(waiter, before)
     return undefined
   }
 
@@ -81,13 +82,14 @@ class Queue {
     else waiter.reject(refusal)
   }
 
-  /** Who is not the first hears at once, too, that the wait would be in vain. */
-  async #refuseHopeless(waiter: Waiter): Promise<void> {
-    const queue = this.#waiters.map((each) => again(each.charges))
+  /** Who is not the first hears at once, too, that the wait would be in vain: once it is known who stays before. */
+  async #refuseHopeless(waiter: Waiter, before: Waiter): Promise<void> {
     try {
+      await before.judged
       const decision = await this.#ask(waiter.charges, 'peek')
-      const forecast = decision.retryAfter === Infinity ? undefined : this.#store.forecast?.(queue)
-      if (this.#waiters.includes(waiter)) this.#refused(waiter, (await forecast) ?? decision.retryAfter, decision)
+      const queue = this.#waiters.slice(0, this.#waiters.indexOf(waiter) + 1).map((each) => again(each.charges))
+      const forecast = decision.retryAfter === Infinity || queue.length === 0 ? undefined : this.#store.forecast?.(queue)
+      if (queue.length > 0) this.#refused(waiter, (await forecast) ?? decision.retryAfter, decision)
     } catch (error) {
       this.giveUp(waiter, error)
     }
@@ -95,7 +97,10 @@ class Queue {
 
   #refused(waiter: Waiter, wait: number, decision: Decision): boolean {
     const refusal = waiter.refusal(wait, decision)
-    if (refusal === undefined) return false
+    if (refusal === undefined) {
+      waiter.remain()
+      return false
+    }
     this.#leave(waiter)
     waiter.reject(refusal)
     return true

@@ -163,7 +163,7 @@ describe('the examples', { timeout: MINUTE }, () => {
 vi.mock(import('./support/harness.ts'), async (original) => ({ ...(await original()), names: () => ['coolDown'] }))
 vi.mock(import('../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
 
-describe('custom-algorithm', async () => {
+describe('custom-algorithm', { timeout: MINUTE }, async () => {
   await import('../examples/custom-algorithm.ts')
   await import('./algorithms/contract.test.ts')
   await import('./algorithms/adjust.test.ts')

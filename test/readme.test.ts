@@ -3,6 +3,7 @@
 // - `ts` is a program. It is compiled under strict flags, and run. What it prints is what its comments `// → …` say, in order.
 // - `console` shows requests to the server that the program before it has started, and the answers: the status and whatever
 //   header fields are shown, and the body where one is. The server's port is its own, and its clock stands still.
+//   A Redis at its usual port is one of the test's own.
 // - `sh` has commands of npm: scripts of package.json, or an installation of this package.
 // - `json` is a limit.
 import { type ChildProcess, execFile, fork } from 'node:child_process'
@@ -17,6 +18,7 @@ import { limit, type LimitInput } from 'sluice'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
 import { builtIn } from '../src/algorithms/index.ts'
+import { type RedisServer, startRedis } from './support/redis.ts'
 
 const MINUTE = 60_000
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -43,6 +45,7 @@ function blocksOf(markdown: string): Block[] {
 }
 
 let folder: string
+let redis: RedisServer
 let complaints: string
 
 /** Compiles programs, each at its own lines in a file named after its first, against the package as it is built from here. */
@@ -54,7 +57,8 @@ async function compile(programs: Readonly<Record<string, readonly Block[]>>): Pr
   await mkdir(join(folder, 'readme'))
   for (const [document, blocks] of Object.entries(programs)) {
     for (const { line, code } of blocks) {
-      await writeFile(join(folder, 'readme', `${document}-${line}.ts`), '\n'.repeat(line - 1) + code)
+      const program = code.replaceAll('redis://localhost:6379', redis.url)
+      await writeFile(join(folder, 'readme', `${document}-${line}.ts`), '\n'.repeat(line - 1) + program)
     }
   }
   await writeFile(join(folder, 'readme', 'tsconfig.json'), JSON.stringify(strict))
@@ -243,13 +247,17 @@ const wrong = Object.values(mistakes).map((each, i): Block => Object.assign(each
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-readme-'))
+  redis = await startRedis()
   await compile({
     readme: blocks.filter(({ language }) => language === 'ts'),
     wrong: wrong.filter(({ language }) => language === 'ts'),
   })
 }, 2 * MINUTE)
 
-afterAll(() => rm(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  await redis.stop()
+  await rm(folder, { recursive: true, force: true })
+})
 
 describe.concurrent('README.md', { timeout: MINUTE }, () => {
   for (const block of blocks) it(`line ${block.line}: ${block.language}`, () => verify(block, 'readme'))

@@ -17,12 +17,16 @@ export function atLeast(text, limit, samples) {
 
 /** `of` costs at most `factor` times what `over` costs, in the same round. */
 export function timesAtMost(of, factor, over, values) {
-  return known(values, [of, over]).map(() => atMost(`${of} ≤ ${factor} × ${over}`, factor, ratios(values[of], values[over])))
+  return known(values, [of, over]).map(() =>
+    atMost(`${of} ≤ ${factor} × ${over}`, factor, ratios(values[of], values[over])),
+  )
 }
 
 /** `of` does, or costs, at least `factor` times as much as `over`, in the same round. */
 export function timesAtLeast(of, factor, over, values) {
-  return known(values, [of, over]).map(() => atLeast(`${of} ≥ ${factor} × ${over}`, factor, ratios(values[of], values[over])))
+  return known(values, [of, over]).map(() =>
+    atLeast(`${of} ≥ ${factor} × ${over}`, factor, ratios(values[of], values[over])),
+  )
 }
 
 /** The one that does best, of those measured. */

@@ -35,7 +35,9 @@ export function startNode(file, job, { flags = [], core } = {}) {
 
 /** A command line, held on one core. */
 export function pinned(core, command, args) {
-  return core === undefined || process.platform !== 'linux' ? [command, ...args] : ['taskset', '-c', String(core), command, ...args]
+  return core === undefined || process.platform !== 'linux'
+    ? [command, ...args]
+    : ['taskset', '-c', String(core), command, ...args]
 }
 
 /**
@@ -52,7 +54,11 @@ export function ask(file, job, { seconds = 180, ...how } = {}) {
     child.once('message', resolve)
     child.once('close', (code, signal) => {
       clearTimeout(timer)
-      reject(new Error(`${fileURLToPath(file)} ended with ${signal ?? code} and no answer to ${JSON.stringify(job)}\n${told}`))
+      reject(
+        new Error(
+          `${fileURLToPath(file)} ended with ${signal ?? code} and no answer to ${JSON.stringify(job)}\n${told}`,
+        ),
+      )
     })
   })
 }

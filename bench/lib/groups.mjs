@@ -15,7 +15,7 @@ export function tableOf(rows) {
   const subjects = [...new Set(measured.flatMap((row) => Object.keys(row.values)))]
   return {
     head: ['', ...measured.map(({ title, unit }) => (unit === '' ? title : `${title}, ${unit}`))],
-    lines: subjects.map((subject) => [subject, ...measured.map((row) => cell(row.values[subject]))]),
+    lines: subjects.map((subject) => [subject].concat(measured.map((row) => cell(row.values[subject])))),
   }
 }
 

@@ -18,7 +18,8 @@ export function prepare() {
   }
   link(join(bench, 'node_modules/sluice'))
   const newest = Math.max(...['src', 'adapters'].map((each) => newestIn(join(root, each))))
-  if (newest > newestIn(join(root, 'dist'))) console.error('dist/ is older than src/: `npm run build` first to measure what you last wrote.\n')
+  if (newest > newestIn(join(root, 'dist')))
+    console.error('dist/ is older than src/: `npm run build` first to measure what you last wrote.\n')
 }
 
 /** The package as one who installed it has it: found by its name, through its `exports`. */

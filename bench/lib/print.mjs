@@ -13,7 +13,8 @@ export function printPart(name, { rows, machine, quick }) {
     for (const { row, budget } of budgetsOf(members)) console.log(`  ${MARKS[budget.verdict]} ${told(row, budget)}`)
   }
   const gone = absentees(rows)
-  if (gone.length > 0) console.log(`\n${bold('Not measured')}\n${gone.map(({ place, what }) => `  ${place}: ${what}`).join('\n')}`)
+  if (gone.length > 0)
+    console.log(`\n${bold('Not measured')}\n${gone.map(({ place, what }) => `  ${place}: ${what}`).join('\n')}`)
 }
 
 /** Prints how it stands with all budgets. */
@@ -21,7 +22,9 @@ export function printVerdict(rows) {
   const all = budgetsOf(rows)
   const over = missed(rows)
   const near = all.filter(({ budget }) => budget.verdict === 'noise').length
-  console.log(`\n${all.length} budgets: ${all.length - over.length - near} met, ${near} missed within the spread, ${over.length} missed`)
+  console.log(
+    `\n${all.length} budgets: ${all.length - over.length - near} met, ${near} missed within the spread, ${over.length} missed`,
+  )
   for (const { row, budget } of over) console.log(`  ${MARKS.missed} ${row.group}, ${told(row, budget)}`)
 }
 
@@ -31,7 +34,12 @@ function told({ title }, { text, value, spread }) {
 
 function aligned(lines) {
   const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)))
-  return lines.map((line) => `  ${line.map((text, column) => (column === 0 ? text.padEnd(widths[0]) : text.padStart(widths[column]))).join('   ')}`).join('\n')
+  return lines
+    .map(
+      (line) =>
+        `  ${line.map((text, column) => (column === 0 ? text.padEnd(widths[0]) : text.padStart(widths[column]))).join('   ')}`,
+    )
+    .join('\n')
 }
 
 function bold(text) {

@@ -6,7 +6,12 @@ export function progress(total) {
     return { begin: (title) => console.error(`measuring: ${title}`), tick() {}, end() {} }
   }
   const bar = new SingleBar(
-    { format: '{bar} {percentage}% | {eta_formatted} left | {title}', hideCursor: true, clearOnComplete: true, etaBuffer: 30 },
+    {
+      format: '{bar} {percentage}% | {eta_formatted} left | {title}',
+      hideCursor: true,
+      clearOnComplete: true,
+      etaBuffer: 30,
+    },
     Presets.shades_classic,
   )
   bar.start(total, 0, { title: '' })

@@ -13,6 +13,9 @@ export function absentees(rows) {
   return rows.flatMap(({ group, title, absent }) => {
     const reasons = new Map()
     for (const [subject, why] of Object.entries(absent)) reasons.set(why, [...(reasons.get(why) ?? []), subject])
-    return [...reasons].map(([why, subjects]) => ({ place: `${group}: ${title}`, what: `${subjects.join(', ')}: ${why}` }))
+    return [...reasons].map(([why, subjects]) => ({
+      place: `${group}: ${title}`,
+      what: `${subjects.join(', ')}: ${why}`,
+    }))
   })
 }

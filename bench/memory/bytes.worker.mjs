@@ -2,7 +2,7 @@
 import { answer, job } from '../lib/worker.mjs'
 import { held } from './held.mjs'
 import { distinctKeys, inOrder } from './keys.mjs'
-import { roomy } from "./limits.mjs"
+import { roomy } from './limits.mjs'
 import { spend } from './spend.mjs'
 import { subjects } from './subjects.mjs'
 import { warm } from './warm.mjs'

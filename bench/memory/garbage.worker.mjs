@@ -33,7 +33,8 @@ async function allocated(work) {
   const after = process.memoryUsage().heapUsed
   // Collections are told of a little later.
   await pause(20)
-  if (collections.some(({ startTime }) => startTime > began)) throw new Error('Garbage was collected while it was measured: raise --max-semi-space-size')
+  if (collections.some(({ startTime }) => startTime > began))
+    throw new Error('Garbage was collected while it was measured: raise --max-semi-space-size')
   return (after - before) / N
 }
 

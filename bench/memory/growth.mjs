@@ -9,7 +9,9 @@ const LARGEST_OF_PEERS = 1e6
 
 /** Cost per decision, keys at random, against the number of keys. */
 export function growth({ sizes, growthRounds, ms }) {
-  const pairs = sizes.flatMap((keys) => SUBJECTS.filter((name) => takesPart(name, keys)).map((name) => ({ name, keys })))
+  const pairs = sizes.flatMap((keys) =>
+    SUBJECTS.filter((name) => takesPart(name, keys)).map((name) => ({ name, keys })),
+  )
   const named = new Map(pairs.map((pair) => [`${pair.name} ${pair.keys}`, pair]))
   return {
     title: 'cost against the number of keys',
@@ -31,7 +33,13 @@ function sizeRow(samples, keys, fewest) {
   const of = (name, count) => samples[`${name} ${count}`]?.ns
   const values = Object.fromEntries(SUBJECTS.map((name) => [name, of(name, keys)]))
   const budgets = fewest === undefined ? [] : [grown(of, keys, fewest)]
-  return row({ group: 'Cost against the number of keys', title: `${keys.toLocaleString('en')} keys`, unit: 'ns', values, budgets })
+  return row({
+    group: 'Cost against the number of keys',
+    title: `${keys.toLocaleString('en')} keys`,
+    unit: 'ns',
+    values,
+    budgets,
+  })
 }
 
 /** How much slower it gets with more keys, against how much slower the floor gets. */

@@ -6,7 +6,14 @@ import { growth } from './growth.mjs'
 import { flood, giveBack } from './upkeep.mjs'
 
 /** How long a run is. */
-const FULL = { rounds: 7, keys: 1_000_000, ms: 1000, sizes: [1e3, 1e4, 1e5, 1e6, 1e7], growthRounds: 3, further: 3_000_000 }
+const FULL = {
+  rounds: 7,
+  keys: 1_000_000,
+  ms: 1000,
+  sizes: [1e3, 1e4, 1e5, 1e6, 1e7],
+  growthRounds: 3,
+  further: 3_000_000,
+}
 const QUICK = { rounds: 3, keys: 1_000_000, ms: 200, sizes: [1e3, 1e4, 1e5, 1e6], growthRounds: 2, further: 1_000_000 }
 
 /** In memory, one process. */

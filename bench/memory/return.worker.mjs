@@ -20,4 +20,9 @@ const full = await held()
 now += 3_600_000
 const began = await spend(subject, few, randomOrder(few.length, job.further))
 const after = await held()
-answer({ held: (full - empty) / 2 ** 20, left: (after - empty) / 2 ** 20, share: (after - empty) / (full - empty), ns: began })
+answer({
+  held: (full - empty) / 2 ** 20,
+  left: (after - empty) / 2 ** 20,
+  share: (after - empty) / (full - empty),
+  ns: began,
+})

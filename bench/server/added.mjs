@@ -15,7 +15,10 @@ export function addedTime({ framework, title, peers }, { addedRounds, warmUp, re
     measure: (limiter) => ask(WORKER, { framework, limiter, warmUp, requests }, { core }),
     rows(samples) {
       const { bare, ...limiters } = figure(samples, 'between')
-      const added = Object.entries(limiters).map(([name, between]) => [name, between.map((each, round) => each - bare[round])])
+      const added = Object.entries(limiters).map(([name, between]) => [
+        name,
+        between.map((each, round) => each - bare[round]),
+      ])
       const values = Object.fromEntries(added)
       const budgets = timesAtMost('sluice', 0.5, best(peers, values), values)
       return [

@@ -7,5 +7,11 @@ export function deadEnd() {
     write: (_chunk, _encoding, done) => done(),
     writev: (_chunks, done) => done(),
   })
-  return Object.assign(socket, { remoteAddress: '127.0.0.1', remoteFamily: 'IPv4', remotePort: 50_000, encrypted: false, setTimeout() {} })
+  return Object.assign(socket, {
+    remoteAddress: '127.0.0.1',
+    remoteFamily: 'IPv4',
+    remotePort: 50_000,
+    encrypted: false,
+    setTimeout() {},
+  })
 }

@@ -62,6 +62,8 @@ function output([command, ...args]) {
     child.stdout.on('data', (data) => (told += data))
     child.stderr.on('data', (data) => (told += data))
     child.once('error', reject)
-    child.once('close', (code) => (code === 0 ? resolve(told) : reject(new Error(`${command} ended with ${code}\n${told}`))))
+    child.once('close', (code) =>
+      code === 0 ? resolve(told) : reject(new Error(`${command} ended with ${code}\n${told}`)),
+    )
   })
 }

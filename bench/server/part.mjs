@@ -4,7 +4,7 @@ import { addedTime } from './added.mjs'
 import { loader } from './load.mjs'
 import { requestsPerSecond } from './requests.mjs'
 
-const FULL = { rounds: 9, seconds: 4, warmUpSeconds: 2, addedRounds: 9, warmUp: 30_000, requests: 100_000 }
+const FULL = { rounds: 15, seconds: 2, warmUpSeconds: 2, addedRounds: 9, warmUp: 30_000, requests: 100_000 }
 const QUICK = { rounds: 3, seconds: 1, warmUpSeconds: 1, addedRounds: 3, warmUp: 20_000, requests: 30_000 }
 
 /** By framework: its name, its peers, and how much of the bare app's requests a second ours is to keep. */
@@ -23,7 +23,9 @@ export async function serverPart({ quick }) {
   const apps = createApps(appCore)
   return {
     experiments: [
-      ...FRAMEWORKS.map((each) => requestsPerSecond(each, size, apps, (port, seconds) => load(port, seconds, loadCore))),
+      ...FRAMEWORKS.map((each) =>
+        requestsPerSecond(each, size, apps, (port, seconds) => load(port, seconds, loadCore)),
+      ),
       ...FRAMEWORKS.map((each) => addedTime(each, size, appCore)),
     ],
     absent: [],

@@ -22,7 +22,10 @@ export function requestsPerSecond({ framework, title, peers, kept }, { rounds, s
     measure,
     rows(samples) {
       const rate = figure(samples, 'rate')
-      const shares = Object.entries(rate).map(([limiter, rates]) => [limiter, ratios(rates, rate.bare).map((share) => 100 * share)])
+      const shares = Object.entries(rate).map(([limiter, rates]) => [
+        limiter,
+        ratios(rates, rate.bare).map((share) => 100 * share),
+      ])
       const values = Object.fromEntries(shares)
       const budgets = [atLeast(`sluice keeps ≥ ${100 * kept} % of the bare app's`, 100 * kept, values.sluice)]
       return [

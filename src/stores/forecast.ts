@@ -32,7 +32,8 @@ function trialOf(buckets: Bucket[], { policy, key }: Charge, tableOf: (policy: P
   const known = buckets.find((each) => each.policy === policy && each.key === key)
   if (known !== undefined) return known.trial
   const trial = new Trial()
-  trial.evaluate(new Charge(policy, key, 0), tableOf(policy), now)
+  const table = tableOf(policy)
+  trial.evaluate(new Charge(policy, key, 0), table.slab, table.slotOf(key), now)
   buckets.push({ policy, key, trial })
   return trial
 }

@@ -1,34 +1,70 @@
 import { type Clock, microseconds, steadyClock } from '../clock.ts'
 import type { Charge, Degraded, Policy, Store, SyncStore, TakeMode } from '../store.ts'
-import { knownOptions } from '../validate.ts'
-import { Table } from './table.ts'
+import type { Limit } from '../limit.ts'
+import { knownOptions, refuse, wholeNumber } from '../validate.ts'
+import { warn } from '../warn.ts'
+import { CrowdTrial } from './crowd-trial.ts'
 import { forecast } from './forecast.ts'
+import { Table } from './table.ts'
 import { Trial } from './trial.ts'
 
+const NONE = -1
+
 export interface MemoryStoreOptions {
+  /**
+   * Keys remembered for each limit, from 1. Beyond it no key that is being limited is forgotten: new ones share counters
+   * with each other until old ones are fresh again, which may be too strict and is never too lenient. Default a million.
+   */
+  readonly maxKeys?: number
+  /** Called when a limit begins to remember more keys than `maxKeys`. Default: a process warning, `SLUICE_MAX_KEYS`. */
+  readonly onFull?: (full: FullTable) => void
   /** Epoch milliseconds, fractions allowed. Default: a clock that never steps back. */
   readonly clock?: Clock
 }
 
+/** Which limit has reached `maxKeys`. */
+export interface FullTable {
+  readonly limiter: string
+  readonly limit: Limit
+  readonly maxKeys: number
+}
+
 /**
- * Keeps state in this process: flat, swept as it is used, without timers. It answers at once.
+ * Keeps state in this process: flat, bounded, swept as it is used, without timers. It answers at once.
  *
- * Throws `UNKNOWN_OPTION` for options it does not have, and `INVALID_CLOCK` when a clock gives no time.
- * @example createLimiter({ keyer, limits, store: memoryStore({ clock: Date }) })
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `INVALID_CLOCK` when a clock gives no time.
+ * @example createLimiter({ keyer, limits, store: memoryStore({ maxKeys: 100_000 }) })
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
-  knownOptions('memoryStore', options, ['clock'])
-  return new MemoryStore(options.clock ?? steadyClock)
+  knownOptions('memoryStore', options, ['maxKeys', 'onFull', 'clock'])
+  const { maxKeys = 1_000_000, onFull = warnFull, clock = steadyClock } = options
+  if (typeof onFull !== 'function') refuse('onFull', 'a function', onFull)
+  return new MemoryStore(wholeNumber('maxKeys', maxKeys), onFull, clock)
+}
+
+function warnFull({ limiter, limit, maxKeys }: FullTable): void {
+  warn(
+    'SLUICE_MAX_KEYS',
+    `Limit "${limit.name}" of limiter "${limiter}" remembers ${maxKeys} keys, its bound. New keys share counters until old ones ` +
+      'are fresh again. A flood of made-up keys looks like this; so does a `maxKeys` that is too small.',
+  )
 }
 
 class MemoryStore implements SyncStore {
   readonly sync = true
+  readonly #maxKeys: number
+  readonly #onFull: (full: FullTable) => void
   readonly #clock: Clock
   /** By limiter's name, then by limit's name. */
   readonly #tables = new Map<string, Map<string, Table>>()
   readonly #trials: Trial[] = [new Trial()]
+  readonly #crowdTrials: CrowdTrial[] = []
+  /** The charges of a decision that are counted in a crowd. */
+  readonly #crowded = new Set<Charge>()
 
-  constructor(clock: Clock) {
+  constructor(maxKeys: number, onFull: (full: FullTable) => void, clock: Clock) {
+    this.#maxKeys = maxKeys
+    this.#onFull = onFull
     this.#clock = clock
   }
 
@@ -38,18 +74,43 @@ class MemoryStore implements SyncStore {
 
   take(charges: readonly Charge[], mode: TakeMode): Degraded | undefined {
     const now = microseconds(this.#clock)
+    const write = mode === 'consume'
     let admitted = true
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!
-      this.#trial(i).evaluate(charge, this.#tableOf(charge.policy), now)
+      this.#evaluate(i, charge, this.#tableOf(charge.policy), now)
       if (!charge.allowed && charge.limit.shadow !== true) admitted = false
     }
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!
-      this.#trial(i).conclude(charge, this.#tableOf(charge.policy), now, admitted, mode === 'consume')
+      if (this.#crowded.size > 0 && this.#crowded.delete(charge)) this.#crowdTrials[i]!.conclude(charge, now, admitted, write)
+      else this.#trial(i).conclude(charge, this.#tableOf(charge.policy), now, admitted, write)
     }
+    // Last, because it moves slots.
     for (let i = 0; i < charges.length; i++) this.#tableOf(charges[i]!.policy).sweep(now)
     return undefined
+  }
+
+  #evaluate(i: number, charge: Charge, table: Table, now: number): void {
+    const slot = table.slotOf(charge.key)
+    if (slot === NONE && table.isCrowded) this.#evaluateNewcomer(i, charge, table, now)
+    else this.#trial(i).evaluate(charge, table.slab, slot, now)
+  }
+
+  /** A key without a slot, while there are crowds or no slots are left: it may have been counted in a crowd before. */
+  #evaluateNewcomer(i: number, charge: Charge, table: Table, now: number): void {
+    const { limiter, limit, mechanism } = charge.policy
+    const trial = (this.#crowdTrials[i] ??= new CrowdTrial())
+    table.crowds.sweep(now)
+    if (table.isFull) {
+      if (!table.crowds.isOpen) this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })
+      this.#crowded.add(charge)
+      return trial.evaluate(charge, table.crowds.open(mechanism), now)
+    }
+    const crowd = table.crowds.find(mechanism)
+    const slot = crowd === undefined ? NONE : table.add(charge.key)
+    if (crowd !== undefined) trial.moveOut(charge, crowd, table.slab, slot, now)
+    this.#trial(i).evaluate(charge, table.slab, slot, now)
   }
 
   forecast(queue: readonly (readonly Charge[])[]): number {
@@ -60,8 +121,18 @@ class MemoryStore implements SyncStore {
     const now = microseconds(this.#clock)
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!
-      if (units[i] !== 0) this.#trial(0).adjust(charge, this.#tableOf(charge.policy), now, units[i]!)
+      if (units[i] !== 0) this.#adjust(charge, this.#tableOf(charge.policy), now, units[i]!)
     }
+  }
+
+  #adjust(charge: Charge, table: Table, now: number, units: number): void {
+    const slot = table.slotOf(charge.key)
+    if (slot !== NONE) return this.#trial(0).adjust(charge, table.slab, slot, now, units)
+    // What is not remembered has nothing to give back.
+    if (units < 0) return
+    if (!table.isFull) return this.#trial(0).adjust(charge, table.slab, table.add(charge.key), now, units)
+    const trial = (this.#crowdTrials[0] ??= new CrowdTrial())
+    trial.adjust(charge, table.crowds.open(charge.policy.mechanism), now, units)
   }
 
   forget(limiter: string, key: string): void {
@@ -83,9 +154,9 @@ class MemoryStore implements SyncStore {
   #open(policy: Policy): Table {
     const { limiter, limit, mechanism } = policy
     const tables = this.#tables.get(limiter) ?? new Map<string, Table>()
-    const table = tables.get(limit.name) ?? new Table()
+    const table = tables.get(limit.name) ?? new Table(this.#maxKeys)
     this.#tables.set(limiter, tables.set(limit.name, table))
-    table.fit(mechanism)
+    table.slab.fit(mechanism)
     policy.cache = table
     return table
   }

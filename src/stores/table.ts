@@ -1,134 +1,89 @@
-import type { Mechanism } from '../limit.ts'
-import { Configurations } from './configurations.ts'
-import { EntryLists } from './entry-lists.ts'
+import { Crowds } from './crowds.ts'
+import { Slab } from './slab.ts'
 
 const FIRST_CAPACITY = 16
 const NONE = -1
-/** Slots looked at per decision, to free those that are fresh again. */
+/** Slots looked at per decision, to free those that are fresh again; more when a table is full. */
 const SWEPT = 2
+const SWEPT_WHEN_FULL = 32
 
 /**
- * The states of all keys of one limit, in flat memory: a `Map` from key to slot, and slabs that the slots index. Slots in
- * use are always the first `count`, so that a slab shrinks by being cut off.
+ * The keys of one limit: a `Map` from key to slot, and a slab of states. Slots in use are always the first `count`, so that
+ * a slab shrinks by being cut off. Keys beyond `maxKeys` share what they have with others: the crowds.
  */
 export class Table {
-  readonly configurations: Configurations = new Configurations()
+  readonly slab: Slab = new Slab(FIRST_CAPACITY)
+  readonly crowds: Crowds
+  readonly #maxKeys: number
   readonly #slots = new Map<string, number>()
   #keys: string[] = new Array<string>(FIRST_CAPACITY)
-  #stride = 1
-  /** `stride` numbers a slot. */
-  cells: Float64Array = new Float64Array(FIRST_CAPACITY)
-  /** Which configuration wrote a slot. */
-  configuration: Uint32Array = new Uint32Array(FIRST_CAPACITY)
-  /**
-   * The epoch second from which on nothing is remembered of a slot's key. It decides nothing but when memory is freed, and
-   * comes a second late, so that a clock may step back a little.
-   */
-  fresh: Uint32Array = new Uint32Array(FIRST_CAPACITY)
-  /** The microsecond until which a slot's key is locked out; absent until a limit blocks. */
-  blocked: Float64Array | undefined
-  lists: EntryLists | undefined
-  count = 0
+  #count = 0
   /** The slot that a sweep looks at next. */
   #hand = 0
+
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys
+    this.crowds = new Crowds(maxKeys)
+  }
 
   slotOf(key: string): number {
     const slot = this.#slots.get(key)
     return slot === undefined ? NONE : slot
   }
 
-  /** Where the cells of a slot begin. */
-  offset(slot: number): number {
-    return slot * this.#stride
+  /** True when a key without a slot may have been counted in a crowd, or is to be. */
+  get isCrowded(): boolean {
+    return this.isFull || this.crowds.isOpen
   }
 
-  blockedUntil(slot: number): number {
-    return this.blocked === undefined || slot === NONE ? 0 : this.blocked[slot]!
-  }
-
-  block(slot: number, until: number): void {
-    this.blocked ??= new Float64Array(this.configuration.length)
-    this.blocked[slot] = until
-  }
-
-  /** Makes a table fit for a limit: cells as wide as its algorithm's, entries where it keeps them. */
-  fit({ algorithm }: Mechanism): void {
-    if (algorithm.blank.length > this.#stride) this.#widen(algorithm.blank.length)
-    if (algorithm.entries) this.lists ??= new EntryLists(this.configuration.length)
-  }
-
-  /** Notes which configuration a slot's state is written under. */
-  configure(slot: number, mechanism: Mechanism): void {
-    const id = this.configuration[slot]!
-    const wrote = this.configurations.at(id)
-    if (wrote === mechanism || wrote?.signature === mechanism.signature) return
-    if (wrote?.algorithm.entries && !mechanism.algorithm.entries) this.lists!.clear(slot)
-    this.configuration[slot] = this.configurations.acquire(mechanism)
-    this.configurations.release(id)
+  get isFull(): boolean {
+    return this.#count >= this.#maxKeys
   }
 
   /** A slot for a key that has none. */
   add(key: string): number {
-    const slot = this.count
-    if (slot === this.configuration.length) this.#resize(2 * slot)
-    this.count++
+    const slot = this.#count
+    const capacity = this.slab.capacity
+    if (slot === capacity) this.#resize(capacity < this.#maxKeys ? Math.min(2 * capacity, this.#maxKeys) : capacity + FIRST_CAPACITY)
+    this.#count++
     this.#slots.set(key, slot)
     this.#keys[slot] = key
-    this.configuration[slot] = Configurations.NONE
-    this.fresh[slot] = 0
     return slot
   }
 
-  /** Notes that a slot's key is fresh again at a microsecond. */
-  remember(slot: number, until: number): void {
-    this.fresh[slot] = Math.min(Math.ceil(until / 1_000_000) + 1, 0xffff_ffff)
+  forget(key: string): void {
+    const slot = this.slotOf(key)
+    if (slot !== NONE) this.#remove(slot)
   }
 
-  /** Notes that a slot's key is to be remembered until a microsecond, or longer. */
-  prolong(slot: number, until: number): void {
-    const before = this.fresh[slot]!
-    this.remember(slot, until)
-    this.fresh[slot] = Math.max(this.fresh[slot]!, before)
+  clear(): void {
+    while (this.#count > 0) this.#remove(this.#count - 1)
+    this.crowds.clear()
   }
 
-  /** Looks at a slot or two, and forgets those whose keys are fresh again at a microsecond. */
+  /** Looks at a few slots, and forgets those whose keys are fresh at a microsecond. */
   sweep(now: number): void {
     const second = Math.floor(now / 1_000_000)
-    for (let looks = 0; looks < SWEPT && this.count > 0; looks++) {
-      if (this.#hand >= this.count) this.#hand = 0
-      if (this.fresh[this.#hand]! <= second) this.remove(this.#hand)
+    for (let looks = this.isFull ? SWEPT_WHEN_FULL : SWEPT; looks > 0 && this.#count > 0; looks--) {
+      if (this.#hand >= this.#count) this.#hand = 0
+      if (this.slab.isFresh(this.#hand, second)) this.#remove(this.#hand)
       else this.#hand++
     }
   }
 
   /** Forgets a slot's key; the last slot moves into the gap. */
-  remove(slot: number): void {
+  #remove(slot: number): void {
     this.#slots.delete(this.#keys[slot]!)
-    this.configurations.release(this.configuration[slot]!)
-    this.lists?.clear(slot)
-    const last = --this.count
+    this.slab.clear(slot)
+    const last = --this.#count
     if (slot !== last) this.#move(last, slot)
     this.#keys[last] = ''
-    if (this.blocked !== undefined) this.blocked[last] = 0
-    const capacity = this.configuration.length
-    if (capacity > FIRST_CAPACITY && this.count * 4 < capacity) this.#resize(capacity / 2)
-  }
-
-  forget(key: string): void {
-    const slot = this.slotOf(key)
-    if (slot !== NONE) this.remove(slot)
-  }
-
-  clear(): void {
-    while (this.count > 0) this.remove(this.count - 1)
+    const capacity = this.slab.capacity
+    if (capacity > FIRST_CAPACITY && this.#count * 4 < capacity) this.#resize(Math.max(FIRST_CAPACITY, Math.ceil(capacity / 2)))
   }
 
   #move(from: number, to: number): void {
-    this.cells.copyWithin(this.offset(to), this.offset(from), this.offset(from + 1))
-    this.configuration[to] = this.configuration[from]!
-    this.fresh[to] = this.fresh[from]!
-    if (this.blocked !== undefined) this.blocked[to] = this.blocked[from]!
-    this.lists?.move(from, to)
+    this.slab.move(from, to)
     const key = this.#keys[from]!
     this.#keys[to] = key
     this.#slots.set(key, to)
@@ -136,26 +91,8 @@ export class Table {
 
   #resize(capacity: number): void {
     const keys = new Array<string>(capacity)
-    for (let slot = 0; slot < this.count; slot++) keys[slot] = this.#keys[slot]!
+    for (let slot = 0; slot < this.#count; slot++) keys[slot] = this.#keys[slot]!
     this.#keys = keys
-    this.cells = copied(this.cells, new Float64Array(capacity * this.#stride))
-    this.configuration = copied(this.configuration, new Uint32Array(capacity))
-    this.fresh = copied(this.fresh, new Uint32Array(capacity))
-    if (this.blocked !== undefined) this.blocked = copied(this.blocked, new Float64Array(capacity))
-    this.lists?.resize(capacity)
+    this.slab.resize(capacity)
   }
-
-  #widen(stride: number): void {
-    const cells = new Float64Array(this.configuration.length * stride)
-    for (let slot = 0; slot < this.count; slot++) {
-      cells.set(this.cells.subarray(this.offset(slot), this.offset(slot + 1)), slot * stride)
-    }
-    this.cells = cells
-    this.#stride = stride
-  }
-}
-
-function copied<Slab extends Float64Array | Uint32Array>(from: Slab, to: Slab): Slab {
-  to.set(from.length > to.length ? from.subarray(0, to.length) : from)
-  return to
 }

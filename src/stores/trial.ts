@@ -3,7 +3,14 @@ import type { Mechanism } from '../limit.ts'
 import type { Charge } from '../store.ts'
 import { EntryArray } from './entry-array.ts'
 import { type EntryLists, EntryView } from './entry-lists.ts'
-import type { Table } from './table.ts'
+import type { Slab } from './slab.ts'
+
+const NONE = -1
+
+/** Where a key gets a slot, once there is something to write. */
+export interface Claim {
+  add(key: string): number
+}
 
 /**
  * One charge being tried: its key's state is read, stepped and, once all others have spoken, kept or left. It is reused for
@@ -11,7 +18,8 @@ import type { Table } from './table.ts'
  */
 export class Trial {
   readonly #outcome: Outcome = createOutcome()
-  #slot = -1
+  #slab!: Slab
+  #slot = NONE
   #tick = 0.5
   /** The microsecond until which the key is locked out. */
   #until = 0.5
@@ -24,11 +32,11 @@ export class Trial {
   readonly #view = new EntryView()
   readonly #copy = new EntryArray()
 
-  /** Decides a charge by itself at `now`, in microseconds, and writes its verdict. */
-  evaluate(charge: Charge, table: Table, now: number): void {
+  /** Decides a charge by itself on a slot, -1 for none, at `now` in microseconds, and writes its verdict. */
+  evaluate(charge: Charge, slab: Slab, slot: number, now: number): void {
     const { limit, mechanism } = charge.policy
-    this.#read(charge.key, table, mechanism, now)
-    this.#until = table.blockedUntil(this.#slot)
+    this.#read(mechanism, slab, slot, now)
+    this.#until = slot === NONE ? 0 : slab.lockedUntil(slot)
     if (this.#until > now) return this.#lockedOut(charge, mechanism, now)
     this.#step(mechanism, mechanism.parameters, charge.cost)
     charge.allowed = this.#outcome.allowed
@@ -40,15 +48,23 @@ export class Trial {
   }
 
   /** Keeps what follows from the verdicts of all: `admitted` says whether the enforced limits let the request through. */
-  conclude(charge: Charge, table: Table, now: number, admitted: boolean, write: boolean): void {
-    const { limit, mechanism } = charge.policy
-    const charged = charge.cost > 0 && (charge.allowed ? admitted || limit.strict === true : this.#outcome.persist)
-    if (charged) {
-      if (!write) return
-      this.#keep(charge.key, table, mechanism, now)
-      if (charge.allowed && admitted) charge.receipt(this.#outcome.at, this.#outcome.charged)
-    } else if (charge.allowed && !admitted && charge.cost > 0) this.#reportUncharged(charge, mechanism)
-    if (write && !charge.allowed && this.#until > now) this.#lock(charge.key, table)
+  conclude(charge: Charge, claim: Claim | undefined, now: number, admitted: boolean, write: boolean): void {
+    const { mechanism } = charge.policy
+    const locks = !charge.allowed && this.#until > now
+    const charged = charge.cost > 0 && (charge.allowed ? admitted || charge.limit.strict === true : this.#outcome.persist)
+    if (write && this.#slot === NONE && (charged || locks)) this.#slot = claim!.add(charge.key)
+    if (charged && write) this.#keep(mechanism, now)
+    if (charged && write && charge.allowed && admitted) charge.receipt(this.#outcome.at, this.#outcome.charged)
+    if (!charged && charge.allowed && !admitted && charge.cost > 0) this.#reportUncharged(charge, mechanism)
+    if (write && locks) this.#slab.lock(this.#slot, this.#until)
+  }
+
+  /** Charges what still fits of a cost that is denied here, because it was admitted elsewhere. */
+  saturate(charge: Charge, now: number, write: boolean): void {
+    if (!write || charge.cost === 0) return
+    const { mechanism } = charge.policy
+    this.#step(mechanism, { ...mechanism.parameters, strict: 1 }, charge.cost)
+    this.#keep(mechanism, now)
   }
 
   /** Decides again, later, on the state read and on whatever was supposed since. */
@@ -73,37 +89,37 @@ export class Trial {
     this.#copy.apply(edit)
   }
 
-  /** Adds to what a key holds, or gives back; under the configuration that wrote the state. */
-  adjust(charge: Charge, table: Table, now: number, units: number): void {
+  /** Adds to what a slot holds, or gives back; under the configuration that wrote it. */
+  adjust(charge: Charge, slab: Slab, slot: number, now: number, units: number): void {
     const { mechanism } = charge.policy
-    const wrote = this.#wroteStill(charge, table, now)
+    const wrote = this.#wroteStill(mechanism, slab, slot, now)
     if (wrote === undefined && units < 0) return
     const under = wrote ?? mechanism
-    this.#read(charge.key, table, under, now)
+    this.#read(under, slab, slot, now)
     const then = rescale(charge.at, mechanism.parameters, under.parameters)
     clearEdit(this.#outcome.edit)
     under.algorithm.adjust(under.parameters, this.#cells, this.#offset, this.#tick, then, units, this.#outcome, this.#entries)
     if (!this.#outcome.persist) return
-    this.#keep(charge.key, table, under, now)
-    this.#readSame(table, under, now)
+    this.#keep(under, now)
+    this.#readSame(under, now)
     this.#step(under, under.lenient, 0)
-    this.#remember(table, under, now)
+    this.#remember(under, now)
   }
 
-  /** What wrote a key's state, if that is of the same algorithm and anything is left of it: what is fresh may be absent, too. */
-  #wroteStill({ key, policy }: Charge, table: Table, now: number): Mechanism | undefined {
-    this.#slot = table.slotOf(key)
-    const wrote = this.#slot === -1 ? undefined : table.configurations.at(table.configuration[this.#slot]!)
-    if (wrote?.algorithm !== policy.mechanism.algorithm) return undefined
-    this.#readSame(table, wrote, now)
+  /** What wrote a slot, if that is of the same algorithm and anything is left of it: what is fresh may be absent, too. */
+  #wroteStill({ algorithm }: Mechanism, slab: Slab, slot: number, now: number): Mechanism | undefined {
+    const wrote = slot === NONE ? undefined : slab.wrote(slot)
+    if (wrote?.algorithm !== algorithm) return undefined
+    this.#read(wrote, slab, slot, now)
     this.#step(wrote, wrote.lenient, 0)
     return this.#outcome.reset === 0 ? undefined : wrote
   }
 
-  #read(key: string, table: Table, mechanism: Mechanism, now: number): void {
-    this.#slot = table.slotOf(key)
-    const wrote = this.#slot === -1 ? undefined : table.configurations.at(table.configuration[this.#slot]!)
-    if (wrote === mechanism || wrote?.signature === mechanism.signature) return this.#readSame(table, mechanism, now)
+  #read(mechanism: Mechanism, slab: Slab, slot: number, now: number): void {
+    this.#slab = slab
+    this.#slot = slot
+    const wrote = slot === NONE ? undefined : slab.wrote(slot)
+    if (wrote === mechanism || wrote?.signature === mechanism.signature) return this.#readSame(mechanism, now)
     this.#tick = ticks(now, mechanism)
     this.#cells = mechanism.blank
     this.#offset = 0
@@ -111,22 +127,22 @@ export class Trial {
     this.#converted = wrote !== undefined
     if (wrote === undefined) return
     this.#copy.clear()
-    if (wrote.algorithm === mechanism.algorithm) this.#convert(table, wrote, mechanism)
+    if (wrote.algorithm === mechanism.algorithm) this.#convert(wrote, mechanism)
   }
 
-  #readSame(table: Table, mechanism: Mechanism, now: number): void {
+  #readSame(mechanism: Mechanism, now: number): void {
     this.#tick = ticks(now, mechanism)
-    this.#cells = table.cells
-    this.#offset = table.offset(this.#slot)
-    this.#entries = mechanism.algorithm.entries ? this.#view.aim(table.lists!, this.#slot) : noEntries
+    this.#cells = this.#slab.cells
+    this.#offset = this.#slab.offset(this.#slot)
+    this.#entries = mechanism.algorithm.entries ? this.#view.aim(this.#slab.lists!, this.#slot) : noEntries
     this.#converted = false
   }
 
-  #convert(table: Table, from: Mechanism, to: Mechanism): void {
+  #convert(from: Mechanism, to: Mechanism): void {
     const { edit, next } = this.#outcome
     clearEdit(edit)
-    if (to.algorithm.entries) this.#copy.copy(this.#view.aim(table.lists!, this.#slot))
-    to.algorithm.convert(to.parameters, from.parameters, table.cells, table.offset(this.#slot), this.#tick, this.#outcome, this.#copy)
+    if (to.algorithm.entries) this.#copy.copy(this.#view.aim(this.#slab.lists!, this.#slot))
+    to.algorithm.convert(to.parameters, from.parameters, this.#slab.cells, this.#slab.offset(this.#slot), this.#tick, this.#outcome, this.#copy)
     if (to.algorithm.entries) this.#copy.apply(edit)
     this.#scratch.set(next)
     this.#cells = this.#scratch
@@ -159,19 +175,14 @@ export class Trial {
     reportLock(charge, (this.#until - now) / 1000)
   }
 
-  #keep(key: string, table: Table, mechanism: Mechanism, now: number): void {
-    if (this.#slot === -1) this.#slot = table.slotOf(key)
-    if (this.#slot === -1) this.#slot = table.add(key)
+  #keep(mechanism: Mechanism, now: number): void {
     const { next } = this.#outcome
-    const at = table.offset(this.#slot)
-    for (let i = 0; i < mechanism.blank.length; i++) table.cells[at + i] = next[i]!
-    table.configure(this.#slot, mechanism)
-    if (mechanism.algorithm.entries) this.#edit(table.lists!)
-    this.#remember(table, mechanism, now)
-  }
-
-  #remember(table: Table, { parameters }: Mechanism, now: number): void {
-    table.remember(this.#slot, Math.max(now + this.#outcome.reset * (1000 / parameters.perMs), table.blockedUntil(this.#slot)))
+    const slab = this.#slab
+    const at = slab.offset(this.#slot)
+    for (let i = 0; i < mechanism.blank.length; i++) slab.cells[at + i] = next[i]!
+    slab.configure(this.#slot, mechanism)
+    if (mechanism.algorithm.entries) this.#edit(slab.lists!)
+    this.#remember(mechanism, now)
   }
 
   #edit(lists: EntryLists): void {
@@ -180,11 +191,8 @@ export class Trial {
     lists.replace(this.#slot, this.#copy)
   }
 
-  #lock(key: string, table: Table): void {
-    if (this.#slot === -1) this.#slot = table.slotOf(key)
-    if (this.#slot === -1) this.#slot = table.add(key)
-    table.block(this.#slot, this.#until)
-    table.prolong(this.#slot, this.#until)
+  #remember({ parameters }: Mechanism, now: number): void {
+    this.#slab.remember(this.#slot, now + this.#outcome.reset * (1000 / parameters.perMs))
   }
 }
 

@@ -126,25 +126,29 @@ describe.each(names())('%s', (name) => {
   })
 
   it('forgets nothing when only the ticks have changed', () => {
-    const part = fc.double({ min: 0, max: 2, noNaN: true })
+    // A saturated rate is more than the quota by a tick's worth, and ticks of a millisecond are worth more.
+    const strict = name === 'exponential' ? { strict: false } : {}
     fc.assert(
-      fc.property(limits(name), ticks, events({ back: true, adjust: true }), part, (limit, finer, past, ago) => {
-        const from = subjectOf(limit, finer)
-        const to = finer === 1 ? undefined : 1
-        if (from === undefined || subjectOf(limit, to) === undefined) return
-        const life = new Life(from)
-        life.live(past)
-        // The clock steps back before the limit changes.
-        life.wait(-Math.round(ago * from.window))
-        const fresh = new Subject(limit, to)
-        const now = inTicks(life.now, from, fresh)
-        const changed = from.convert(limit, now, to)
-        const ms = (subject: Subject): number =>
-          subject.peek(inTicks(now, fresh, subject), 0).reset / subject.parameters['perMs']!
-        expect(ms(changed)).toBeGreaterThanOrEqual(ms(from) - (limit['initial'] === undefined ? 1 : limit.window))
-        if (from.parameters['perMs'] === fresh.parameters['perMs'])
-          expect(changed.peek(now, 0)).toEqual(from.peek(now, 0))
-      }),
+      fc.property(
+        limits(name, strict),
+        ticks,
+        events({ back: true, adjust: false }),
+        fc.double({ min: 0, max: 2, noNaN: true }),
+        (limit, coarse, past, ago) => {
+          const next = coarse === 1 ? undefined : 1
+          const [from, fresh] = [subjectOf(limit, coarse), subjectOf(limit, next)]
+          if (from === undefined || fresh === undefined) return
+          const life = new Life(from)
+          life.live(past)
+          // The clock steps back before the limit changes.
+          life.wait(-Math.round(ago * from.window))
+          const now = inTicks(life.now, from, fresh)
+          const changed = from.convert(limit, now, next)
+          const left = changed.peek(now, 0).reset / changed.parameters['perMs']!
+          const before = from.peek(inTicks(now, fresh, from), 0).reset / from.parameters['perMs']!
+          expect(left).toBeGreaterThanOrEqual(before - (limit['initial'] === undefined ? 1 : limit.window))
+        },
+      ),
       RUNS,
     )
   })

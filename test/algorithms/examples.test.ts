@@ -184,6 +184,13 @@ describe('a leaky bucket', () => {
     expect(subject.ask(START + SECOND / 5).delay).toBe((2 * SECOND) / 5)
   })
 
+  it('rounds a wait up to a whole tick', () => {
+    const subject = new Subject({ algorithm: 'leakyBucket', quota: 3, window: 1000 })
+    expect([subject.ask(START).delay, subject.ask(START).delay, subject.ask(START).delay]).toEqual([
+      0, 333_334, 666_667,
+    ])
+  })
+
   it('keeps nobody waiting as a meter', () => {
     const subject = new Subject({ algorithm: 'leakyBucket', quota: 5, window: 1000, capacity: 3, shape: false })
     for (let i = 0; i < 3; i++) expect(subject.ask(START)).toMatchObject({ allowed: true, delay: 0 })

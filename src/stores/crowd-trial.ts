@@ -1,0 +1,70 @@
+import { Charge } from '../store.ts'
+import type { Crowd } from './crowds.ts'
+import type { Slab } from './slab.ts'
+import { Trial } from './trial.ts'
+
+/** One charge being tried in a crowd: on every slot of its key, and judged by the least taken. */
+export class CrowdTrial {
+  readonly #trials: Trial[] = []
+  #crowd!: Crowd
+  #charges: readonly Charge[] = []
+  #best = 0
+
+  evaluate(charge: Charge, crowd: Crowd, now: number): void {
+    this.#crowd = crowd
+    this.#charges = crowd.slots(charge.key).map((slot, row) => {
+      const own = new Charge(charge.policy, charge.key, charge.cost)
+      this.#trial(row).evaluate(own, crowd.slab, slot, now)
+      return own
+    })
+    this.#best = 0
+    for (const [row, own] of this.#charges.entries()) if (isLenient(own, this.#charges[this.#best]!)) this.#best = row
+    tell(charge, this.#charges[this.#best]!)
+  }
+
+  conclude(charge: Charge, now: number, admitted: boolean, write: boolean): void {
+    const { allowed } = charge
+    for (const [row, own] of this.#charges.entries()) {
+      // A slot fuller than the least taken: it takes what still fits, so that it holds no less than the key has used.
+      if (allowed && !own.allowed) this.#trial(row).saturate(own, now, admitted && write)
+      else this.#trial(row).conclude(own, undefined, now, admitted, write)
+      this.#crowd.prolong(now + own.resetAfter * 1000)
+    }
+    tell(charge, this.#charges[this.#best]!)
+  }
+
+  /** Adds to what a key's slots hold. Nothing is given back: what is there may be another's. */
+  adjust(charge: Charge, crowd: Crowd, now: number, units: number): void {
+    if (units < 0) return
+    for (const slot of crowd.slots(charge.key)) {
+      this.#trial(0).adjust(charge, crowd.slab, slot, now, units)
+      const free = new Charge(charge.policy, charge.key, 0)
+      this.#trial(0).evaluate(free, crowd.slab, slot, now)
+      crowd.prolong(now + free.resetAfter * 1000)
+    }
+  }
+
+  /** Copies what a crowd knows of a key into a slot of the key's own. */
+  moveOut(charge: Charge, crowd: Crowd, slab: Slab, slot: number, now: number): void {
+    this.evaluate(charge, crowd, now)
+    slab.adopt(slot, crowd.slab, crowd.slots(charge.key)[this.#best]!)
+  }
+
+  #trial(row: number): Trial {
+    return (this.#trials[row] ??= new Trial())
+  }
+}
+
+function isLenient(one: Charge, other: Charge): boolean {
+  if (one.allowed !== other.allowed) return one.allowed
+  return one.allowed ? one.remaining > other.remaining : one.retryAfter < other.retryAfter
+}
+
+function tell(charge: Charge, own: Charge): void {
+  charge.allowed = own.allowed
+  charge.remaining = own.remaining
+  charge.retryAfter = own.retryAfter
+  charge.resetAfter = own.resetAfter
+  charge.delay = own.delay
+  charge.receipt(own.at, own.charged)
+}
