@@ -110,6 +110,13 @@ export interface Algorithm<Name extends string = string> {
    */
   convert(p: Parameters<Name>, from: Parameters<Name>, s: Float64Array, at: number, now: number, out: Outcome, entries: Entries): void
 
+  /**
+   * Makes a state just charged one that several keys may share: it must admit no more than any of them alone could, and so
+   * begin its phase with the newest charge. Needed by algorithms whose state has a phase. It has no twin: only in memory are
+   * states shared, beyond `maxKeys`.
+   */
+  share?(p: Parameters<Name>, out: Outcome): void
+
   /** The Lua twins: a chunk that returns a table with `step`, `adjust` and `convert`. */
   readonly lua: string
 }
@@ -145,6 +152,12 @@ export const MAX_CELLS = 8
 
 /** The entries of a key that has none. */
 export const noEntries: Entries = { first: -1, next: () => -1, time: () => 0, cost: () => 0 }
+
+/** Begins the phase of a state, which a cell names, with the charge. */
+export function restart(out: Outcome, cell: number): void {
+  out.reset += out.at - out.next[cell]!
+  out.next[cell] = out.at
+}
 
 /** `ticks` of one limit in the ticks of another, rounded down. One way or the other, so that no product is too large. */
 export function rescale(ticks: number, from: Parameters, to: Parameters): number {

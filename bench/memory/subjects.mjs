@@ -1,6 +1,5 @@
 import { createRequire } from 'node:module'
 import { createLimiter, memoryStore } from 'sluice'
-import { roomy } from './limits.mjs'
 
 const require = createRequire(import.meta.url)
 

@@ -1,4 +1,4 @@
-import { type Algorithm, LARGEST, type Outcome, type Parameters, type PlanInput, rescale } from '../algorithm.ts'
+import { type Algorithm, LARGEST, type Outcome, type Parameters, type PlanInput, rescale, restart } from '../algorithm.ts'
 import { milliseconds, oneOf, refuse } from '../validate.ts'
 
 /**
@@ -144,5 +144,6 @@ export const fixedWindow: Algorithm<Name> = {
   step,
   adjust,
   convert,
+  share: (p, out) => (p.clock === 1 ? undefined : restart(out, 0)),
   lua,
 }

@@ -1,4 +1,4 @@
-import { type Algorithm, LARGEST, type Outcome, type Parameters, type PlanInput, rescale } from '../algorithm.ts'
+import { type Algorithm, LARGEST, type Outcome, type Parameters, type PlanInput, rescale, restart } from '../algorithm.ts'
 import { refuse, wholeNumber } from '../validate.ts'
 
 /**
@@ -162,6 +162,7 @@ export const tokenBucketInterval: Algorithm<Name> = {
   step,
   adjust,
   convert,
+  share: (_, out) => restart(out, 1),
   lua,
 }
 

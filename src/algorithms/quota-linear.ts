@@ -1,4 +1,4 @@
-import { type Algorithm, gcd, LARGEST, type Outcome, type Parameters, type PlanInput, rescale } from '../algorithm.ts'
+import { type Algorithm, gcd, LARGEST, type Outcome, type Parameters, type PlanInput, rescale, restart } from '../algorithm.ts'
 
 /**
  * `quotaLinear`: Tony Finch's hybrid of a fixed window and a linear limit. Prefer `gcra`; its author does.
@@ -116,6 +116,14 @@ function convert(
   out.next[2] = fresh ? 0 : last ? t : start
 }
 
+/** Smooth, any of them may just have taken the last token of a window of its own: the worst there is after a charge. */
+function share(p: Parameters<Name>, out: Outcome): void {
+  if (out.next[0] === BURSTY) return restart(out, 2)
+  const worst = p.unit - p.window * p.drain
+  out.reset += Math.ceil((out.next[1]! - worst) / p.drain)
+  out.next[1] = worst
+}
+
 const lua = `
 local FRESH, BURSTY, SMOOTH = ${FRESH}, ${BURSTY}, ${SMOOTH}
 
@@ -204,5 +212,6 @@ export const quotaLinear: Algorithm<Name> = {
   step,
   adjust,
   convert,
+  share,
   lua,
 }

@@ -1,5 +1,5 @@
 import type { SyncKeyer } from '../keyers.ts'
-import { knownOptions } from '../validate.ts'
+import { knownOptions, refuse } from '../validate.ts'
 import { addressKeyer } from './address.ts'
 import { type ProxyTrust, proxyWatch } from './proxy.ts'
 
@@ -19,6 +19,32 @@ export interface ClientSurface<Request> {
 export interface IpKeyerOptions {
   /** The bits of an IPv6 address that make a client, 32 to 128. Default 56: whoever has one address has many. */
   readonly ipv6Subnet?: number
+}
+
+/** Where an adapter cannot know the address by itself: how to find it. */
+export interface AddressOptions<Arguments extends readonly unknown[]> extends IpKeyerOptions {
+  /**
+   * The client's address, by what the runtime or a proxy of your own says; `undefined` when there is none. Take no header
+   * that the client can write.
+   */
+  readonly address: (...of: Arguments) => string | undefined
+}
+
+/** Checks options with an `address`, and makes what turns such an address into a key. */
+export function givenAddressKey(options: AddressOptions<never>): (address: string | undefined) => string | undefined {
+  if (typeof options !== 'object' || options === null) refuse('ipKeyer', 'options such as { address }', options)
+  knownOptions('ipKeyer', options, ['address', 'ipv6Subnet'])
+  if (typeof options.address !== 'function') refuse('address', 'a function to the address of a client', options.address)
+  return addressKeyer(options.ipv6Subnet)
+}
+
+/** Makes the `ipKeyer` of an adapter whose user says where a request comes from. */
+export function givenAddressKeyer<Request>(options: AddressOptions<[request: Request]>): SyncKeyer<Request> {
+  const key = givenAddressKey(options)
+  const { address } = options
+  return function ipKey(request) {
+    return key(address(request))
+  }
 }
 
 /** Makes an adapter's `ipKeyer`. It warns, once per app, where the app's trust in proxies makes addresses worthless. */

@@ -1,10 +1,12 @@
 import type { Decision } from '../decision.ts'
 import { SluiceError, shown } from '../errors.ts'
-import { isPromise, type MaybePromise } from '../maybe-promise.ts'
+import { chain, isPromise, type MaybePromise } from '../maybe-promise.ts'
 import { isPreflight } from './cors.ts'
+import { earlierDecision } from './earlier.ts'
 import { hold } from './hold.ts'
 import { type Decider, type GateOptions, limiterOf, validateGate } from './options.ts'
 import { outcomeWatch } from './outcome.ts'
+import { passage } from './passage.ts'
 import { refusal } from './refusal.ts'
 import type { Surface } from './surface.ts'
 import { teller } from './teller.ts'
@@ -38,9 +40,20 @@ export function createGate<Request, Response, Next, OnDenied>(
   const tell = teller(options, surface)
   const refuse = refusal(options.onDenied, surface)
   const watchOutcome = outcomeWatch(options, limiter, surface)
+  const passed = passage(limiter)
   const { skip, onDecision } = options
 
   function decide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    const latest = earlierDecision(surface, request)
+    if (latest === undefined) return check(request, response, next)
+    return chain(passed.before(request, latest), (before) => {
+      if (before === undefined) return check(request, response, next)
+      // An `onDenied` may have let it go on, which this gate need not do.
+      return before.allowed || (surface.sent(response) ? false : refuse(before, request, response, next))
+    })
+  }
+
+  function check(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const decision = limiter.check(request)
     if (!isPromise(decision)) return carryOut(decision, request, response, next)
     return decision.then((known) => carryOut(known, request, response, next))
@@ -48,6 +61,7 @@ export function createGate<Request, Response, Next, OnDenied>(
 
   function carryOut(decision: Decision, request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const sent = surface.sent(response)
+    passed.note(decision, earlierDecision(surface, request))
     tell(decision, request, sent ? undefined : response)
     if (onDecision !== undefined) onDecision(decision, request)
     if (!decision.allowed) return sent ? false : refuse(decision, request, response, next)

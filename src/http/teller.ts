@@ -1,5 +1,6 @@
 import { combine, type Decision } from '../decision.ts'
 import { exposeHeaders } from './cors.ts'
+import { earlierDecision } from './earlier.ts'
 import { fieldNames, fieldWriter, mergeDecisions } from './fields.ts'
 import type { GateOptions } from './options.ts'
 import type { Surface } from './surface.ts'
@@ -33,7 +34,7 @@ export function teller<Request, Response>(
   }
 
   return function tell(decision, request, response) {
-    const earlier = surface.known(request)
+    const earlier = earlierDecision(surface, request)
     surface.keep(request, decision)
     const told = earlier === undefined && !silent ? decision : retold(earlier, silent ? NOTHING : decision)
     if (told !== decision) toldBy.set(decision, told)

@@ -7,12 +7,14 @@ import { Trial } from './trial.ts'
 export class CrowdTrial {
   readonly #trials: Trial[] = []
   #crowd!: Crowd
+  #slots: readonly number[] = []
   #charges: readonly Charge[] = []
   #best = 0
 
   evaluate(charge: Charge, crowd: Crowd, now: number): void {
     this.#crowd = crowd
-    this.#charges = crowd.slots(charge.key).map((slot, row) => {
+    this.#slots = crowd.slots(charge.key)
+    this.#charges = this.#slots.map((slot, row) => {
       const own = new Charge(charge.policy, charge.key, charge.cost)
       this.#trial(row).evaluate(own, crowd.slab, slot, now)
       return own
@@ -28,7 +30,7 @@ export class CrowdTrial {
       // A slot fuller than the least taken: it takes what still fits, so that it holds no less than the key has used.
       if (allowed && !own.allowed) this.#trial(row).saturate(own, now, admitted && write)
       else this.#trial(row).conclude(own, undefined, now, admitted, write)
-      this.#crowd.prolong(now + own.resetAfter * 1000)
+      this.#crowd.prolong(this.#slots[row]!)
     }
     tell(charge, this.#charges[this.#best]!)
   }
@@ -38,20 +40,18 @@ export class CrowdTrial {
     if (units < 0) return
     for (const slot of crowd.slots(charge.key)) {
       this.#trial(0).adjust(charge, crowd.slab, slot, now, units)
-      const free = new Charge(charge.policy, charge.key, 0)
-      this.#trial(0).evaluate(free, crowd.slab, slot, now)
-      crowd.prolong(now + free.resetAfter * 1000)
+      crowd.prolong(slot)
     }
   }
 
   /** Copies what a crowd knows of a key into a slot of the key's own. */
   moveOut(charge: Charge, crowd: Crowd, slab: Slab, slot: number, now: number): void {
     this.evaluate(charge, crowd, now)
-    slab.adopt(slot, crowd.slab, crowd.slots(charge.key)[this.#best]!)
+    slab.adopt(slot, crowd.slab, this.#slots[this.#best]!)
   }
 
   #trial(row: number): Trial {
-    return (this.#trials[row] ??= new Trial())
+    return (this.#trials[row] ??= new Trial(true))
   }
 }
 

@@ -39,7 +39,9 @@ export class Crowds {
 
   /** Lets go of the crowds in which nobody is remembered at a microsecond. */
   sweep(now: number): void {
-    for (const [signature, crowd] of this.#crowds) if (crowd.until <= now) this.#crowds.delete(signature)
+    for (const [signature, crowd] of this.#crowds) {
+      if (crowd.freshFrom * 1_000_000 <= now) this.#crowds.delete(signature)
+    }
   }
 
   clear(): void {
@@ -50,8 +52,8 @@ export class Crowds {
 /** One sketch. */
 export class Crowd {
   readonly slab: Slab
-  /** The microsecond until which anything is remembered, and a second more. */
-  until = 0
+  /** The epoch second from which on nothing is remembered. */
+  freshFrom = 0
   readonly #columns: number
   /** Secret, so that nobody can aim at a slot. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32)
@@ -69,8 +71,9 @@ export class Crowd {
     return ROWS.map((row) => row * this.#columns + ((first + Math.imul(row, second)) & (this.#columns - 1)))
   }
 
-  prolong(until: number): void {
-    this.until = Math.max(this.until, until + 1_000_000)
+  /** A slot has been written. */
+  prolong(slot: number): void {
+    this.freshFrom = Math.max(this.freshFrom, this.slab.freshFrom(slot))
   }
 }
 

@@ -5,6 +5,7 @@ import { knownOptions, refuse, wholeNumber } from '../validate.ts'
 import { warn } from '../warn.ts'
 import { CrowdTrial } from './crowd-trial.ts'
 import { forecast } from './forecast.ts'
+import { warnInCluster } from './in-cluster.ts'
 import { Table } from './table.ts'
 import { Trial } from './trial.ts'
 
@@ -30,7 +31,8 @@ export interface FullTable {
 }
 
 /**
- * Keeps state in this process: flat, bounded, swept as it is used, without timers. It answers at once.
+ * Keeps state in this process: flat, bounded, swept as it is used, without timers. It answers at once. In one of several
+ * processes of an app it warns, once, with `SLUICE_PER_PROCESS`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `INVALID_CLOCK` when a clock gives no time.
  * @example createLimiter({ keyer, limits, store: memoryStore({ maxKeys: 100_000 }) })
@@ -39,6 +41,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
   knownOptions('memoryStore', options, ['maxKeys', 'onFull', 'clock'])
   const { maxKeys = 1_000_000, onFull = warnFull, clock = steadyClock } = options
   if (typeof onFull !== 'function') refuse('onFull', 'a function', onFull)
+  warnInCluster()
   return new MemoryStore(wholeNumber('maxKeys', maxKeys), onFull, clock)
 }
 

@@ -1,5 +1,5 @@
-import type { Charge, Policy } from '../store.ts'
 import type { Algorithm } from '../algorithm.ts'
+import type { Charge, Policy } from '../store.ts'
 
 /** `refuse`: another part of the transaction has been denied already. */
 export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'forget'
@@ -32,19 +32,23 @@ export class Batch {
 
   /** The script's arguments; `now` in microseconds, or `''` for the server's time. */
   arguments(now: string, slack: number): string[] {
-    return [now, String(slack), String(this.#policyNumbers.size), ...this.#policies, String(this.transactions.length), ...this.#body]
+    const head = [now, String(slack), String(this.#policyNumbers.size)]
+    return [...head, ...this.#policies, String(this.transactions.length), ...this.#body]
   }
 
-  /** Writes the verdicts of a reply into the charges. */
-  settle(reply: readonly unknown[]): void {
+  /** Writes the verdicts of a reply into the charges. What went wrong with each transaction, or `undefined`. */
+  settle(reply: readonly unknown[]): (string | undefined)[] {
     let at = 0
-    for (const { mode, charges } of this.transactions) {
-      if (mode === 'adjust' || mode === 'forget') continue
+    return this.transactions.map(({ mode, charges }) => {
+      const status = reply[at++]
+      if (Number(status) !== 0) return String(status)
+      if (mode === 'adjust' || mode === 'forget') return undefined
       for (const charge of charges) {
         verdict(charge, reply, at)
         at += WIDTH
       }
-    }
+      return undefined
+    })
   }
 
   #add({ mode, keys, charges, units }: Transaction): void {
@@ -98,13 +102,19 @@ function describe({ limit, mechanism: { algorithm, parameters, signature } }: Po
 /** Ticks to milliseconds, as the memory store does it. */
 function verdict(charge: Charge, reply: readonly unknown[], at: number): void {
   const { perMs } = charge.policy.mechanism.parameters
-  const lock = Number(reply[at + 5]) / 1000
-  const retry = Number(reply[at + 2])
-  charge.allowed = Number(reply[at]) === 1
-  charge.remaining = Number(reply[at + 1])
-  charge.retryAfter = retry === -1 ? Infinity : retry / perMs
-  charge.resetAfter = Math.max(Number(reply[at + 3]) / perMs, lock)
-  charge.delay = Number(reply[at + 4]) / perMs
+  const lock = numberIn(reply[at + 5]) / 1000
+  charge.allowed = numberIn(reply[at]) === 1
+  charge.remaining = numberIn(reply[at + 1])
+  charge.retryAfter = numberIn(reply[at + 2]) / perMs
+  charge.resetAfter = Math.max(numberIn(reply[at + 3]) / perMs, lock)
+  charge.delay = numberIn(reply[at + 4]) / perMs
   if (!charge.allowed) charge.retryAfter = Math.max(charge.retryAfter, lock)
-  charge.receipt(Number(reply[at + 6]), Number(reply[at + 7]))
+  charge.receipt(numberIn(reply[at + 6]), numberIn(reply[at + 7]))
+}
+
+/** A number as clients hand it over: a number, a bigint, or its text. None is negative; −1 stands for infinity. */
+function numberIn(value: unknown): number {
+  const number = Number(value)
+  if (Number.isNaN(number)) throw new TypeError('the answer is not what the script sends')
+  return number === -1 ? Infinity : number
 }

@@ -4,6 +4,8 @@ import { SluiceError } from '../errors.ts'
 export interface ScriptRunner {
   /** True when keys of one script must share a slot. */
   readonly cluster: boolean
+  /** What the client itself puts before every key; slots depend on it. */
+  readonly keyPrefix: string
   evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
   eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
 }
@@ -11,6 +13,7 @@ export interface ScriptRunner {
 /** ioredis and iovalkey: a single server, or a `Cluster`. */
 export interface IoredisLike {
   readonly isCluster?: boolean
+  readonly options?: { readonly keyPrefix?: string | undefined }
   evalsha(sha: string, keys: number, ...rest: string[]): Promise<unknown>
   eval(text: string, keys: number, ...rest: string[]): Promise<unknown>
 }
@@ -20,28 +23,32 @@ interface ScriptOptions {
   arguments: string[]
 }
 
-/** node-redis: `createClient()`, `createCluster()`, or a pool. */
+/** node-redis: `createClient()`, `createCluster()`, a pool, or a sentinel. */
 export interface NodeRedisLike {
   evalSha(sha: string, options: ScriptOptions): Promise<unknown>
   eval(text: string, options: ScriptOptions): Promise<unknown>
+  /** Only a cluster has slots. */
   readonly slots?: unknown
 }
 
 /** valkey-glide: `GlideClient` or `GlideClusterClient`. */
 export interface GlideLike {
   customCommand(command: string[]): Promise<unknown>
-  /** Only the cluster's client scans with a cluster's cursor. */
-  scan?(...rest: never[]): unknown
+  /** Sharded channels are a cluster's: only its client has them. */
+  readonly ssubscribe?: unknown
 }
 
 export type RedisClient = IoredisLike | NodeRedisLike | GlideLike
 
-/** What speaks to a client, told by the methods it has. Throws `INVALID_OPTION` for what is no client. */
-export function runnerFor(client: RedisClient): ScriptRunner {
+/**
+ * What speaks to a client, told by the methods it has; `cluster`, where given, goes before what the client seems to be.
+ * Throws `INVALID_OPTION` for what is no client.
+ */
+export function runnerFor(client: RedisClient, cluster: boolean | undefined): ScriptRunner {
   if (typeof client === 'object' && client !== null) {
-    if ('evalsha' in client) return ioredisRunner(client)
-    if ('evalSha' in client) return nodeRedisRunner(client)
-    if ('customCommand' in client) return glideRunner(client)
+    if ('evalsha' in client) return ioredisRunner(client, cluster)
+    if ('evalSha' in client) return nodeRedisRunner(client, cluster)
+    if ('customCommand' in client) return glideRunner(client, cluster)
   }
   throw new SluiceError(
     'INVALID_OPTION',
@@ -49,28 +56,34 @@ export function runnerFor(client: RedisClient): ScriptRunner {
   )
 }
 
-function ioredisRunner(client: IoredisLike): ScriptRunner {
+function ioredisRunner(client: IoredisLike, cluster: boolean = client.isCluster === true): ScriptRunner {
   return {
-    cluster: client.isCluster === true,
+    cluster,
+    keyPrefix: client.options?.keyPrefix ?? '',
     evalsha: (sha, keys, args) => client.evalsha(sha, keys.length, ...keys, ...args),
     eval: (text, keys, args) => client.eval(text, keys.length, ...keys, ...args),
   }
 }
 
-function nodeRedisRunner(client: NodeRedisLike): ScriptRunner {
-  const options = (keys: readonly string[], args: readonly string[]): ScriptOptions => ({ keys: [...keys], arguments: [...args] })
+function nodeRedisRunner(client: NodeRedisLike, cluster: boolean = 'slots' in client): ScriptRunner {
+  const options = (keys: readonly string[], args: readonly string[]): ScriptOptions => ({
+    keys: [...keys],
+    arguments: [...args],
+  })
   return {
-    cluster: 'slots' in client,
+    cluster,
+    keyPrefix: '',
     evalsha: (sha, keys, args) => client.evalSha(sha, options(keys, args)),
     eval: (text, keys, args) => client.eval(text, options(keys, args)),
   }
 }
 
-function glideRunner(client: GlideLike): ScriptRunner {
+function glideRunner(client: GlideLike, cluster: boolean = 'ssubscribe' in client): ScriptRunner {
   const command = (name: string, script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> =>
     client.customCommand([name, script, String(keys.length), ...keys, ...args])
   return {
-    cluster: 'refreshIamToken' in client && 'ssubscribe' in client,
+    cluster,
+    keyPrefix: '',
     evalsha: (sha, keys, args) => command('EVALSHA', sha, keys, args),
     eval: (text, keys, args) => command('EVAL', text, keys, args),
   }

@@ -61,6 +61,11 @@ export class Slab {
     this.#fresh[slot] = this.#locked === undefined ? second : Math.max(second, secondAfter(this.#locked[slot]!))
   }
 
+  /** The epoch second from which on a slot is fresh. */
+  freshFrom(slot: number): number {
+    return this.#fresh[slot]!
+  }
+
   /** True when nothing in a slot means anything from an epoch second on. */
   isFresh(slot: number, second: number): boolean {
     return this.#fresh[slot]! <= second

@@ -31,6 +31,12 @@ export class Trial {
   readonly #scratch = new Float64Array(MAX_CELLS)
   readonly #view = new EntryView()
   readonly #copy = new EntryArray()
+  /** True when the slot is one that several keys share. */
+  readonly #shared: boolean
+
+  constructor(shared = false) {
+    this.#shared = shared
+  }
 
   /** Decides a charge by itself on a slot, -1 for none, at `now` in microseconds, and writes its verdict. */
   evaluate(charge: Charge, slab: Slab, slot: number, now: number): void {
@@ -176,6 +182,7 @@ export class Trial {
   }
 
   #keep(mechanism: Mechanism, now: number): void {
+    if (this.#shared) mechanism.algorithm.share?.(mechanism.parameters, this.#outcome)
     const { next } = this.#outcome
     const slab = this.#slab
     const at = slab.offset(this.#slot)

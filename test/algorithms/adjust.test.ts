@@ -129,6 +129,8 @@ describe('a charge is given back only where it still is', () => {
     subject.adjust(START + 1_000_000, START + 1_000_000, -1)
     expect(subject.peek(START + 999_999, 0)).toMatchObject({ remaining: 2, at: START + 1_000_000 })
     expect(subject.ask(START + 999_999, 3).allowed).toBe(false)
+    subject.adjust(START + 999_999, START + 999_999, 1)
+    expect(subject.peek(START + 1_000_000, 0).remaining).toBe(1)
   })
 
   it('the entry of a log, and no other', () => {

@@ -19,15 +19,15 @@ describe('exponential', () => {
           const fresh = rate * Math.exp(-elapsed / W) < 0.5
           const x = Math.max(elapsed, 1) / W
           const measured = fresh ? n : Math.max(n, (n * -Math.expm1(-x)) / x + Math.exp(-x) * rate)
-          const close = Math.abs(measured - limit.quota) <= 1e-12 * limit.quota
+          const close = Math.abs(measured - limit.quota) <= 1e-14 * limit.quota
           if (!close) expect(allowed).toBe(measured <= limit.quota)
           const held = rate * Math.exp(-(fresh ? Infinity : x))
-          expect(Math.abs(charged - (measured - held)) <= 1e-12 * (measured + held)).toBe(true)
+          expect(Math.abs(charged - (measured - held)) <= 1e-14 * (measured + held)).toBe(true)
           if (!allowed && limit.strict !== true) return
           rate = allowed ? measured : Math.max(limit.quota * (1 + 2 / W), fresh ? 0 : rate * Math.exp(-elapsed / W))
           last = at
           const { cells } = life.subject.state()
-          expect(Math.abs(cells[0]! - rate) <= 1e-12 * rate).toBe(true)
+          expect(Math.abs(cells[0]! - rate) <= 4e-15 * rate).toBe(true)
           rate = cells[0]!
         })
       }),

@@ -1,0 +1,121 @@
+import type { Decision } from '../src/decision.ts'
+import { exposeHeaders } from '../src/http/cors.ts'
+import { Ending } from '../src/http/ending.ts'
+import { fieldNames } from '../src/http/fields.ts'
+import { createGate } from '../src/http/gate.ts'
+import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
+import type { Surface } from '../src/http/surface.ts'
+import { chain, type MaybePromise } from '../src/maybe-promise.ts'
+import { refuse } from '../src/validate.ts'
+import { keepRest } from './fetch-keyers.ts'
+
+export { byHeader, byMethod, ipKeyer, type IpKeyerOptions } from './fetch-keyers.ts'
+
+/** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. */
+export type RateLimitOptions = Decider<Request> &
+  GateOptions<Request, Response> & {
+    /** Answers a denied request instead of the 429; `Retry-After` and the fields are added to what it returns. */
+    readonly onDenied?: OnDenied
+  }
+
+type OnDenied = (request: Request, decision: Decision) => MaybePromise<Response>
+
+/** Puts a limit before a handler. What a runtime hands over beside the request reaches the handler as it is. */
+export type RateLimit = <In extends Request, Rest extends readonly unknown[]>(
+  handler: (request: In, ...rest: Rest) => MaybePromise<Response>,
+) => (request: In, ...rest: Rest) => Promise<Response>
+
+/** Takes what is said of a response before there is one. */
+interface Draft {
+  readonly fields: Headers
+  readonly head: boolean
+  readonly ending: Ending
+  denial: Response | undefined
+}
+
+const decisions = new WeakMap<Request, Decision>()
+
+const surface: Surface<Request, Draft, undefined, OnDenied> = {
+  method: (request) => request.method,
+  header: (request, name) => request.headers.get(name) ?? undefined,
+  field: ({ fields }, name) => fields.get(name) ?? undefined,
+  set: ({ fields }, name, value) => fields.set(name, value),
+  sent: ({ ending }) => ending.answer !== undefined,
+  status: ({ ending }) => ending.answer!.status,
+  send: (draft, status, body) => void (draft.denial = new Response(draft.head ? null : body, { status })),
+  ended: ({ ending }, listener) => ending.listen(listener),
+  known: (request) => decisions.get(request),
+  keep: (request, decision) => void decisions.set(request, decision),
+  deny: (onDenied, request, draft, _next, decision) =>
+    chain(onDenied(request, decision), (answer) => void (draft.denial = answer ?? refuse('onDenied', 'a function that returns a Response', answer))),
+}
+
+/** What the rate limit that a request passed last has decided; `undefined` for a request that none has seen. */
+export function rateLimitOf(request: Request): Decision | undefined {
+  return decisions.get(request)
+}
+
+/**
+ * Limits web-standard handlers, `(request, …) => Response`: of Bun, Deno, workers, and route handlers of Next.js. The
+ * decision is at `rateLimitOf(request)`. A field that the handler sets itself stays as it is.
+ * Throws `SluiceError` for a wrong or unknown option; a fault of a keyer or of the store rejects, as one of the handler does.
+ * @example
+ * const limit = rateLimit({ keyer: byHeader('x-api-key'), limits: [perSecond(10), perMinute(100)] })
+ * export const GET = limit((request) => Response.json({ left: rateLimitOf(request)?.remaining }))
+ */
+export function rateLimit(options: RateLimitOptions): RateLimit {
+  validateGate(options)
+  const gate = createGate(forDrafts(options), surface)
+  const exposed = ['Retry-After', ...fieldNames(options.headers ?? 'standard')]
+
+  function finished(response: Response, { fields, ending }: Draft): Response {
+    return ending.deliver(withFields(response, fields, exposed))
+  }
+
+  return function limit(handler) {
+    return async function limitRate(request, ...rest) {
+      keepRest(request, rest)
+      const head = request.method === 'HEAD'
+      const draft: Draft = { fields: new Headers(), head, ending: new Ending(request), denial: undefined }
+      const admitted = await gate.enter(request, draft, undefined)
+      if (!admitted) return finished(draft.denial ?? abandoned(), draft)
+      try {
+        return finished(await handler(request, ...rest), draft)
+      } catch (error) {
+        // The runtime will answer so.
+        if (draft.ending.answer === undefined) draft.ending.deliver(new Response(null, { status: 500 }))
+        throw error
+      }
+    }
+  }
+}
+
+/** The client has hung up while it was held: nobody reads this. */
+function abandoned(): Response {
+  return new Response(null, { status: 499 })
+}
+
+/** To the gate a response is a draft, to its user what came of it. */
+function forDrafts(options: RateLimitOptions): Decider<Request> & GateOptions<Request, Draft> & { onDenied?: OnDenied } {
+  const { refundWhen, settleWith, ...others } = options
+  return {
+    ...others,
+    ...(refundWhen !== undefined && {
+      refundWhen: typeof refundWhen === 'string' ? refundWhen : (request, { ending }) => refundWhen(request, ending.answer!),
+    }),
+    ...(settleWith !== undefined && { settleWith: (request, { ending }) => settleWith(request, ending.answer!) }),
+  }
+}
+
+/** Made anew, for the fields of a response may be immutable, and the response one that is returned again and again. */
+function withFields(response: Response, fields: Headers, exposed: readonly string[]): Response {
+  // A switch of protocols and a network error cannot be made anew.
+  if (response.status < 200) return response
+  const answer = new Response(response.body, response)
+  const { headers } = answer
+  for (const [name, value] of fields) if (!headers.has(name)) headers.set(name, value)
+  const existing = headers.get('Access-Control-Expose-Headers')
+  if (existing !== null || headers.has('Access-Control-Allow-Origin'))
+    headers.set('Access-Control-Expose-Headers', exposeHeaders(existing ?? '', exposed))
+  return answer
+}

@@ -1,0 +1,70 @@
+import type { Context } from 'hono'
+import {
+  type AddressOptions,
+  type ClientSurface,
+  clientKeyer,
+  givenAddressKeyer,
+  type IpKeyerOptions as SubnetOptions,
+} from '../src/http/client-key.ts'
+import { headerKeyer, routeKey } from '../src/http/route.ts'
+import type { SyncKeyer } from '../src/keyers.ts'
+
+/** Options of {@link ipKeyer}. */
+export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[context: Context]>>
+
+/** What `@hono/node-server` hands to an app, also as the `server` of another environment. */
+interface NodeBindings {
+  readonly incoming?: { readonly socket: object & { readonly remoteAddress?: string; readonly server?: object } }
+  readonly server?: NodeBindings
+}
+
+function socketOf({ env }: Context): NonNullable<NodeBindings['incoming']>['socket'] | undefined {
+  const bindings = env as NodeBindings | undefined
+  return (bindings?.server ?? bindings)?.incoming?.socket
+}
+
+// The address of the socket: as it is without any proxy.
+const client: ClientSurface<Context> = {
+  address: (context) => socketOf(context)?.remoteAddress,
+  forwarded: (context) => context.req.header('x-forwarded-for') !== undefined,
+  trust: () => 'nobody',
+  app: (context) => socketOf(context)?.server,
+}
+
+/**
+ * The client's address, IPv6 by its prefix: as the socket has it on `@hono/node-server`, or as `address` says, which other
+ * runtimes and apps behind a proxy need. Without any all clients share one bucket, and a warning says so.
+ * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ *
+ * @example
+ * import { getConnInfo } from 'hono/bun' // or 'hono/deno', 'hono/cloudflare-workers', 'hono/vercel', …
+ * ipKeyer({ address: (context) => getConnInfo(context).remote.address })
+ */
+export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<Context> {
+  if (options.address === undefined) return clientKeyer(client, options)
+  return givenAddressKeyer(options as AddressOptions<[context: Context]>)
+}
+
+/** The client's address on `@hono/node-server`; IPv6 by its /56. */
+export const byIP: SyncKeyer<Context> = ipKeyer()
+
+/** A field of the request, such as an API key. */
+export function byHeader(name: string): SyncKeyer<Context> {
+  return headerKeyer((context: Context, field) => context.req.header(field), name)
+}
+
+/** The method. */
+export const byMethod: SyncKeyer<Context> = (context) => context.req.method
+
+/** What Hono knows of the routes that a request has matched; its own helper for it would have to be loaded. */
+interface Matched {
+  readonly routeIndex: number
+  readonly matchedRoutes: readonly { readonly method: string; readonly path: string }[]
+}
+
+/** The pattern of the route, such as `GET /users/:id`, in a route's own middleware; in others their pattern, such as `ALL /*`. */
+export const byRoute: SyncKeyer<Context> = (context) => {
+  const { matchedRoutes, routeIndex } = context.req as Matched
+  const route = matchedRoutes[routeIndex]
+  return routeKey(route?.method ?? '', route?.path)
+}

@@ -1,0 +1,41 @@
+import type { IncomingMessage } from 'node:http'
+import {
+  type AddressOptions,
+  type ClientSurface,
+  clientKeyer,
+  givenAddressKeyer,
+  type IpKeyerOptions as SubnetOptions,
+} from '../src/http/client-key.ts'
+import { headerKeyer } from '../src/http/route.ts'
+import type { SyncKeyer } from '../src/keyers.ts'
+
+/** Options of {@link ipKeyer}. */
+export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>
+
+const client: ClientSurface<IncomingMessage> = {
+  address: (request) => request.socket.remoteAddress,
+  forwarded: (request) => request.headers['x-forwarded-for'] !== undefined,
+  trust: () => 'nobody',
+  app: (request) => (request.socket as { server?: object }).server,
+}
+
+/**
+ * The client's address, IPv6 by its prefix: as the socket has it, or as `address` says, which is for servers behind a proxy.
+ * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * @example ipKeyer({ address: (request) => request.headers['x-real-ip'] as string }) // which the proxy overwrites
+ */
+export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<IncomingMessage> {
+  if (options.address === undefined) return clientKeyer(client, options)
+  return givenAddressKeyer(options as AddressOptions<[request: IncomingMessage]>)
+}
+
+/** The address of the socket; IPv6 by its /56. */
+export const byIP: SyncKeyer<IncomingMessage> = ipKeyer()
+
+/** A field of the request, such as an API key. */
+export function byHeader(name: string): SyncKeyer<IncomingMessage> {
+  return headerKeyer((request: IncomingMessage, field) => request.headers[field] as string | undefined, name)
+}
+
+/** The method. */
+export const byMethod: SyncKeyer<IncomingMessage> = (request) => request.method

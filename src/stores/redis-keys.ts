@@ -1,0 +1,21 @@
+/** What keys in Redis begin with unless told. */
+export const PREFIX = 'sluice:'
+
+/** Where a limiter's key lives in Redis. */
+export function redisKey(prefix: string, limiter: string, key: string): string {
+  return `${prefix}${limiterText(limiter)}:${keyText(key)}`
+}
+
+/** Printable, and without the characters that would end it or make a hash tag. */
+function limiterText(limiter: string): string {
+  return limiter.replaceAll(/[%:{}]/g, (character) => `%${character.charCodeAt(0).toString(16)}`)
+}
+
+/** Lone surrogates have no UTF-8: such a key is written as JSON, and so is one that could be taken for it. */
+function keyText(key: string): string {
+  return key.startsWith('"') || !isWellFormed(key) ? JSON.stringify(key) : key
+}
+
+function isWellFormed(text: string): boolean {
+  return (text as string & { isWellFormed(): boolean }).isWellFormed()
+}

@@ -1,0 +1,36 @@
+// Ten million distinct keys against a store bounded to one million, and what that does to memory. Run with --expose-gc.
+import { createLimiter, memoryStore, perMinute } from '../../dist/src/index.js'
+
+const MILLION = 1_000_000
+let time = 1_767_225_600_000
+let full = 0
+const store = memoryStore({ maxKeys: MILLION, clock: { now: () => time }, onFull: () => full++ })
+const limiter = createLimiter({ keyer: (key) => key, limits: perMinute(5), store })
+
+function resident() {
+  globalThis.gc()
+  const { rss, heapUsed, arrayBuffers } = process.memoryUsage()
+  return { rss, held: heapUsed + arrayBuffers }
+}
+
+const before = resident()
+// A thousand who have used up what they may.
+for (let i = 0; i < 1000; i++) for (let n = 0; n < 6; n++) limiter.check(`victim ${i}`)
+
+const marks = []
+let admitted = 0
+for (let i = 0; i < 10 * MILLION; i++) {
+  if (i % 100_000 === 0) time += 1
+  if (limiter.check(`flood ${i}`).allowed) admitted++
+  if (i === MILLION || i === 5 * MILLION) marks.push(resident())
+}
+marks.push(resident())
+let early = 0
+for (let i = 0; i < 1000; i++) if (limiter.check(`victim ${i}`).allowed) early++
+
+const reached = full
+// The flood ends: a few million decisions later the memory is back.
+time += 600_000
+for (let i = 0; i < 2 * MILLION; i++) limiter.check(`regular ${i % 1000}`)
+const after = resident()
+console.log(JSON.stringify({ before, marks, after, early, full: reached, admitted }))
