@@ -30,7 +30,7 @@ export function ipKeyer<Arguments extends readonly [Request, ...Rest] = readonly
   options: IpKeyerOptions<Arguments>,
 ): SyncKeyer<Request> {
   const key = givenAddressKey(options as AddressOptions<never>)
-  const address = options.address as (request: Request, ...rest: Rest) => string | undefined
+  const address = options.address as unknown as (request: Request, ...rest: Rest) => string | undefined
   return function ipKey(request) {
     return key(address(request, ...(rests.get(request) ?? [])))
   }

@@ -33,6 +33,7 @@ interface Draft {
   denial: Response | undefined
 }
 
+const encoder = new TextEncoder()
 const decisions = new WeakMap<Request, Decision>()
 
 const surface: Surface<Request, Draft, undefined, OnDenied> = {
@@ -42,7 +43,8 @@ const surface: Surface<Request, Draft, undefined, OnDenied> = {
   set: ({ fields }, name, value) => fields.set(name, value),
   sent: ({ ending }) => ending.answer !== undefined,
   status: ({ ending }) => ending.answer!.status,
-  send: (draft, status, body) => void (draft.denial = new Response(draft.head ? null : body, { status })),
+  // Bytes, for of a text the platform would say which type it has.
+  send: (draft, status, body) => void (draft.denial = new Response(draft.head ? null : encoder.encode(body), { status })),
   ended: ({ ending }, listener) => ending.listen(listener),
   known: (request) => decisions.get(request),
   keep: (request, decision) => void decisions.set(request, decision),

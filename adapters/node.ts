@@ -6,6 +6,7 @@ import { createGate, type Gate } from '../src/http/gate.ts'
 import { type Decider, type GateOptions, limiterOf, validateGate } from '../src/http/options.ts'
 import { type Denial, rawResponse } from '../src/http/problem.ts'
 import type { Surface } from '../src/http/surface.ts'
+import { LIMITER_OPTIONS } from '../src/limiter-options.ts'
 import type { MaybePromise } from '../src/maybe-promise.ts'
 import { refuse } from '../src/validate.ts'
 import { warn } from '../src/warn.ts'
@@ -97,10 +98,8 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
   if (typeof onError !== 'function') refuse('onError', 'a function', onError)
   validateGate(options)
   const limiter = limiterOf(options)
-  const { keyer, limits, cost, name, store, shared, ...how } = options
-  const gate = createGate({ ...how, limiter }, surface)
-  const { refundWhen, settleWith, onDenied, ...all } = how
-  const upgradeGate = createGate({ ...all, limiter }, upgradeSurface)
+  const gate = createGate<IncomingMessage, ServerResponse, undefined, OnDenied>({ ...without(options, LIMITER_OPTIONS), limiter }, surface)
+  const upgradeGate = createGate({ ...without(options, [...LIMITER_OPTIONS, ...FOR_RESPONSES]), limiter }, upgradeSurface)
 
   function limit(listener: RequestListener): RequestListener {
     return function limitRate(request, response) {
@@ -126,6 +125,12 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
   }
 
   return Object.assign(limit, { upgrade })
+}
+
+const FOR_RESPONSES = ['refundWhen', 'settleWith', 'onDenied']
+
+function without(options: object, names: readonly string[]): object {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)))
 }
 
 /** A fault of what comes after the gate is not the gate's. */

@@ -32,6 +32,7 @@ export interface Decision {
  * is the longest), else the one with the least remaining; the first of equals.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
+  if (limits.length === 1 && limits[0]!.limit.shadow !== true) return alone(limits[0]!, limits, degraded)
   let binding: LimitStatus | undefined
   let remaining = Infinity
   let resetAfter = 0
@@ -47,6 +48,12 @@ export function combine(limits: readonly LimitStatus[], degraded: Degraded | und
   const allowed = binding === undefined || binding.allowed
   const retryAfter = binding === undefined ? 0 : binding.retryAfter
   return { allowed, delay: allowed ? delay : 0, retryAfter, remaining, resetAfter, limits, binding, degraded }
+}
+
+/** The common case, without the comparisons. */
+function alone(status: LimitStatus, limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
+  const { allowed, delay, retryAfter, resetAfter, cost } = status
+  return { allowed, delay, retryAfter, remaining: cost > 0 ? further(status) : Infinity, resetAfter, limits, binding: status, degraded }
 }
 
 function binds(status: LimitStatus, before: LimitStatus): boolean {

@@ -1,5 +1,5 @@
 import { give, grouped, tableOf } from '../lib/groups.mjs'
-import { absentees, budgetsOf } from '../lib/verdict.mjs'
+import { absentees, budgetsOf, missed } from '../lib/verdict.mjs'
 
 const TITLES = { memory: 'In memory', server: 'In a server', redis: 'On Redis' }
 const VERDICTS = { met: 'met', noise: 'missed, within the spread', missed: '**missed**' }
@@ -38,14 +38,24 @@ function table(group, members) {
   return made === undefined ? '' : `**${group}**\n\n${markdown(made.head, made.lines, ' ---: |')}`
 }
 
+/** Those that were missed stand open, the others are folded. */
 function budgetTable(rows) {
-  const lines = budgetsOf(rows).map(({ row, budget }) => [
+  const all = budgetsOf(rows)
+  const over = missed(rows)
+  const rest = all.filter(({ budget }) => budget.verdict !== 'missed')
+  const open = over.length === 0 ? '' : `**Budgets missed**\n\n${budgetLines(over)}`
+  const folded = `<details>\n<summary>Budgets met, or missed within the spread: ${rest.length} of ${all.length}</summary>\n\n${budgetLines(rest)}\n\n</details>`
+  return [open, rest.length === 0 ? '' : folded].filter((text) => text !== '').join('\n\n')
+}
+
+function budgetLines(budgets) {
+  const lines = budgets.map(({ row, budget: { text, value, spread, verdict } }) => [
     `${row.group}: ${row.title}`,
-    budget.text,
-    give(budget.value, budget.spread),
-    VERDICTS[budget.verdict],
+    text,
+    give(value, spread),
+    VERDICTS[verdict],
   ])
-  return lines.length === 0 ? '' : `**Budgets**\n\n${markdown(['row', 'budget', 'measured', ''], lines, ' --- |')}`
+  return markdown(['row', 'budget', 'measured', ''], lines, ' --- |')
 }
 
 function absence(rows) {

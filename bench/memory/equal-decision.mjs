@@ -1,36 +1,38 @@
 /**
- * A Decision of the same shape and size as another, made of nothing but itself: its statuses, the list of them, and in each
- * status the receipt by which it can be given back. The times differ, so that no number is shared.
+ * A Decision of `count` limits, of the same shape and size as ours, made of nothing but itself: its statuses and their list.
  */
-export function equalDecision(decision, i) {
-  const { limits } = decision
-  const statuses = new Array(limits.length)
-  for (let j = 0; j < limits.length; j++) statuses[j] = equalStatus(limits[j], i)
-  const { allowed, delay, retryAfter, remaining, resetAfter, degraded } = decision
+export function equalDecision(limit, allowed, count, i) {
+  // Never whole: a number that may be whole or not is kept in two ways, and takes more.
+  const time = i + 0.5
+  const retryAfter = allowed ? 0 : time
+  const limits = new Array(count)
+  for (let j = 0; j < count; j++) limits[j] = equalStatus(limit, allowed, retryAfter, time, i)
   return {
     allowed,
-    delay,
-    retryAfter: retryAfter === 0 ? 0 : retryAfter + i / 8,
-    remaining,
-    resetAfter: resetAfter + i / 8,
-    limits: statuses,
-    binding: statuses[0],
-    degraded,
+    delay: 0,
+    retryAfter,
+    remaining: i,
+    resetAfter: time,
+    limits,
+    binding: limits[0],
+    degraded: undefined,
   }
 }
 
-function equalStatus({ limit, key, cost, allowed, remaining, retryAfter, resetAfter, delay, at, charged }, i) {
+/** What a status shows, and the receipt by which it can be given back: whose, when, how much. */
+function equalStatus(limit, allowed, retryAfter, resetAfter, remaining) {
+  const at = allowed ? 1.7e15 + remaining : 0
   return {
     limit,
-    key,
-    cost,
+    key: 'hot',
+    cost: 1,
     allowed,
     remaining,
-    retryAfter: retryAfter === 0 ? 0 : retryAfter + i / 8,
-    resetAfter: resetAfter + i / 8,
-    delay,
-    receipt: limit,
-    at: at === 0 ? 0 : at + i,
-    charged,
+    retryAfter,
+    resetAfter,
+    delay: 0,
+    policy: limit,
+    at,
+    charged: 1,
   }
 }

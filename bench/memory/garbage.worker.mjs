@@ -14,15 +14,15 @@ const collections = []
 new PerformanceObserver((list) => collections.push(...list.getEntries())).observe({ entryTypes: ['gc'] })
 
 const terms = job.denied ? tight : roomy
-const { decide } = sluice(Array.from({ length: job.limits }, (_, i) => terms.limit(`limit-${i}`)))
+const limits = Array.from({ length: job.limits }, (_, i) => terms.limit(`limit-${i}`))
+const { decide } = sluice(limits)
 
 function decideMany() {
   for (let i = 0; i < N; i++) last = decide('hot')
 }
 
 function makeMany() {
-  const decision = decide('hot')
-  for (let i = 0; i < N; i++) last = equalDecision(decision, i)
+  for (let i = 0; i < N; i++) last = equalDecision(limits[0], !job.denied, job.limits, i)
 }
 
 async function allocated(work) {
@@ -41,5 +41,6 @@ async function allocated(work) {
 }
 
 const whole = await allocated(decideMany)
+if (last.allowed === job.denied) throw new Error('What was measured is not what was asked for')
 const equal = await allocated(makeMany)
-answer({ whole, equal, beyond: whole - equal, last: last.remaining })
+answer({ whole, equal, beyond: whole - equal })

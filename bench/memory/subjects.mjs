@@ -68,20 +68,19 @@ async function express({ windowMs }) {
   return { sync: false, decide: (key) => store.increment(key) }
 }
 
-/** A bucket a key, as its README keeps them. */
+/** A token bucket a key, as its README makes them. */
 async function limiter({ quota, windowMs }) {
-  const { TokenBucket } = await import('limiter')
-  const buckets = new Map()
+  const { RateLimiter } = await import('limiter')
+  const limiters = new Map()
   return {
     sync: true,
     decide(key) {
-      let bucket = buckets.get(key)
-      if (bucket === undefined) {
-        bucket = new TokenBucket({ bucketSize: quota, tokensPerInterval: quota, interval: windowMs })
-        bucket.content = quota
-        buckets.set(key, bucket)
+      let limiter = limiters.get(key)
+      if (limiter === undefined) {
+        limiter = new RateLimiter({ tokensPerInterval: quota, interval: windowMs })
+        limiters.set(key, limiter)
       }
-      return bucket.tryRemoveTokens(1)
+      return limiter.tryRemoveTokens(1)
     },
   }
 }

@@ -27,7 +27,7 @@ async function svg(spec) {
   const { spec: compiled } = compile({
     background: 'white',
     padding: 12,
-    config: { axis: { labelLimit: 300 } },
+    config: { axis: { labelLimit: 300 }, legend: { labelLimit: 300 } },
     ...spec,
   })
   const view = new View(parse(compiled), { renderer: 'none' })

@@ -40,7 +40,12 @@ export const subjects = {
     const store = new RedisStore(false, false, connect(port))
     return (key) =>
       new Promise((resolve, reject) => {
-        store.incr(key, (error, result) => (error ? reject(new Error('refused', { cause: error })) : resolve(result)), HOUR * 1000, QUOTA)
+        store.incr(
+          key,
+          (error, result) => (error ? reject(new Error('refused', { cause: error })) : resolve(result)),
+          HOUR * 1000,
+          QUOTA,
+        )
       })
   },
   // Logs that are full, and whose entries leave as others come.

@@ -23,23 +23,32 @@ interface Known {
   warned: boolean
 }
 
-const known = new WeakMap<object, Known>()
+const COUNTED_ONCE = 'It is counted once. Mount the middleware in one place on the way of a request.'
+const COUNTED_IN_PART =
+  'The second time asks for other limits as well, so that what both have in common is counted twice. Give all limits to one ' +
+  'middleware, or those of the app and those of the route to different limiters.'
+
+const knowledge = new WeakMap<object, Known>()
 /** The decision before a decision, where a request passes several gates. */
 const previous = new WeakMap<Decision, Decision>()
 
 /** Makes the passage of a gate. A request that passes no other gate costs it next to nothing. */
 export function passage<Request>(limiter: Limiter<Request>): Passage<Request> {
-  const { homes } = knownOf(limiter)
+  const known = knownOf(limiter)
+  const { homes } = known
 
   function covering(again: Decision, latest: Decision): Decision | undefined {
-    let part = false
+    let inPart = false
     for (let each: Decision | undefined = latest; each !== undefined; each = previous.get(each)) {
       const { limits } = each
       const twice = again.limits.filter((status) => limits.some((other) => sameBucket(status, other)))
-      part ||= twice.length > 0
-      if (part && twice.length === again.limits.length) return told(limiter, homes, true) ?? each
+      if (twice.length > 0 && twice.length === again.limits.length) {
+        warnOnce(known, COUNTED_ONCE)
+        return each
+      }
+      inPart ||= twice.length > 0
     }
-    if (part) told(limiter, homes, false)
+    if (inPart) warnOnce(known, COUNTED_IN_PART)
     return undefined
   }
 
@@ -57,8 +66,8 @@ export function passage<Request>(limiter: Limiter<Request>): Passage<Request> {
 }
 
 function knownOf(limiter: object): Known {
-  const made = known.get(limiter) ?? { homes: [], warned: false }
-  known.set(limiter, made)
+  const made = knowledge.get(limiter) ?? { homes: [], warned: false }
+  knowledge.set(limiter, made)
   return made
 }
 
@@ -91,17 +100,12 @@ function sameBucket(a: LimitStatus, b: LimitStatus): boolean {
   return a.limit.name === b.limit.name && sameHome(policy, other)
 }
 
-function told(limiter: object, homes: readonly Policy[], whole: boolean): undefined {
-  const state = knownOf(limiter)
-  if (state.warned) return
-  state.warned = true
-  const names = [...new Set(homes.map((home) => `"${home.limiter}"`))].join(', ')
+function warnOnce(known: Known, message: string): void {
+  if (known.warned) return
+  known.warned = true
+  const names = new Set(known.homes.map((home) => `"${home.limiter}"`))
   warn(
     'SLUICE_MOUNTED_TWICE',
-    `A request has passed the limiter ${names} twice, such as on the app and on a router or route of it. ` +
-      (whole
-        ? 'It is counted once. Mount the middleware in one place on the way of a request.'
-        : 'The second time asks for other limits as well, so that what both have in common is counted twice. ' +
-          'Give all limits to one middleware, or those for the app and those for the route to different limiters.'),
+    `A request has passed the limiter ${[...names].join(', ')} twice, such as on the app and on a router or route of it. ${message}`,
   )
 }

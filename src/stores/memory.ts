@@ -4,6 +4,7 @@ import type { Limit } from '../limit.ts'
 import { knownOptions, refuse, wholeNumber } from '../validate.ts'
 import { warn } from '../warn.ts'
 import { CrowdTrial } from './crowd-trial.ts'
+import { decideAlone } from './fast-path.ts'
 import { forecast } from './forecast.ts'
 import { warnInCluster } from './in-cluster.ts'
 import { Table } from './table.ts'
@@ -78,6 +79,14 @@ class MemoryStore implements SyncStore {
   take(charges: readonly Charge[], mode: TakeMode): Degraded | undefined {
     const now = microseconds(this.#clock)
     const write = mode === 'consume'
+    if (charges.length === 1) {
+      const charge = charges[0]!
+      const table = this.#tableOf(charge.policy)
+      if (decideAlone(charge, table, now, write)) {
+        table.sweep(now)
+        return undefined
+      }
+    }
     let admitted = true
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!

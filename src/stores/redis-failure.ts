@@ -2,11 +2,23 @@ import { SluiceError } from '../errors.ts'
 
 /** What Redis says when it will not, and what to do about it. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
-  [/\bOOM\b/, 'Redis is full: it has reached maxmemory and may evict nothing (noeviction). Raise maxmemory, or free memory'],
-  [/\bWRONGTYPE\b/, 'Something else than a rate limit is kept under this key. Remove it, or give this store a `prefix` of its own'],
-  [/\bNOPERM\b|can't run this command|\bACL\b/, 'This user of Redis may not do what the script does. docs/redis.md lists the commands it needs'],
+  [
+    /\bOOM\b/,
+    'Redis is full: it has reached maxmemory and may evict nothing (noeviction). Raise maxmemory, or free memory',
+  ],
+  [
+    /\bWRONGTYPE\b/,
+    'Something else than a rate limit is kept under this key. Remove it, or give this store a `prefix` of its own',
+  ],
+  [
+    /\bNOPERM\b|can't run this command|\bACL\b/,
+    'This user of Redis may not do what the script does. docs/redis.md lists the commands it needs',
+  ],
   [/\bREADONLY\b/, 'This is a replica. Connect to the primary'],
-  [/\bCROSSSLOT\b/, 'These keys are on different slots of a cluster. Give redisStore the cluster client, or say `cluster: true`'],
+  [
+    /\bCROSSSLOT\b/,
+    'These keys are on different slots of a cluster. Give redisStore the cluster client, or say `cluster: true`',
+  ],
   [/\bBUSY\b/, 'Redis is running a script that takes too long'],
 ]
 

@@ -76,10 +76,6 @@ local function editCopy(C, edit)
   C.first = C.head <= #C.times and C.head or -1
 end
 
-local function clearEdit(edit)
-  edit.drop, edit.amend, edit.pushCost = 0, -1, 0
-end
-
 -- Chunks that fall away, from one number up to another.
 local function dropChunks(gone, field, from, to)
   for number = from, to do gone[#gone + 1] = chunkField(field, number) end
@@ -91,14 +87,6 @@ end
 
 local function dropAll(gone, E)
   dropChunks(gone, E.field, floor(E.head / CHUNK), lastChunk(E))
-end
-
--- Chunks of an algorithm that this script does not know: by their names.
-local function dropStrays(gone, trial)
-  local start = trial.field .. '\0'
-  for _, field in ipairs(call('HKEYS', trial.key)) do
-    if sub(field, 1, #start) == start then gone[#gone + 1] = field end
-  end
 end
 
 local function setChunks(set, E, first)

@@ -22,12 +22,8 @@ end
 local slack = tonumber(ARGV[2])
 `
 
-/**
- * What comes last: one transaction after another. Each reads all its limits, steps all, then writes all or nothing. One that
- * fails answers with what went wrong and leaves the others alone. A server that is out of memory refuses the first write
- * of a script or none, so that what has begun is written whole.
- */
-export const luaTail: string = String.raw`
+/** The limits that are spoken of, and the charges of one transaction after another. */
+export const luaArguments: string = String.raw`
 local policies = {}
 for i = 1, number() do
   local policy = { field = text(), signature = text(), shadow = text() == '1', block = number(), kind = kindNamed(text()) }
@@ -50,7 +46,7 @@ local function openHash(key, first)
   return hash
 end
 
-local function takeArguments(mode)
+local function takeCharges(mode)
   trialCount, hashCount = number(), 0
   local hash
   for i = 1, trialCount do
@@ -64,6 +60,13 @@ local function takeArguments(mode)
   end
 end
 
+`
+
+/**
+ * A transaction: reads all its limits, steps all, then writes all or nothing. A server that is out of memory refuses the
+ * first write of a script or none, so that what has begun is written whole.
+ */
+export const luaTransactions: string = String.raw`
 local function fetch(hash)
   local first, last = hash.first, hash.last
   if first == last then return parse(trials[first], call('HGET', hash.key, trials[first].field)) end
@@ -117,6 +120,10 @@ local function perform(mode)
   for i = 1, hashCount do write(hashes[i]) end
 end
 
+`
+
+/** What comes last: one transaction after another, its answer, and expiry. One that fails leaves the others alone. */
+export const luaReply: string = String.raw`
 local reply, said = {}, 0
 local function say(value)
   -- Whole numbers go as they are; a reply would cut off the rest of others.
@@ -149,7 +156,7 @@ for _ = 1, number() do
   if mode == 'forget' then
     done, failure = pcall(call, 'DEL', KEYS[number()])
   else
-    takeArguments(mode)
+    takeCharges(mode)
     done, failure = pcall(perform, mode)
   end
   if not done then

@@ -22,6 +22,10 @@ local function known(signature)
   return kind, p
 end
 
+local function clearEdit(out)
+  out.edit = { drop = 0, amend = -1, amendCost = 0, pushTime = 0, pushCost = 0 }
+end
+
 local function readCells(trial, kind)
   local s = { unpacked(kind.format, trial.value, trial.cellsAt) }
   return s, s[kind.cells + 1]
@@ -38,7 +42,7 @@ local function inherit(trial, kind, p)
   if oldKind ~= kind then return end
   local C = E and copyOf(E)
   local out = trial.out
-  clearEdit(out.edit)
+  clearEdit(out)
   kind.twin.convert(p, oldP, s, trial.tick, out, C)
   for i = 1, kind.cells do trial.s[i] = out.next[i] end
   if not C then return end
@@ -55,11 +59,22 @@ local function read(trial, signature, kind, p)
   local at
   if same then trial.s, at = readCells(trial, kind) else trial.s = { unpack(kind.blank) } end
   if kind.entries then
-    trial.own = trial.own or newEntries()
+    if not trial.own then
+      trial.own = newEntries()
+      clearEdit(trial.out)
+    end
     if same then aim(trial.own, trial, unpacked('<dd', trial.value, at)) else aim(trial.own, trial, 0, 0) end
     trial.E = trial.own
   end
   if not same and trial.wrote ~= '' then inherit(trial, kind, p) end
+end
+
+-- Entries of an algorithm that this script does not know: by the names of their fields.
+local function dropStrays(gone, trial)
+  local start = trial.field .. '\0'
+  for _, field in ipairs(call('HKEYS', trial.key)) do
+    if sub(field, 1, #start) == start then gone[#gone + 1] = field end
+  end
 end
 
 local function locked(trial)

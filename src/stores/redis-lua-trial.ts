@@ -1,7 +1,7 @@
 /** One charge in Lua: read, stepped and, once all others have spoken, kept or left. The twin of `Trial` in `trial.ts`. */
 export const luaTrial: string = String.raw`
 local function newTrial()
-  return { out = { next = {}, edit = { drop = 0, amend = -1, amendCost = 0, pushTime = 0, pushCost = 0 }, reset = 0 } }
+  return { out = { next = {}, reset = 0 } }
 end
 
 local function step(trial, cost, strict)
@@ -85,7 +85,7 @@ local function adjust(trial)
   if wroteP then p, signature = wroteP, trial.wrote
   elseif trial.units < 0 then return end
   read(trial, signature, kind, p)
-  clearEdit(out.edit)
+  clearEdit(out)
   kind.twin.adjust(p, trial.s, trial.tick, rescale(trial.at, policy.p, p), trial.units, out, trial.E)
   if not out.persist then return end
   keep(trial, signature, hash.set, hash.gone)

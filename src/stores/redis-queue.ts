@@ -32,9 +32,14 @@ export class RedisQueue {
     this.#slack = slack
   }
 
-  /** The cluster slot of a key; 0 where there is no cluster. */
+  /** True when keys of one script must share a slot. */
+  get inCluster(): boolean {
+    return this.#runner.cluster
+  }
+
+  /** The cluster slot of a key. */
   slotOf(key: string): number {
-    return this.#runner.cluster ? calculateSlot(this.#runner.keyPrefix + key) : 0
+    return calculateSlot(this.#runner.keyPrefix + key)
   }
 
   /**
@@ -68,7 +73,7 @@ export class RedisQueue {
 
   /** What may travel in one script call: everything, or in a cluster what shares a slot. */
   #together(pending: readonly Pending[]): Iterable<readonly Pending[]> {
-    if (!this.#runner.cluster) return [pending]
+    if (!this.inCluster) return [pending]
     const groups = new Map<number, Pending[]>()
     for (const each of pending) {
       const slot = this.slotOf(each.transaction.keys[0]!)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Algorithm, luaPrelude } from '../algorithm.ts'
 import { luaEntries } from './redis-lua-entries.ts'
-import { luaHead, luaTail } from './redis-lua-frame.ts'
+import { luaArguments, luaHead, luaReply, luaTransactions } from './redis-lua-frame.ts'
 import { luaState } from './redis-lua-state.ts'
 import { luaTrial } from './redis-lua-trial.ts'
 
@@ -27,15 +27,36 @@ export interface Script {
 export function scriptFor(algorithms: readonly Algorithm[]): Script {
   // In one order, whichever a process met first: the fleet shares one script.
   const sorted = algorithms.toSorted((a, b) => (a.name < b.name ? -1 : 1))
-  const text = [luaHead, luaPrelude, luaKinds(sorted), luaEntries, luaState, luaTrial, luaTail].join('')
+  const entries = sorted.some((each) => each.entries) ? [luaEntries] : []
+  const text = nested([
+    luaHead,
+    luaPrelude + luaKinds(sorted),
+    ...entries,
+    luaState,
+    luaTrial,
+    luaArguments,
+    luaTransactions,
+    luaReply,
+  ])
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** Algorithms by name. What a call does not need is not even made: a script is run from its first line each time. */
+/**
+ * Parts one within another: each sees those before it. In one function it would take longer to make their functions than
+ * to decide, for a function looks each local that it captures up among all that are open, and a script is run from its
+ * first line each time.
+ */
+function nested(parts: readonly string[]): string {
+  return parts.reduceRight((rest, part) => (rest === '' ? part : `${part}\nreturn (function()\n${rest}\nend)()`), '')
+}
+
+/** Algorithms by name. What a call does not need is not even made. */
 function luaKinds(algorithms: readonly Algorithm[]): string {
   const texts = [...new Set(algorithms.map(({ lua }) => lua))]
   const twins = texts.map((lua, i) => `if number == ${i} then return (function()\n${lua}\nend)() end`)
-  const kinds = algorithms.map((each) => `if name == ${quoted(each.name)} then return ${kindOf(each, texts.indexOf(each.lua))} end`)
+  const kinds = algorithms.map(
+    (each) => `if name == ${quoted(each.name)} then return ${kindOf(each, texts.indexOf(each.lua))} end`,
+  )
   return `
 local function twin(number)
 ${twins.join('\n')}

@@ -10,6 +10,7 @@ export interface Group {
 
 /** Charges, each with its key, by the slots of their keys; in the order given. */
 export function bySlot(queue: RedisQueue, keys: readonly string[], charges: readonly Charge[]): Group[] {
+  if (!queue.inCluster || keys.length === 1) return [{ keys, charges }]
   const groups = new Map<number, { keys: string[]; charges: Charge[] }>()
   for (const [i, key] of keys.entries()) {
     const slot = queue.slotOf(key)

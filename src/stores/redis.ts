@@ -67,11 +67,19 @@ class RedisStore implements AsyncStore {
 
   async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
     this.#refuseWhenClosed()
-    const changes = new Map(charges.map((charge, i) => [charge, units[i]!] as const).filter(([, change]) => change !== 0))
+    const changes = new Map(
+      charges.map((charge, i) => [charge, units[i]!] as const).filter(([, change]) => change !== 0),
+    )
     const changed = [...changes.keys()]
     if (changed.length === 0) return
     const groups = bySlot(this.#queue, this.#keys(changed), changed)
-    await this.#queue.send(...groups.map((each) => ({ ...each, mode: 'adjust' as const, units: each.charges.map((charge) => changes.get(charge)!) })))
+    await this.#queue.send(
+      ...groups.map((each) => ({
+        ...each,
+        mode: 'adjust' as const,
+        units: each.charges.map((charge) => changes.get(charge)!),
+      })),
+    )
   }
 
   async forget(limiter: string, key: string): Promise<void> {

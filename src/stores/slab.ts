@@ -44,6 +44,11 @@ export class Slab {
     return this.#configurations.at(this.#configuration[slot]!)
   }
 
+  /** True when any key has ever been locked out. */
+  get hasLocks(): boolean {
+    return this.#locked !== undefined
+  }
+
   /** The microsecond until which a slot's key is locked out; 0 for none. */
   lockedUntil(slot: number): number {
     return this.#locked === undefined ? 0 : this.#locked[slot]!

@@ -1,17 +1,12 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Algorithm, clearEdit, createOutcome, type Parameters, rescale } from '../../src/algorithm.ts'
+import { type Algorithm, clearEdit, createOutcome, luaPrelude, type Parameters, rescale } from '../../src/algorithm.ts'
 import { ArrayEntries, capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 /** What a twin is called with, and nothing else: the rest of a store is not under test here. */
-const PRELUDE = `
-local LARGEST = 2 ^ 52
-local function rescale(ticks, from, to)
-  if to.perMs >= from.perMs then return ticks * (to.perMs / from.perMs) end
-  return math.floor(ticks / (from.perMs / to.perMs))
-end
+const PRELUDE = `${luaPrelude}
 local function number(x)
   if x == 'inf' then return math.huge elseif x == '-inf' then return -math.huge else return x end
 end
@@ -145,6 +140,17 @@ function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
       const cases: Case[] = []
       for (const each of [0, 1, cost, capacityOf(subject) + 1]) cases.push(one('step', each))
       for (const each of [cost, -cost, -1, 1]) cases.push(one('adjust', each))
+      // Where verdicts change, and one tick before.
+      const { retry, reset } = subject.peek(life.now, Math.max(1, cost))
+      for (const edge of [retry < Infinity ? retry : 0, reset]) {
+        for (const time of [life.now + edge, life.now + edge - 1]) {
+          cases.push(
+            { ...one('step', cost), now: time },
+            { ...one('step', 0), now: time },
+            { ...one('adjust', -1), now: time },
+          )
+        }
+      }
       if (algorithm !== other.algorithm) return cases
       const tick = rescale(now, p, other.parameters)
       cases.push({ ...one('convert', 0), p: other.parameters, now: tick })

@@ -1,0 +1,107 @@
+import { leakyBucket } from '../../limits.ts'
+import { equal, holds } from '../expect.ts'
+import { ask, dial, statuses, until } from './client.ts'
+import type { Sink } from './harness.ts'
+import { type Cases, one } from './world.ts'
+
+export const delayCases: Cases = {
+  'holds a request until its slot': async ({ limit, serve }) => {
+    const server = await serve({ limits: [limit(leakyBucket({ quota: 10, window: '1s', capacity: 3 }))] })
+    const began = performance.now()
+    const replies = await Promise.all([ask(server), ask(server), ask(server), ask(server)])
+    const seen = replies.map(({ status }) => status).toSorted((a, b) => a - b)
+    equal(seen, [200, 200, 200, 429])
+    holds(performance.now() - began >= 199, 'the third was not held for 200 ms')
+  },
+  'ends when the client hangs up: no handler, no timer': async ({ limit, serve }) => {
+    const timers = (): number => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length
+    let decided = 0
+    let ran = 0
+    const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
+    const server = await serve({
+      limits: [limit(slow, { onDecision: () => decided++ })],
+      handler: () => ({ text: String(++ran) }),
+    })
+    await ask(server)
+    const before = timers()
+    const client = await dial(server)
+    await until(() => decided === 2, 'a decision')
+    await until(() => timers() > before, 'a timer')
+    client.destroy()
+    await until(() => timers() <= before, 'the freeing of the timer')
+    equal([ran, server.errors], [1, []])
+  },
+}
+
+export const endCases: Cases = {
+  'is awaited where a response comes in pieces': async ({ limit, serve }) => {
+    const unfinished: Sink[] = []
+    const server = await serve({
+      limits: [limit(one, { refundWhen: 'success' })],
+      handler: () => ({
+        stream(sink) {
+          sink.write('a')
+          unfinished.push(sink)
+        },
+      }),
+    })
+    const first = ask(server)
+    await until(() => unfinished.length === 1, 'the first request')
+    equal((await ask(server)).status, 429)
+    unfinished[0]!.end('b')
+    equal((await first).body, 'ab')
+    const second = ask(server)
+    await until(() => unfinished.length === 2, 'the second request')
+    unfinished[1]!.end('b')
+    equal((await second).status, 200)
+  },
+  'of a request that is cut off before the answer leaves it charged': async ({ limit, serve }) => {
+    for (const refundWhen of ['success', 'failure', () => true]) {
+      let held: Sink | undefined
+      let closed = false
+      const server = await serve({
+        limits: [limit(one, { refundWhen })],
+        handler: () => ({
+          stream(sink) {
+            sink.closed(() => (closed = true))
+            held = sink
+          },
+        }),
+      })
+      const client = await dial(server)
+      await until(() => held, 'the request')
+      client.destroy()
+      await until(() => closed, 'the end of the connection')
+      held!.end('late')
+      equal(await statuses(server, 1), [429])
+    }
+  },
+  'of a response that is cut off under way is what its head said': async ({ limit, serve }) => {
+    for (const [status, refunded] of [
+      [200, false],
+      [500, true],
+    ] as const) {
+      let begun = false
+      let closed = false
+      const server = await serve({
+        limits: [limit(one, { refundWhen: 'failure' })],
+        handler: () => ({
+          status,
+          stream(sink) {
+            sink.closed(() => (closed = true))
+            sink.write('a')
+            begun = true
+          },
+        }),
+      })
+      const client = await dial(server)
+      await until(() => begun, 'the response')
+      client.destroy()
+      await until(() => closed, 'the end of the connection')
+      const next = await dial(server)
+      const answer = new Promise<string>((resolve) => next.once('data', (data) => resolve(String(data))))
+      equal((await answer).slice(0, 12), `HTTP/1.1 ${refunded ? status : 429}`)
+      next.destroy()
+    }
+  },
+}

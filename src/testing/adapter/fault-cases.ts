@@ -1,0 +1,76 @@
+import { SluiceError } from '../../errors.ts'
+import { everyone } from '../../keyers.ts'
+import { createLimiter } from '../../limiter.ts'
+import { equal, fails, holds, like } from '../expect.ts'
+import { ask, statuses } from './client.ts'
+import type { AnyOptions } from './harness.ts'
+import { type Cases, fault, one } from './world.ts'
+
+export const faultCases: Cases = {
+  'in a keyer, a LimitFunc, a cost, skip or onDecision is the application’s': async ({ limit, serve }) => {
+    const cases: AnyOptions[] = [{ onDecision: fault }]
+    for (const broken of [fault, async () => fault()]) {
+      cases.push({ keyer: broken }, { limits: broken }, { cost: broken }, { skip: broken })
+    }
+    for (const options of cases) {
+      let ran = 0
+      const limits = [limit(options['limits'] ?? one, options)]
+      const server = await serve({ limits, handler: () => ({ text: String(++ran) }) })
+      const { status, body } = await ask(server)
+      equal([status, body, ran], [500, 'fault', 0], Object.keys(options).join())
+      like(server.errors, [{ message: 'broken' }])
+    }
+  },
+  'in onDenied is the application’s': async ({ limit, serve }) => {
+    for (const onDenied of [fault, async () => fault()]) {
+      let ran = 0
+      const server = await serve({ limits: [limit(one, { onDenied })], handler: () => ({ text: String(++ran) }) })
+      equal(await statuses(server, 2), [200, 500])
+      like(server.errors, [{ message: 'broken' }])
+      equal(ran, 1)
+    }
+  },
+  'admits nobody, whatever is thrown': async ({ limit, serve }) => {
+    for (const thrown of [undefined, null, 'route', 'router', 0, false]) {
+      const thrower = (): never => {
+        // oxlint-disable-next-line typescript/only-throw-error -- that is the point
+        throw thrown
+      }
+      for (const keyer of [thrower, async () => thrower()]) {
+        let ran = 0
+        const server = await serve({ limits: [limit(one, { keyer })], handler: () => ({ text: String(++ran) }) })
+        equal([await statuses(server, 1), ran], [[500], 0], `throwing ${String(thrown)}`)
+        holds(server.errors[0] instanceof SluiceError, `expected a SluiceError, got ${String(server.errors[0])}`)
+      }
+    }
+  },
+  'in the handler stays the handler’s, and the request charged': async ({ limit, serve }) => {
+    const server = await serve({ limits: [limit(one)], handler: fault })
+    equal(await statuses(server, 2), [500, 429])
+    like(server.errors, [{ message: 'broken' }])
+  },
+}
+
+export const optionCases: Cases = {
+  'that are unknown or wrong are refused when the limit is made': async ({ harness }) => {
+    const fine = { keyer: everyone, limits: one }
+    const wrong: [string, AnyOptions][] = [
+      ['UNKNOWN_OPTION', { ...fine, max: 5 }],
+      ['INVALID_OPTION', {}],
+      ['INVALID_OPTION', { keyer: everyone }],
+      ['INVALID_OPTION', { limits: one }],
+      ['INVALID_OPTION', { ...fine, headers: 'draft-5' }],
+      ['INVALID_OPTION', { ...fine, headers: true }],
+      ['INVALID_OPTION', { ...fine, skip: true }],
+      ['INVALID_OPTION', { ...fine, onDenied: 'no' }],
+      ['INVALID_OPTION', { ...fine, refundWhen: 'maybe' }],
+      ['INVALID_OPTION', { ...fine, settleWith: 3 }],
+      ['INVALID_OPTION', { ...fine, onDecision: {} }],
+      ['INVALID_OPTION', { limiter: createLimiter(fine), limits: one }],
+      ['INVALID_OPTION', { limiter: {} }],
+    ]
+    for (const [code, options] of wrong) {
+      await fails(() => harness.make(options), { name: 'SluiceError', code }, JSON.stringify(options))
+    }
+  },
+}

@@ -1,0 +1,99 @@
+import { fixedWindow } from '../../limits.ts'
+import { equal, like } from '../expect.ts'
+import { ask, fields } from './client.ts'
+import { type Cases, hundred, one } from './world.ts'
+
+export const fieldCases: Cases = {
+  'tell an allowed client where it stands': async ({ limit, serve }) => {
+    const reply = await ask(await serve({ limits: [limit(hundred)] }))
+    equal([reply.status, reply.body], [200, 'ok'])
+    equal(fields(reply), { 'ratelimit-policy': '"default";q=100;w=60', ratelimit: '"default";r=99;t=60' })
+  },
+  'tell a denied client when to come back': async ({ limit, serve, clock }) => {
+    const server = await serve({ limits: [limit(fixedWindow({ name: 'default', quota: 1, window: '1m' }))] })
+    await ask(server)
+    clock.advance(47_800)
+    const reply = await ask(server)
+    equal(reply.status, 429)
+    equal(fields(reply), {
+      'ratelimit-policy': '"default";q=1;w=60',
+      ratelimit: '"default";r=0;t=13',
+      'retry-after': '13',
+    })
+  },
+  'list every limit, and on a denial only the violated': async ({ limit, serve }) => {
+    const burst = fixedWindow({ name: 'burst', quota: 1, window: '1s' })
+    const hourly = fixedWindow({ name: 'hourly', quota: 1000, window: '1h' })
+    const server = await serve({ limits: [limit([burst, hourly])] })
+    const policy = { 'ratelimit-policy': '"burst";q=1;w=1, "hourly";q=1000;w=3600' }
+    equal(fields(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1, "hourly";r=999;t=3600' })
+    equal(fields(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1', 'retry-after': '1' })
+  },
+  'come in other styles': async ({ limit, serve }) => {
+    const styled = (headers: unknown, path: string) => ({ path, limit: limit(hundred, { headers }) })
+    const server = await serve({
+      routes: [styled('draft-7', '/7'), styled('draft-6', '/6'), styled('legacy', '/x'), styled(false, '/none')],
+    })
+    equal(fields(await ask(server, '/7')), {
+      'ratelimit-policy': '100;w=60',
+      ratelimit: 'limit=100, remaining=99, reset=60',
+    })
+    equal(fields(await ask(server, '/6')), {
+      'ratelimit-policy': '100;w=60',
+      'ratelimit-limit': '100',
+      'ratelimit-remaining': '99',
+      'ratelimit-reset': '60',
+    })
+    equal(fields(await ask(server, '/x')), {
+      'x-ratelimit-limit': '100',
+      'x-ratelimit-remaining': '99',
+      'x-ratelimit-reset': '60',
+    })
+    equal(fields(await ask(server, '/none')), {})
+  },
+  'can be several styles, or none with Retry-After all the same': async ({ limit, serve }) => {
+    const server = await serve({
+      routes: [
+        { path: '/both', limit: limit(hundred, { headers: ['standard', 'legacy'] }) },
+        { path: '/none', limit: limit(one, { headers: false }) },
+      ],
+    })
+    equal(Object.keys(fields(await ask(server, '/both'))).length, 5)
+    await ask(server, '/none')
+    equal(fields(await ask(server, '/none')), { 'retry-after': '60' })
+  },
+  'are absent when no limit applies': async ({ limit, serve }) => {
+    const reply = await ask(await serve({ limits: [limit(() => undefined)] }))
+    equal([reply.status, fields(reply)], [200, {}])
+  },
+  'leave responses without CORS fields alone': async ({ limit, serve }) => {
+    const { headers } = await ask(await serve({ limits: [limit(one)] }))
+    equal(headers['access-control-expose-headers'], undefined)
+  },
+}
+
+/** For frameworks where a field can be set before there is a response. */
+export const earlyFieldCases: Cases = {
+  'are exposed to scripts where the response has CORS fields': async ({ limit, serve }) => {
+    const server = await serve({
+      before({ set }) {
+        set('Access-Control-Allow-Origin', '*')
+        set('Access-Control-Expose-Headers', 'X-Foo')
+      },
+      limits: [limit(one)],
+    })
+    const exposed = { 'access-control-expose-headers': 'X-Foo, Retry-After, RateLimit, RateLimit-Policy' }
+    like((await ask(server)).headers, exposed)
+    like((await ask(server)).headers, exposed)
+  },
+  'keep a larger Retry-After of the application': async ({ limit, serve }) => {
+    for (const [set, told] of [
+      ['120', '120'],
+      ['5', '60'],
+    ] as const) {
+      const server = await serve({ before: (exchange) => exchange.set('Retry-After', set), limits: [limit(one)] })
+      await ask(server)
+      equal((await ask(server)).headers['retry-after'], told)
+    }
+  },
+}

@@ -1,0 +1,68 @@
+import { everyone } from '../../keyers.ts'
+import { createLimiter } from '../../limiter.ts'
+import { fixedWindow, gcra } from '../../limits.ts'
+import { memoryStore } from '../../stores/memory.ts'
+import { equal } from '../expect.ts'
+import { ask, statuses, warningsOf } from './client.ts'
+import type { Handler } from './harness.ts'
+import { type Cases, fault, one, three } from './world.ts'
+
+export const outcomeCases: Cases = {
+  'gives back what failed, or what succeeded': async ({ limit, serve, by }) => {
+    const handler: Handler = ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
+    const failed = { headers: { 'x-status': '401' } }
+    const good = { headers: { 'x-status': '200' } }
+    const successes = await serve({ limits: [limit(one, { refundWhen: 'failure' })], handler })
+    equal(await statuses(successes, 3, failed), [401, 401, 401])
+    equal(await statuses(successes, 2, good), [200, 429])
+    const failures = await serve({ limits: [limit(one, { refundWhen: 'success' })], handler })
+    equal(await statuses(failures, 3, good), [200, 200, 200])
+    equal(await statuses(failures, 2, failed), [401, 429])
+  },
+  'counts a handler that throws as failed': async ({ limit, serve }) => {
+    const server = await serve({ limits: [limit(one, { refundWhen: 'failure' })], handler: fault })
+    equal(await statuses(server, 3), [500, 500, 500])
+  },
+  'is judged by a function of one’s own': async ({ limit, serve, by }) => {
+    const refundWhen = (request: unknown): boolean => by('x-free')(request) === 'yes'
+    const server = await serve({ limits: [limit(one, { refundWhen })] })
+    equal(await statuses(server, 3, { headers: { 'x-free': 'yes' } }), [200, 200, 200])
+    equal(await statuses(server, 2), [200, 429])
+  },
+  'settles what it really cost': async ({ limit, serve, harness }) => {
+    const ten = fixedWindow({ name: 'ten', quota: 10, window: '1m' })
+    const settleWith = (request: unknown): number | undefined => {
+      const cost = harness.header(request, 'x-cost')
+      return cost === undefined ? undefined : Number(cost)
+    }
+    const server = await serve({ limits: [limit(ten, { cost: () => 5, settleWith })] })
+    const told = async (headers = {}): Promise<unknown> => (await ask(server, '/', { headers })).headers['ratelimit']
+    equal(await told({ 'x-cost': '1' }), '"ten";r=5;t=60')
+    equal(await told({ 'x-cost': '0' }), '"ten";r=4;t=60')
+    equal(await told(), '"ten";r=4;t=60')
+    equal(await statuses(server, 1), [429])
+  },
+  'refunds once, whatever the handler has refunded by itself': async ({ serve, clock }) => {
+    const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
+    const server = await serve({
+      limits: [{ limiter, refundWhen: 'success' }],
+      handler({ decision }) {
+        limiter.refund(decision!)
+        return { text: 'ok' }
+      },
+    })
+    limiter.check({})
+    await ask(server)
+    equal(limiter.check({}).remaining, 1)
+  },
+  'is not looked for after a denial': async ({ limit, serve }) => {
+    const never = limit(gcra({ quota: 1, window: '1m' }), { cost: () => 2, refundWhen: fault, settleWith: fault })
+    const server = await serve({ limits: [never] })
+    equal(await warningsOf(async () => equal(await statuses(server, 2), [429, 429])), [])
+  },
+  'that cannot be judged is warned of, and ends nothing': async ({ limit, serve }) => {
+    const server = await serve({ limits: [limit(three, { settleWith: fault })] })
+    const codes = await warningsOf(async () => equal(await statuses(server, 4), [200, 200, 200, 429]))
+    equal(codes, ['SLUICE_OUTCOME'])
+  },
+}

@@ -1,0 +1,67 @@
+import { everyone } from '../../keyers.ts'
+import type { AsyncStore } from '../../store.ts'
+import { memoryStore } from '../../stores/memory.ts'
+import { fixedWindow } from '../../limits.ts'
+import type { Limit } from '../../limit.ts'
+import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
+import type { AdapterHarness, AnyOptions, AppSetup, Handler, Served } from './harness.ts'
+
+/** Routes may leave their handler out. */
+type Routes = readonly { readonly path: string; readonly limit?: AnyOptions; readonly handler?: Handler }[]
+export type Setup = Partial<Omit<AppSetup, 'routes'>> & { readonly routes?: Routes }
+
+/** A framework, a clock that stands still, and servers that are closed in the end. */
+export interface World {
+  readonly harness: AdapterHarness
+  readonly clock: VirtualClock
+  /** Options of a limit on the clock: as given, with a keyer for all and a store. */
+  limit(limits: unknown, options?: AnyOptions): AnyOptions
+  /** A keyer by a field. */
+  by(name: string): (request: unknown) => string
+  serve(setup: Setup): Promise<Served>
+  close(): Promise<void>
+}
+
+export type Cases = Readonly<Record<string, (world: World) => Promise<void>>>
+
+const ok: Handler = () => ({ text: 'ok' })
+
+export function createWorld(harness: AdapterHarness): World {
+  const clock = virtualClock()
+  const servers: Served[] = []
+  return {
+    harness,
+    clock,
+    limit: (limits, options) => ({ keyer: everyone, limits, store: memoryStore({ clock }), ...options }),
+    by: (name) => (request) => String(harness.header(request, name)),
+    async serve({ limits = [], routes = [], handler = ok, ...others }) {
+      const answered = routes.map((route) => ({ handler: ok, ...route }))
+      const server = await harness.serve({ limits, routes: answered, handler, ...others })
+      servers.push(server)
+      return server
+    },
+    async close() {
+      for (const server of servers) await server.close()
+    },
+  }
+}
+
+/** As a store elsewhere answers: later. */
+export function remoteStore({ clock }: World): AsyncStore {
+  const near = memoryStore({ clock })
+  return {
+    sync: false,
+    take: async (charges, mode) => near.take(charges, mode),
+    adjust: async (charges, units) => near.adjust(charges, units),
+    forget: async (limiter, key) => near.forget(limiter, key),
+    close: async () => near.close(),
+  }
+}
+
+export function fault(): never {
+  throw new Error('broken')
+}
+
+export const hundred: Limit = fixedWindow({ name: 'default', quota: 100, window: '1m' })
+export const one: Limit = fixedWindow({ name: 'one', quota: 1, window: '1m' })
+export const three: Limit = fixedWindow({ name: 'three', quota: 3, window: '1m' })

@@ -1,0 +1,28 @@
+/**
+ * Something that has to hold, for any test runner. `run` rejects, saying what is wrong, when it does not.
+ * @example for (const { name, run } of behaviours) test(name, run)
+ */
+export interface Behaviour {
+  readonly name: string
+  run(): Promise<void>
+}
+
+/** Cases by subject, then by name, each handed what `make` makes for it, which is closed in the end. */
+export function behavioursOf<World extends { close(): Promise<void> }>(
+  subjects: Readonly<Record<string, Readonly<Record<string, (world: World) => Promise<void>>>>>,
+  make: () => World | Promise<World>,
+): readonly Behaviour[] {
+  return Object.entries(subjects).flatMap(([subject, cases]) =>
+    Object.entries(cases).map(([name, check]) => ({
+      name: `${subject} ${name}`,
+      async run() {
+        const world = await make()
+        try {
+          await check(world)
+        } finally {
+          await world.close()
+        }
+      },
+    })),
+  )
+}
