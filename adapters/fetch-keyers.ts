@@ -13,7 +13,8 @@ export function keepRest(request: Request, rest: Rest): void {
 }
 
 /** Options of {@link ipKeyer}. `Arguments` are those of the handlers that are limited. */
-export type IpKeyerOptions<Arguments extends readonly [Request, ...Rest] = readonly [Request]> = AddressOptions<Arguments>
+export type IpKeyerOptions<Arguments extends readonly [Request, ...Rest] = readonly [Request]> =
+  AddressOptions<Arguments>
 
 /**
  * The client's address, IPv6 by its prefix. A web-standard request has none: `address` gets what the handler gets, and says

@@ -44,12 +44,16 @@ const surface: Surface<Request, Draft, undefined, OnDenied> = {
   sent: ({ ending }) => ending.answer !== undefined,
   status: ({ ending }) => ending.answer!.status,
   // Bytes, for of a text the platform would say which type it has.
-  send: (draft, status, body) => void (draft.denial = new Response(draft.head ? null : encoder.encode(body), { status })),
+  send: (draft, status, body) =>
+    void (draft.denial = new Response(draft.head ? null : encoder.encode(body), { status })),
   ended: ({ ending }, listener) => ending.listen(listener),
   known: (request) => decisions.get(request),
   keep: (request, decision) => void decisions.set(request, decision),
   deny: (onDenied, request, draft, _next, decision) =>
-    chain(onDenied(request, decision), (answer) => void (draft.denial = answer ?? refuse('onDenied', 'a function that returns a Response', answer))),
+    chain(
+      onDenied(request, decision),
+      (answer) => void (draft.denial = answer ?? refuse('onDenied', 'a function that returns a Response', answer)),
+    ),
 }
 
 /** What the rate limit that a request passed last has decided; `undefined` for a request that none has seen. */
@@ -98,12 +102,15 @@ function abandoned(): Response {
 }
 
 /** To the gate a response is a draft, to its user what came of it. */
-function forDrafts(options: RateLimitOptions): Decider<Request> & GateOptions<Request, Draft> & { onDenied?: OnDenied } {
+function forDrafts(
+  options: RateLimitOptions,
+): Decider<Request> & GateOptions<Request, Draft> & { onDenied?: OnDenied } {
   const { refundWhen, settleWith, ...others } = options
   return {
     ...others,
     ...(refundWhen !== undefined && {
-      refundWhen: typeof refundWhen === 'string' ? refundWhen : (request, { ending }) => refundWhen(request, ending.answer!),
+      refundWhen:
+        typeof refundWhen === 'string' ? refundWhen : (request, { ending }) => refundWhen(request, ending.answer!),
     }),
     ...(settleWith !== undefined && { settleWith: (request, { ending }) => settleWith(request, ending.answer!) }),
   }

@@ -80,12 +80,15 @@ function abandoned(): Response {
 }
 
 /** To the gate a response is a draft, to its user what came of it. */
-function forDrafts(options: RateLimitOptions): Decider<Context> & GateOptions<Context, Draft> & { onDenied?: OnDenied } {
+function forDrafts(
+  options: RateLimitOptions,
+): Decider<Context> & GateOptions<Context, Draft> & { onDenied?: OnDenied } {
   const { refundWhen, settleWith, ...others } = options
   return {
     ...others,
     ...(refundWhen !== undefined && {
-      refundWhen: typeof refundWhen === 'string' ? refundWhen : (context, { ending }) => refundWhen(context, ending.answer!),
+      refundWhen:
+        typeof refundWhen === 'string' ? refundWhen : (context, { ending }) => refundWhen(context, ending.answer!),
     }),
     ...(settleWith !== undefined && { settleWith: (context, { ending }) => settleWith(context, ending.answer!) }),
   }

@@ -98,8 +98,14 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
   if (typeof onError !== 'function') refuse('onError', 'a function', onError)
   validateGate(options)
   const limiter = limiterOf(options)
-  const gate = createGate<IncomingMessage, ServerResponse, undefined, OnDenied>({ ...without(options, LIMITER_OPTIONS), limiter }, surface)
-  const upgradeGate = createGate({ ...without(options, [...LIMITER_OPTIONS, ...FOR_RESPONSES]), limiter }, upgradeSurface)
+  const gate = createGate<IncomingMessage, ServerResponse, undefined, OnDenied>(
+    { ...without(options, LIMITER_OPTIONS), limiter },
+    surface,
+  )
+  const upgradeGate = createGate(
+    { ...without(options, [...LIMITER_OPTIONS, ...FOR_RESPONSES]), limiter },
+    upgradeSurface,
+  )
 
   function limit(listener: RequestListener): RequestListener {
     return function limitRate(request, response) {

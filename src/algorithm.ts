@@ -98,17 +98,42 @@ export interface Algorithm<Name extends string = string> {
   largest(p: Parameters<Name>): number
 
   /** Decides `cost` at `now` on the state `s[at …]`, and writes all of `out`. */
-  step(p: Parameters<Name>, s: Float64Array, at: number, now: number, cost: number, out: Outcome, entries: Entries): void
+  step(
+    p: Parameters<Name>,
+    s: Float64Array,
+    at: number,
+    now: number,
+    cost: number,
+    out: Outcome,
+    entries: Entries,
+  ): void
   /**
    * Adds `units` past any limit, or gives them back when negative, for a charge made at `then`. Never goes below zero.
    * Writes `next`, `edit` and `persist`: false when there is nothing left to change.
    */
-  adjust(p: Parameters<Name>, s: Float64Array, at: number, now: number, then: number, units: number, out: Outcome, entries: Entries): void
+  adjust(
+    p: Parameters<Name>,
+    s: Float64Array,
+    at: number,
+    now: number,
+    then: number,
+    units: number,
+    out: Outcome,
+    entries: Entries,
+  ): void
   /**
    * Carries a state over to changed parameters: units used stay used, capped at the new capacity, rounded against the
    * client by less than one unit. `now` is in new ticks. Writes `next` and `edit`.
    */
-  convert(p: Parameters<Name>, from: Parameters<Name>, s: Float64Array, at: number, now: number, out: Outcome, entries: Entries): void
+  convert(
+    p: Parameters<Name>,
+    from: Parameters<Name>,
+    s: Float64Array,
+    at: number,
+    now: number,
+    out: Outcome,
+    entries: Entries,
+  ): void
 
   /**
    * Makes a state just charged one that several keys may share: it must admit no more than any of them alone could, and so

@@ -53,7 +53,16 @@ export function combine(limits: readonly LimitStatus[], degraded: Degraded | und
 /** The common case, without the comparisons. */
 function alone(status: LimitStatus, limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   const { allowed, delay, retryAfter, resetAfter, cost } = status
-  return { allowed, delay, retryAfter, remaining: cost > 0 ? further(status) : Infinity, resetAfter, limits, binding: status, degraded }
+  return {
+    allowed,
+    delay,
+    retryAfter,
+    remaining: cost > 0 ? further(status) : Infinity,
+    resetAfter,
+    limits,
+    binding: status,
+    degraded,
+  }
 }
 
 function binds(status: LimitStatus, before: LimitStatus): boolean {

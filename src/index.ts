@@ -1,4 +1,13 @@
-export { type Algorithm, type Edit, type Entries, gcd, type Outcome, type Parameters, type PlanInput, rescale } from './algorithm.ts'
+export {
+  type Algorithm,
+  type Edit,
+  type Entries,
+  gcd,
+  type Outcome,
+  type Parameters,
+  type PlanInput,
+  rescale,
+} from './algorithm.ts'
 export type { Clock } from './clock.ts'
 export type { Decision } from './decision.ts'
 export { SluiceError, type SluiceErrorCode } from './errors.ts'

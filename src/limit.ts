@@ -60,7 +60,13 @@ export interface Mechanism {
 }
 
 const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow']
-const UNITS: readonly (readonly [string, number])[] = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1000], ['ms', 1]]
+const UNITS: readonly (readonly [string, number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+]
 
 const registry = new Map<string, Algorithm>(builtIn.map((each) => [each.name, each]))
 const mechanisms = new WeakMap<Limit, Mechanism>()
@@ -73,7 +79,10 @@ const mechanisms = new WeakMap<Limit, Mechanism>()
 export function defineAlgorithm(algorithm: Algorithm): (options: Omit<LimitInput, 'algorithm'>) => Limit {
   const known = registry.get(algorithm.name)
   if (known !== undefined && known !== algorithm) {
-    throw new SluiceError('DUPLICATE_ALGORITHM', `There is an algorithm ${shown(algorithm.name)} already; choose another name`)
+    throw new SluiceError(
+      'DUPLICATE_ALGORITHM',
+      `There is an algorithm ${shown(algorithm.name)} already; choose another name`,
+    )
   }
   registry.set(algorithm.name, algorithm)
   return (options) => limit({ ...options, algorithm: algorithm.name })
@@ -114,13 +123,14 @@ function algorithmNamed(name: unknown): Algorithm {
 function written(json: LimitInput, algorithm: Algorithm): Limit {
   const quota = wholeNumber('quota', json.quota)
   const window = milliseconds('window', json.window)
-  const own = algorithm.options.filter((option) => json[option] !== undefined).map((option) => [option, json[option]])
+  const own: Record<string, unknown> = {}
+  for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
   return Object.freeze({
     algorithm: algorithm.name,
     name: json.name === undefined ? `${quota}-per-${brief(window)}` : printable(json.name),
     quota,
     window,
-    ...Object.fromEntries(own),
+    ...own,
     ...(json.strict !== undefined && { strict: boolean('strict', json.strict) }),
     ...(json.block !== undefined && { block: milliseconds('block', json.block) }),
     ...(json.shadow !== undefined && { shadow: shadowed(json) }),
@@ -129,7 +139,8 @@ function written(json: LimitInput, algorithm: Algorithm): Limit {
 
 /** `strict` charges what it denies, `shadow` never does: together one of them would do nothing. */
 function shadowed(json: LimitInput): boolean {
-  if (json.shadow === true && json.strict === true) refuse('strict', 'no strict beside shadow, which charges only what it admits', true)
+  if (json.shadow === true && json.strict === true)
+    refuse('strict', 'no strict beside shadow, which charges only what it admits', true)
   return boolean('shadow', json.shadow)
 }
 
@@ -151,7 +162,13 @@ function mechanismOf(data: Limit, named: Algorithm): Mechanism {
     const lenient = { ...own, perMs, strict: 0 }
     const parameters = data.strict ? { ...lenient, strict: 1 } : lenient
     if (Math.max(algorithm.largest(parameters), data.window * perMs) < LARGEST) {
-      return { algorithm, parameters, lenient, blank: Float64Array.from(algorithm.blank), signature: signed(algorithm, parameters) }
+      return {
+        algorithm,
+        parameters,
+        lenient,
+        blank: Float64Array.from(algorithm.blank),
+        signature: signed(algorithm, parameters),
+      }
     }
   }
   throw new SluiceError(

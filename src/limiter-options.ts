@@ -42,13 +42,16 @@ export const LIMITER_OPTIONS: readonly string[] = ['keyer', 'limits', 'cost', 'n
 
 /** Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, naming the option, what was expected and what was given. */
 export function validateOptions(options: LimiterOptions<never>): void {
-  if (typeof options !== 'object' || options === null) refuse('createLimiter', 'options such as { keyer, limits }', options)
+  if (typeof options !== 'object' || options === null)
+    refuse('createLimiter', 'options such as { keyer, limits }', options)
   knownOptions('createLimiter', options, LIMITER_OPTIONS)
   const { keyer, limits, cost, name, store, shared } = options
   if (typeof keyer !== 'function') refuse('keyer', 'a function from an input to its key', keyer)
   if (limits === undefined) refuse('limits', 'a limit, a function that yields limits, or an array of them', limits)
-  if (cost !== undefined && typeof cost !== 'function') refuse('cost', 'a function from an input and a limit to a number', cost)
-  if (name !== undefined && !/^[\x20-\x7e]{1,256}$/.test(name)) refuse('name', '1 to 256 characters of printable ASCII', name)
+  if (cost !== undefined && typeof cost !== 'function')
+    refuse('cost', 'a function from an input and a limit to a number', cost)
+  if (name !== undefined && !/^[\x20-\x7e]{1,256}$/.test(name))
+    refuse('name', '1 to 256 characters of printable ASCII', name)
   if (store !== undefined && typeof store?.take !== 'function') refuse('store', 'a store such as memoryStore()', store)
   if (shared !== undefined) boolean('shared', shared)
 }

@@ -61,8 +61,12 @@ const names = new WeakMap<Store, Set<string>>()
  * if (!limiter.check(user).allowed) throw new Error('slow down')
  */
 export function createLimiter<Input>(options: SyncLimiterOptions<Input>): Limiter<Input, Decision>
-export function createLimiter<Input>(options: LimiterOptions<Input> & { readonly store: AsyncStore }): Limiter<Input, Promise<Decision>>
-export function createLimiter<Input>(options: LimiterOptions<Input> & { readonly keyer: (input: Input) => Promise<Key | undefined> }): Limiter<Input, Promise<Decision>>
+export function createLimiter<Input>(
+  options: LimiterOptions<Input> & { readonly store: AsyncStore },
+): Limiter<Input, Promise<Decision>>
+export function createLimiter<Input>(
+  options: LimiterOptions<Input> & { readonly keyer: (input: Input) => Promise<Key | undefined> },
+): Limiter<Input, Promise<Decision>>
 export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input>
 export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input> {
   validateOptions(options)
@@ -79,7 +83,9 @@ export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<In
  * @example const both = stack(perUser, perResource)
  */
 export function stack<Input>(...limiters: readonly Limiter<Input, Decision>[]): Limiter<Input, Decision>
-export function stack<Input>(...limiters: readonly Limiter<Input, Promise<Decision>>[]): Limiter<Input, Promise<Decision>>
+export function stack<Input>(
+  ...limiters: readonly Limiter<Input, Promise<Decision>>[]
+): Limiter<Input, Promise<Decision>>
 export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input>
 export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input> {
   const members = limiters.flatMap((each) => Engine.members(each))
@@ -87,7 +93,10 @@ export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<In
   if (store === undefined) refuse('stack', 'one limiter or more', limiters)
   for (const member of members) {
     if (member.store === store || store.joins?.(member.store)) continue
-    throw new SluiceError('STORE_MISMATCH', `Limiters "${members[0]!.name}" and "${member.name}" are on different stores; give both the same \`store\``)
+    throw new SluiceError(
+      'STORE_MISMATCH',
+      `Limiters "${members[0]!.name}" and "${member.name}" are on different stores; give both the same \`store\``,
+    )
   }
   return new Engine(members, store)
 }

@@ -59,7 +59,7 @@ export interface FixedWindowOptions extends QuotaOptions {
   /** `'first'` (default): a window opens with a key's first request; `'clock'`: at multiples of `window` since the epoch. */
   readonly anchor?: 'first' | 'clock'
   /** With `anchor: 'clock'`: how much later than those multiples windows begin. Default 0. */
-  readonly offset?: Duration | 0
+  readonly offset?: Duration
 }
 
 /**

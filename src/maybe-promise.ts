@@ -6,7 +6,10 @@ export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
 }
 
 /** `next` of a value: at once, or when the promise of it is kept. */
-export function chain<T, Result>(value: MaybePromise<T>, next: (value: T) => MaybePromise<Result>): MaybePromise<Result> {
+export function chain<T, Result>(
+  value: MaybePromise<T>,
+  next: (value: T) => MaybePromise<Result>,
+): MaybePromise<Result> {
   return isPromise(value) ? value.then(next) : next(value)
 }
 

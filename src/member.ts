@@ -47,10 +47,16 @@ export class Member<Input> {
     return chain(this.#keyer(input), keyText)
   }
 
-  #costed(input: Input, key: Key | undefined, policies: readonly Policy[], cost: number | undefined): MaybePromise<Charge[]> {
+  #costed(
+    input: Input,
+    key: Key | undefined,
+    policies: readonly Policy[],
+    cost: number | undefined,
+  ): MaybePromise<Charge[]> {
     const text = this.#text(key)
     const costOf = this.#cost
-    if (cost !== undefined || costOf === undefined) return charged(policies, text, cost === undefined ? 1 : checkedCost(cost))
+    if (cost !== undefined || costOf === undefined)
+      return charged(policies, text, cost === undefined ? 1 : checkedCost(cost))
     const costs = all(policies.map((policy) => costOf(input, policy.limit)))
     return chain(costs, (known) => policies.map((policy, i) => new Charge(policy, text, checkedCost(known[i]))))
   }
@@ -105,5 +111,8 @@ function charged(policies: readonly Policy[], key: string, cost: number): Charge
 }
 
 function notALimit(given: unknown): SluiceError {
-  return new SluiceError('INVALID_LIMIT', `limits: expected a limit such as perSecond(10), or a function that yields one, got ${shown(given)}`)
+  return new SluiceError(
+    'INVALID_LIMIT',
+    `limits: expected a limit such as perSecond(10), or a function that yields one, got ${shown(given)}`,
+  )
 }

@@ -51,7 +51,8 @@ export class Waiter {
     this.#signal = signal
     this.#abort = () => leave(this, signal!.reason)
     signal?.addEventListener('abort', this.#abort)
-    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, () => leave(this, this.refusal(maxWait)))
+    this.#cancelDeadline =
+      maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, () => leave(this, this.refusal(maxWait)))
   }
 
   /** It may stay. */
@@ -61,7 +62,8 @@ export class Waiter {
 
   /** Why it cannot wait so many milliseconds; `undefined` when it can. */
   refusal(ms: number, cause?: Decision): SluiceError | undefined {
-    if (ms === Infinity) return new SluiceError('NEVER_ADMITTED', 'This costs more than a limit ever admits at once', { cause })
+    if (ms === Infinity)
+      return new SluiceError('NEVER_ADMITTED', 'This costs more than a limit ever admits at once', { cause })
     if (performance.now() + ms < this.#deadline + TOLERANCE) return undefined
     return new SluiceError('WAIT_TOO_LONG', `This would wait longer than ${this.#maxWait} ms`, { cause })
   }

@@ -88,7 +88,8 @@ class Queue {
       await before.judged
       const decision = await this.#ask(waiter.charges, 'peek')
       const queue = this.#waiters.slice(0, this.#waiters.indexOf(waiter) + 1).map((each) => again(each.charges))
-      const forecast = decision.retryAfter === Infinity || queue.length === 0 ? undefined : this.#store.forecast?.(queue)
+      const forecast =
+        decision.retryAfter === Infinity || queue.length === 0 ? undefined : this.#store.forecast?.(queue)
       if (queue.length > 0) this.#refused(waiter, (await forecast) ?? decision.retryAfter, decision)
     } catch (error) {
       this.giveUp(waiter, error)
@@ -137,6 +138,8 @@ function again(charges: readonly Charge[]): Charge[] {
 
 /** The keys that are asked for; lengths in front, so that no text can pass for a boundary. */
 function queueName(charges: readonly Charge[]): string {
-  const keys = new Set(charges.map(({ policy, key }) => `${policy.limiter.length}:${policy.limiter}${key.length}:${key}`))
+  const keys = new Set(
+    charges.map(({ policy, key }) => `${policy.limiter.length}:${policy.limiter}${key.length}:${key}`),
+  )
   return [...keys].join('')
 }

@@ -25,18 +25,22 @@ interface Flood {
 
 const MEGABYTE = 2 ** 20
 
-it('ten million keys leave a store of one million as large as it was, and let no denied key in', { timeout: 300_000 }, async () => {
-  const script = fileURLToPath(new URL('support/flood.mjs', import.meta.url))
-  const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', script])
-  const { before, marks, after, early, full, admitted } = JSON.parse(stdout) as Flood
-  expect(early).toBe(0)
-  expect(full).toBe(1)
-  // Each of the million that found room was admitted; the rest shared what the counters let through.
-  expect(admitted).toBeGreaterThanOrEqual(1_000_000 - 1000)
-  expect(marks[2].held - marks[1].held).toBeLessThan(2 * MEGABYTE)
-  expect(marks[2].rss - marks[1].rss).toBeLessThan(100 * MEGABYTE)
-  expect(after.held - before.held).toBeLessThan(2 * MEGABYTE)
-})
+it(
+  'ten million keys leave a store of one million as large as it was, and let no denied key in',
+  { timeout: 300_000 },
+  async () => {
+    const script = fileURLToPath(new URL('support/flood.mjs', import.meta.url))
+    const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', script])
+    const { before, marks, after, early, full, admitted } = JSON.parse(stdout) as Flood
+    expect(early).toBe(0)
+    expect(full).toBe(1)
+    // Each of the million that found room was admitted; the rest shared what the counters let through.
+    expect(admitted).toBeGreaterThanOrEqual(1_000_000 - 1000)
+    expect(marks[2].held - marks[1].held).toBeLessThan(2 * MEGABYTE)
+    expect(marks[2].rss - marks[1].rss).toBeLessThan(100 * MEGABYTE)
+    expect(after.held - before.held).toBeLessThan(2 * MEGABYTE)
+  },
+)
 
 let server: Served
 beforeAll(async () => {
@@ -60,5 +64,5 @@ it('a flood of spoofed addresses through a trusted proxy lets no denied client i
     for (const status of await Promise.all(batch)) statuses.add(status)
     expect(await from(victim)).toBe(429)
   }
-  expect([...statuses].toSorted()).toEqual([200, 429])
+  expect(statuses).toEqual(new Set([200, 429]))
 })

@@ -28,12 +28,24 @@ function refused(make: () => unknown): SluiceError {
 describe('a limit', () => {
   it('is plain frozen data', () => {
     const made = gcra({ quota: 100, window: '1m', burst: 20, strict: true, block: '15m' })
-    expect(made).toEqual({ algorithm: 'gcra', name: '100-per-1m', quota: 100, window: 60_000, burst: 20, strict: true, block: 900_000 })
+    expect(made).toEqual({
+      algorithm: 'gcra',
+      name: '100-per-1m',
+      quota: 100,
+      window: 60_000,
+      burst: 20,
+      strict: true,
+      block: 900_000,
+    })
     expect(Object.isFrozen(made)).toBe(true)
   })
 
   it('is the same read back from JSON', () => {
-    for (const made of [perSecond(10), tokenBucket({ quota: 1, window: 500, capacity: 3, initial: 0 }), spacing('2s', { name: 'gap' })]) {
+    for (const made of [
+      perSecond(10),
+      tokenBucket({ quota: 1, window: 500, capacity: 3, initial: 0 }),
+      spacing('2s', { name: 'gap' }),
+    ]) {
       expect(limit(JSON.parse(JSON.stringify(made)) as LimitInput)).toEqual(made)
     }
   })
@@ -57,7 +69,9 @@ describe('a limit', () => {
   })
 
   it.each(['500ms', '10s', '1m', '1h', '1d'] as const)('takes a window of %s', (window) => {
-    expect(gcra({ quota: 1, window }).window).toBe({ '500ms': 500, '10s': 10_000, '1m': 60_000, '1h': 3_600_000, '1d': 86_400_000 }[window])
+    expect(gcra({ quota: 1, window }).window).toBe(
+      { '500ms': 500, '10s': 10_000, '1m': 60_000, '1h': 3_600_000, '1d': 86_400_000 }[window],
+    )
   })
 })
 
@@ -68,20 +82,28 @@ describe('a wrong option', () => {
     expect(error.message).toMatch(/^quota: expected a whole number from 1 to 9007199254740991, got /)
   })
 
-  it.each([0, -1, 0.5, NaN, Infinity, '', '1', '1 minute', '1.5s', '-1s', 'fast', '1w', '0s', null, undefined, {}])('window %s is refused', (window) => {
-    const error = refused(() => gcra({ quota: 1, window: window as number }))
-    expect(error.code).toBe('INVALID_OPTION')
-    expect(error.message).toMatch(/^window: expected whole milliseconds/)
-  })
+  it.each([0, -1, 0.5, NaN, Infinity, '', '1', '1 minute', '1.5s', '-1s', 'fast', '1w', '0s', null, undefined, {}])(
+    'window %s is refused',
+    (window) => {
+      const error = refused(() => gcra({ quota: 1, window: window as number }))
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toMatch(/^window: expected whole milliseconds/)
+    },
+  )
 
-  it.each(['', 'café', 'a\nb', 'tab\t', '\u007f', 'x'.repeat(257), 5 as unknown as string])('name %j is refused', (name) => {
-    expect(refused(() => perSecond(1, { name }))).toMatchObject({ code: 'INVALID_OPTION' })
-  })
+  it.each(['', 'café', 'a\nb', 'tab\t', '\u007f', 'x'.repeat(257), 5 as unknown as string])(
+    'name %j is refused',
+    (name) => {
+      expect(refused(() => perSecond(1, { name }))).toMatchObject({ code: 'INVALID_OPTION' })
+    },
+  )
 
   it('is refused by name when nobody knows it', () => {
     const error = refused(() => perSecond(1, { windw: 5 } as object))
     expect(error.code).toBe('UNKNOWN_OPTION')
-    expect(error.message).toBe('gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, burst')
+    expect(error.message).toBe(
+      'gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, burst',
+    )
   })
 
   it.each([

@@ -42,7 +42,11 @@ describe('check', () => {
 
   it('counts each key by itself', () => {
     const limiter = limiterOf(perSecond(1))
-    expect([limiter.check(ada), limiter.check(bob), limiter.check(ada)].map(({ allowed }) => allowed)).toEqual([true, true, false])
+    expect([limiter.check(ada), limiter.check(bob), limiter.check(ada)].map(({ allowed }) => allowed)).toEqual([
+      true,
+      true,
+      false,
+    ])
   })
 
   it('reports every limit in the order given, and the one that binds', () => {
@@ -52,7 +56,14 @@ describe('check', () => {
     expect(decision.limits.map(({ limit }) => limit)).toEqual(limits)
     expect(decision.binding).toBe(decision.limits[1])
     expect(decision.limits[0]).toEqual({
-      limit: limits[0], key: 'ada', cost: 1, allowed: true, remaining: 2, retryAfter: 0, resetAfter: 20_000, delay: 0,
+      limit: limits[0],
+      key: 'ada',
+      cost: 1,
+      allowed: true,
+      remaining: 2,
+      retryAfter: 0,
+      resetAfter: 20_000,
+      delay: 0,
     })
   })
 
@@ -67,7 +78,14 @@ describe('check', () => {
   it('admits whatever no limit applies to', () => {
     const limiter = createLimiter({ keyer: byName, limits: () => undefined })
     expect(limiter.check(ada)).toEqual({
-      allowed: true, delay: 0, retryAfter: 0, remaining: Infinity, resetAfter: 0, limits: [], binding: undefined, degraded: undefined,
+      allowed: true,
+      delay: 0,
+      retryAfter: 0,
+      remaining: Infinity,
+      resetAfter: 0,
+      limits: [],
+      binding: undefined,
+      degraded: undefined,
     })
   })
 
@@ -88,7 +106,16 @@ describe('check', () => {
 
   it('shows nothing of its machinery in a log', () => {
     const { limits } = limiterOf(perSecond(5)).check(ada)
-    expect(Object.keys(limits[0]!)).toEqual(['limit', 'key', 'cost', 'allowed', 'remaining', 'retryAfter', 'resetAfter', 'delay'])
+    expect(Object.keys(limits[0]!)).toEqual([
+      'limit',
+      'key',
+      'cost',
+      'allowed',
+      'remaining',
+      'retryAfter',
+      'resetAfter',
+      'delay',
+    ])
   })
 })
 
@@ -113,7 +140,11 @@ describe('several limits are one transaction', () => {
 
   it('reads the clock once', () => {
     const now = vi.fn(() => clock.now())
-    const limiter = createLimiter({ keyer: byName, limits: [perSecond(1), perMinute(1)], store: memoryStore({ clock: { now } }) })
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: [perSecond(1), perMinute(1)],
+      store: memoryStore({ clock: { now } }),
+    })
     limiter.check(ada)
     expect(now).toHaveBeenCalledTimes(1)
   })
@@ -129,7 +160,10 @@ describe('stack', () => {
     const [user, resource] = [perUser(), perResource()]
     const both = stack(user, resource)
     expect(both.check(ada)).toMatchObject({ allowed: true, remaining: 1 })
-    expect(both.check(ada).limits.map(({ key, remaining }) => [key, remaining])).toEqual([['ada', 0], ['everyone', 1]])
+    expect(both.check(ada).limits.map(({ key, remaining }) => [key, remaining])).toEqual([
+      ['ada', 0],
+      ['everyone', 1],
+    ])
     expect(both.check(ada).allowed).toBe(false)
     expect(held(resource, ada)).toEqual([[1, 666.667]])
     expect(both.check(bob).allowed).toBe(true)
@@ -184,18 +218,29 @@ describe('reset', () => {
 })
 
 describe('LimitFuncs', () => {
-  interface Call { name: string; plan: 'free' | 'pro'; write?: boolean }
+  interface Call {
+    name: string
+    plan: 'free' | 'pro'
+    write?: boolean
+  }
   const free = gcra({ name: 'plan', quota: 2, window: '1m' })
   const pro = gcra({ name: 'plan', quota: 100, window: '1m' })
   const byPlan = ({ plan }: Call): Limit => (plan === 'pro' ? pro : free)
   const writes = ({ write }: Call): Limit[] => (write ? [gcra({ name: 'writes', quota: 1, window: '1m' })] : [])
 
   it('choose limits by any logic, one or several, beside fixed ones', () => {
-    const limiter = createLimiter({ keyer: byName, limits: [perSecond(50), byPlan, writes], store: memoryStore({ clock }) })
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: [perSecond(50), byPlan, writes],
+      store: memoryStore({ clock }),
+    })
     const names = (call: Call): string[] => limiter.check(call).limits.map(({ limit }) => limit.name)
     expect(names({ name: 'ada', plan: 'free' })).toEqual(['50-per-1s', 'plan'])
     expect(names({ name: 'ada', plan: 'pro', write: true })).toEqual(['50-per-1s', 'plan', 'writes'])
-    expect(limiter.check({ name: 'ada', plan: 'pro', write: true })).toMatchObject({ allowed: false, binding: { limit: { name: 'writes' } } })
+    expect(limiter.check({ name: 'ada', plan: 'pro', write: true })).toMatchObject({
+      allowed: false,
+      binding: { limit: { name: 'writes' } },
+    })
   })
 
   it('a customer who moves to a larger plan keeps what has been used', () => {
@@ -208,14 +253,22 @@ describe('LimitFuncs', () => {
   })
 
   it('may be asynchronous, and the answer is then a promise', async () => {
-    const limiter = createLimiter({ keyer: byName, limits: async (call: Call) => byPlan(call), store: memoryStore({ clock }) })
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: async (call: Call) => byPlan(call),
+      store: memoryStore({ clock }),
+    })
     const answer = limiter.check({ name: 'ada', plan: 'free' })
     expect(answer).toBeInstanceOf(Promise)
     expect(await answer).toMatchObject({ allowed: true, remaining: 1 })
   })
 
   it('naming one limit twice charges it once', () => {
-    const limiter = createLimiter({ keyer: byName, limits: [() => free, () => [free, free]], store: memoryStore({ clock }) })
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: [() => free, () => [free, free]],
+      store: memoryStore({ clock }),
+    })
     expect(limiter.check(ada).limits.map(({ remaining }) => remaining)).toEqual([1])
   })
 
@@ -240,20 +293,30 @@ describe('costs', () => {
       cost: (_call: { name: string }, limit: Limit) => (limit === tokens ? 300 : 1),
       store: memoryStore({ clock }),
     })
-    expect(limiter.check(ada).limits.map(({ cost, remaining }) => [cost, remaining])).toEqual([[1, 9], [300, 700]])
+    expect(limiter.check(ada).limits.map(({ cost, remaining }) => [cost, remaining])).toEqual([
+      [1, 9],
+      [300, 700],
+    ])
     expect(limiter.check(ada, { cost: 2 }).limits.map(({ cost }) => cost)).toEqual([2, 2])
   })
 
   it.each([-1, 0.5, NaN, Infinity, 2 ** 53, '1'])('%s is an error, and charges nothing', (cost) => {
     const limiter = limiterOf(perSecond(1))
-    expect(() => limiter.check(ada, { cost: cost as number })).toThrow(expect.objectContaining({ code: 'INVALID_COST' }) as Error)
+    expect(() => limiter.check(ada, { cost: cost as number })).toThrow(
+      expect.objectContaining({ code: 'INVALID_COST' }) as Error,
+    )
     expect(limiter.check(ada).allowed).toBe(true)
   })
 
   it('0 is always allowed and charges nothing', () => {
     const limiter = limiterOf(perSecond(1))
     limiter.check(ada)
-    expect(limiter.check(ada, { cost: 0 })).toMatchObject({ allowed: true, retryAfter: 0, remaining: Infinity, resetAfter: 1000 })
+    expect(limiter.check(ada, { cost: 0 })).toMatchObject({
+      allowed: true,
+      retryAfter: 0,
+      remaining: Infinity,
+      resetAfter: 1000,
+    })
   })
 })
 
@@ -261,7 +324,20 @@ describe('keys', () => {
   const limiter = (): Limiter<unknown, Decision> =>
     createLimiter({ keyer: (input: unknown) => input as string, limits: perSecond(1), store: memoryStore({ clock }) })
 
-  const HOSTILE = ['__proto__', 'constructor', 'toString', 'x'.repeat(100_000), '\ud800', '\udc00\ud800', 'a\0b', 'a', ' ', '\n', 'é', 'e\u0301']
+  const HOSTILE = [
+    '__proto__',
+    'constructor',
+    'toString',
+    'x'.repeat(100_000),
+    '\ud800',
+    '\udc00\ud800',
+    'a\0b',
+    'a',
+    ' ',
+    '\n',
+    'é',
+    'e\u0301',
+  ]
 
   it('are just keys, however hostile', () => {
     const one = limiter()
@@ -298,8 +374,18 @@ describe('keys', () => {
   })
 
   it('made of parts are unambiguous', () => {
-    const pair = keyers(([a]: string[]) => a, ([, b]: string[]) => b)
-    const texts = [['a', 'b'], ['ab', ''], ['', 'ab'], ['1:a', 'b'], ['1', ':a1:b'], ['a1:b', '']].map((parts) => pair(parts))
+    const pair = keyers(
+      ([a]: string[]) => a,
+      ([, b]: string[]) => b,
+    )
+    const texts = [
+      ['a', 'b'],
+      ['ab', ''],
+      ['', 'ab'],
+      ['1:a', 'b'],
+      ['1', ':a1:b'],
+      ['a1:b', ''],
+    ].map((parts) => pair(parts))
     expect(new Set(texts).size).toBe(texts.length)
     expect(pair([])).toBe('')
   })
@@ -376,7 +462,11 @@ describe('wrong options', () => {
 
   it('a clock that tells no time is an error', () => {
     for (const time of [NaN, -1, Infinity, 'now']) {
-      const limiter = createLimiter({ keyer: byName, limits: perSecond(1), store: memoryStore({ clock: { now: () => time as number } }) })
+      const limiter = createLimiter({
+        keyer: byName,
+        limits: perSecond(1),
+        store: memoryStore({ clock: { now: () => time as number } }),
+      })
       expect(() => limiter.check(ada)).toThrow(expect.objectContaining({ code: 'INVALID_CLOCK' }) as Error)
     }
   })

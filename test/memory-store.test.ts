@@ -1,6 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { createLimiter, type Decision, gcra, type Limit, type Limiter, memoryStore, perSecond, slidingWindowLog, stack } from '../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  gcra,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  perSecond,
+  slidingWindowLog,
+  stack,
+} from '../src/index.ts'
 import { virtualClock } from '../src/testing.ts'
 import { limits, names } from './support/harness.ts'
 import { type Model, modelOf } from './support/model.ts'
@@ -8,7 +18,11 @@ import { type Model, modelOf } from './support/model.ts'
 const clock = virtualClock()
 const identity = (key: string): string => key
 
-function bounded(limit: Limit | readonly Limit[], maxKeys: number, onFull: () => void = () => undefined): Limiter<string, Decision> {
+function bounded(
+  limit: Limit | readonly Limit[],
+  maxKeys: number,
+  onFull: () => void = () => undefined,
+): Limiter<string, Decision> {
   return createLimiter({ keyer: identity, limits: limit, store: memoryStore({ clock, maxKeys, onFull }) })
 }
 
@@ -78,7 +92,13 @@ describe('maxKeys', () => {
   it('a transaction of several who share is one', () => {
     const store = memoryStore({ clock, maxKeys: 1, onFull: () => undefined })
     const of = (part: number): Limiter<string, Decision> =>
-      createLimiter({ name: 'same', shared: true, store, keyer: (key: string) => `${key} ${part}`, limits: perSecond(3) })
+      createLimiter({
+        name: 'same',
+        shared: true,
+        store,
+        keyer: (key: string) => `${key} ${part}`,
+        limits: perSecond(3),
+      })
     const both = stack(of(0), of(1), of(2))
     expect(both.check('x').limits.map(({ remaining }) => remaining)).toEqual([2, 2, 2])
     expect(both.check('x').limits.map(({ remaining }) => remaining)).toEqual([1, 1, 1])

@@ -59,12 +59,15 @@ it('a million random decisions agree with a slow, obvious model', { timeout: 180
       if (roll(2) === 0) clock.advance(Math.round((longest * 1000) / (1 + roll(40))) / 1000)
       const key = `key ${roll(3)}`
       const cost = roll(4) === 0 ? roll(6) : 1
-      const accounts = people.get(key) ?? chosen.map((each) => ({ limit: each, model: modelOf(each, each.window * 1000)! }))
+      const accounts =
+        people.get(key) ?? chosen.map((each) => ({ limit: each, model: modelOf(each, each.window * 1000)! }))
       people.set(key, accounts)
       const now = Math.round(clock.now() * 1000)
       const decision = limiter.check(key, { cost })
       expect(decision.allowed).toBe(decide(accounts, now, cost))
-      expect(decision.limits.map(({ remaining }) => remaining)).toEqual(accounts.map(({ model }) => model.remaining(now)))
+      expect(decision.limits.map(({ remaining }) => remaining)).toEqual(
+        accounts.map(({ model }) => model.remaining(now)),
+      )
       compared++
     }
   })

@@ -25,12 +25,19 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-function limiterOf(limits: Limit | readonly Limit[], store: SyncStore = memoryStore({ clock: Date })): Limiter<string, Decision> {
+function limiterOf(
+  limits: Limit | readonly Limit[],
+  store: SyncStore = memoryStore({ clock: Date }),
+): Limiter<string, Decision> {
   return createLimiter({ keyer: (input: string) => input, limits, store })
 }
 
 /** What becomes of a promise: when, and with what. */
-function outcome(promise: Promise<Decision>): { at?: number; decision?: Decision; error?: { code?: string; cause?: unknown } } {
+function outcome(promise: Promise<Decision>): {
+  at?: number
+  decision?: Decision
+  error?: { code?: string; cause?: unknown }
+} {
   const seen: ReturnType<typeof outcome> = {}
   promise.then(
     (decision) => Object.assign(seen, { at: since(), decision }),
@@ -104,14 +111,21 @@ describe('wait', () => {
   })
 
   it('passes on what the keyer throws', async () => {
-    const limiter = createLimiter({ keyer: (): string => { throw new Error('boom') }, limits: perSecond(1) })
+    const limiter = createLimiter({
+      keyer: (): string => {
+        throw new Error('boom')
+      },
+      limits: perSecond(1),
+    })
     await expect(limiter.wait(undefined)).rejects.toThrow('boom')
   })
 
   it('is rejected with what the store throws, and so is nobody else', async () => {
     const store = memoryStore({ clock: Date })
     const limiter = limiterOf(perSecond(1), store)
-    vi.spyOn(store, 'take').mockImplementationOnce(() => { throw new Error('down') })
+    vi.spyOn(store, 'take').mockImplementationOnce(() => {
+      throw new Error('down')
+    })
     await expect(limiter.wait(key)).rejects.toThrow('down')
     await expect(limiter.wait(key)).resolves.toMatchObject({ allowed: true })
   })
@@ -133,7 +147,10 @@ describe('wait gives up at once', () => {
   it('when maxWait cannot be met', async () => {
     const limiter = limiterOf(fixedWindow({ quota: 1, window: '10s' }))
     limiter.check(key)
-    const [short, long] = [outcome(limiter.wait(key, { maxWait: 9_000 })), outcome(limiter.wait(key, { maxWait: 10_000 }))]
+    const [short, long] = [
+      outcome(limiter.wait(key, { maxWait: 9_000 })),
+      outcome(limiter.wait(key, { maxWait: 10_000 })),
+    ]
     await vi.advanceTimersByTimeAsync(10_000)
     expect(short).toMatchObject({ at: 0, error: { code: 'WAIT_TOO_LONG', cause: { retryAfter: 10_000 } } })
     expect(long).toMatchObject({ at: 10_000, decision: { allowed: true } })
@@ -143,7 +160,14 @@ describe('wait gives up at once', () => {
     const limiter = limiterOf([gcra({ quota: 1, window: '1s' }), fixedWindow({ quota: 3, window: '1m' })])
     const waiting = Array.from({ length: 6 }, () => outcome(limiter.wait(key, { maxWait: 60_500 })))
     await vi.advanceTimersByTimeAsync(0)
-    expect(waiting.map(({ error }) => error?.code)).toEqual([undefined, undefined, undefined, undefined, 'WAIT_TOO_LONG', 'WAIT_TOO_LONG'])
+    expect(waiting.map(({ error }) => error?.code)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      'WAIT_TOO_LONG',
+      'WAIT_TOO_LONG',
+    ])
     await vi.advanceTimersByTimeAsync(60_500)
     expect(waiting.map(({ at }) => at)).toEqual([0, 1000, 2000, 60_000, 0, 0])
   })
@@ -182,7 +206,10 @@ describe('an aborted wait', () => {
     await vi.advanceTimersByTimeAsync(500)
     abort.abort(new Error('changed my mind'))
     await vi.advanceTimersByTimeAsync(0)
-    expect([first, second]).toMatchObject([{ at: 500, error: { message: 'changed my mind' } }, { at: 500, error: { message: 'changed my mind' } }])
+    expect([first, second]).toMatchObject([
+      { at: 500, error: { message: 'changed my mind' } },
+      { at: 500, error: { message: 'changed my mind' } },
+    ])
     expect(remove).toHaveBeenCalledTimes(2)
     await vi.advanceTimersByTimeAsync(500)
     expect(third.at).toBe(1000)

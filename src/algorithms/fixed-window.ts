@@ -1,4 +1,12 @@
-import { type Algorithm, LARGEST, type Outcome, type Parameters, type PlanInput, rescale, restart } from '../algorithm.ts'
+import {
+  type Algorithm,
+  LARGEST,
+  type Outcome,
+  type Parameters,
+  type PlanInput,
+  rescale,
+  restart,
+} from '../algorithm.ts'
 import { milliseconds, oneOf, refuse } from '../validate.ts'
 
 /**

@@ -1,4 +1,13 @@
-import { type Algorithm, gcd, LARGEST, type Outcome, type Parameters, type PlanInput, rescale, restart } from '../algorithm.ts'
+import {
+  type Algorithm,
+  gcd,
+  LARGEST,
+  type Outcome,
+  type Parameters,
+  type PlanInput,
+  rescale,
+  restart,
+} from '../algorithm.ts'
 
 /**
  * `quotaLinear`: Tony Finch's hybrid of a fixed window and a linear limit. Prefer `gcra`; its author does.

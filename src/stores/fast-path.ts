@@ -22,7 +22,15 @@ export function decideAlone(charge: Charge, table: Table, now: number, write: bo
   const { perMs } = parameters
   const { cells } = slab
   const offset = slab.offset(slot)
-  algorithm.step(parameters, cells, offset, perMs === 1000 ? now : Math.floor(now / 1000), charge.cost, outcome, noEntries)
+  algorithm.step(
+    parameters,
+    cells,
+    offset,
+    perMs === 1000 ? now : Math.floor(now / 1000),
+    charge.cost,
+    outcome,
+    noEntries,
+  )
   charge.allowed = outcome.allowed
   charge.remaining = outcome.remaining
   charge.resetAfter = outcome.reset / perMs

@@ -13,7 +13,11 @@ interface Bucket {
  * Milliseconds from `now` (in microseconds) until the last request of a queue would be admitted, each one as soon as it can
  * be after the one before it; `Infinity` when never. Nothing is charged.
  */
-export function forecast(queue: readonly (readonly Charge[])[], tableOf: (policy: Policy) => Table, now: number): number {
+export function forecast(
+  queue: readonly (readonly Charge[])[],
+  tableOf: (policy: Policy) => Table,
+  now: number,
+): number {
   const buckets: Bucket[] = []
   let time = now
   let last = 0

@@ -95,7 +95,8 @@ class MemoryStore implements SyncStore {
     }
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!
-      if (this.#crowded.size > 0 && this.#crowded.delete(charge)) this.#crowdTrials[i]!.conclude(charge, now, admitted, write)
+      if (this.#crowded.size > 0 && this.#crowded.delete(charge))
+        this.#crowdTrials[i]!.conclude(charge, now, admitted, write)
       else this.#trial(i).conclude(charge, this.#tableOf(charge.policy), now, admitted, write)
     }
     // Last, because it moves slots.
@@ -160,7 +161,9 @@ class MemoryStore implements SyncStore {
   }
 
   #tableOf(policy: Policy): Table {
-    return (policy.cache as Table | undefined) ?? (policy.store instanceof MemoryStore ? policy.store : this).#open(policy)
+    return (
+      (policy.cache as Table | undefined) ?? (policy.store instanceof MemoryStore ? policy.store : this).#open(policy)
+    )
   }
 
   #open(policy: Policy): Table {

@@ -116,7 +116,8 @@ export class Slab {
     const wrote = from.wrote(source)
     if (wrote !== undefined) {
       this.fit(wrote)
-      for (let i = 0; i < wrote.blank.length; i++) this.cells[this.offset(slot) + i] = from.cells[from.offset(source) + i]!
+      for (let i = 0; i < wrote.blank.length; i++)
+        this.cells[this.offset(slot) + i] = from.cells[from.offset(source) + i]!
       this.configure(slot, wrote)
       if (wrote.algorithm.entries) this.lists!.replace(slot, new EntryView().aim(from.lists!, source))
     }

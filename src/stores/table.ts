@@ -44,7 +44,8 @@ export class Table {
   add(key: string): number {
     const slot = this.#count
     const capacity = this.slab.capacity
-    if (slot === capacity) this.#resize(capacity < this.#maxKeys ? Math.min(2 * capacity, this.#maxKeys) : capacity + FIRST_CAPACITY)
+    if (slot === capacity)
+      this.#resize(capacity < this.#maxKeys ? Math.min(2 * capacity, this.#maxKeys) : capacity + FIRST_CAPACITY)
     this.#count++
     this.#slots.set(key, slot)
     this.#keys[slot] = key
@@ -79,7 +80,8 @@ export class Table {
     if (slot !== last) this.#move(last, slot)
     this.#keys[last] = ''
     const capacity = this.slab.capacity
-    if (capacity > FIRST_CAPACITY && this.#count * 4 < capacity) this.#resize(Math.max(FIRST_CAPACITY, Math.ceil(capacity / 2)))
+    if (capacity > FIRST_CAPACITY && this.#count * 4 < capacity)
+      this.#resize(Math.max(FIRST_CAPACITY, Math.ceil(capacity / 2)))
   }
 
   #move(from: number, to: number): void {

@@ -1,4 +1,13 @@
-import { clearEdit, createOutcome, type Entries, MAX_CELLS, noEntries, type Outcome, type Parameters, rescale } from '../algorithm.ts'
+import {
+  clearEdit,
+  createOutcome,
+  type Entries,
+  MAX_CELLS,
+  noEntries,
+  type Outcome,
+  type Parameters,
+  rescale,
+} from '../algorithm.ts'
 import type { Mechanism } from '../limit.ts'
 import type { Charge } from '../store.ts'
 import { EntryArray } from './entry-array.ts'
@@ -57,7 +66,8 @@ export class Trial {
   conclude(charge: Charge, claim: Claim | undefined, now: number, admitted: boolean, write: boolean): void {
     const { mechanism } = charge.policy
     const locks = !charge.allowed && this.#until > now
-    const charged = charge.cost > 0 && (charge.allowed ? admitted || charge.limit.strict === true : this.#outcome.persist)
+    const charged =
+      charge.cost > 0 && (charge.allowed ? admitted || charge.limit.strict === true : this.#outcome.persist)
     if (write && this.#slot === NONE && (charged || locks)) this.#slot = claim!.add(charge.key)
     if (charged && write) this.#keep(mechanism, now)
     if (charged && write && charge.allowed && admitted) charge.receipt(this.#outcome.at, this.#outcome.charged)
@@ -104,7 +114,16 @@ export class Trial {
     this.#read(under, slab, slot, now)
     const then = rescale(charge.at, mechanism.parameters, under.parameters)
     clearEdit(this.#outcome.edit)
-    under.algorithm.adjust(under.parameters, this.#cells, this.#offset, this.#tick, then, units, this.#outcome, this.#entries)
+    under.algorithm.adjust(
+      under.parameters,
+      this.#cells,
+      this.#offset,
+      this.#tick,
+      then,
+      units,
+      this.#outcome,
+      this.#entries,
+    )
     if (!this.#outcome.persist) return
     this.#keep(under, now)
     this.#readSame(under, now)
@@ -148,7 +167,15 @@ export class Trial {
     const { edit, next } = this.#outcome
     clearEdit(edit)
     if (to.algorithm.entries) this.#copy.copy(this.#view.aim(this.#slab.lists!, this.#slot))
-    to.algorithm.convert(to.parameters, from.parameters, this.#slab.cells, this.#slab.offset(this.#slot), this.#tick, this.#outcome, this.#copy)
+    to.algorithm.convert(
+      to.parameters,
+      from.parameters,
+      this.#slab.cells,
+      this.#slab.offset(this.#slot),
+      this.#tick,
+      this.#outcome,
+      this.#copy,
+    )
     if (to.algorithm.entries) this.#copy.apply(edit)
     this.#scratch.set(next)
     this.#cells = this.#scratch

@@ -10,7 +10,15 @@ import * as forFastify from '../../adapters/fastify.ts'
 import * as forKoa from '../../adapters/koa.ts'
 import type { Decision } from '../../src/decision.ts'
 import { everyone } from '../../src/keyers.ts'
-import { type AdapterHarness, type Answer, type AnyOptions, type Exchange, type Handler, nodeSink, serveListener } from '../../src/testing.ts'
+import {
+  type AdapterHarness,
+  type Answer,
+  type AnyOptions,
+  type Exchange,
+  type Handler,
+  nodeSink,
+  serveListener,
+} from '../../src/testing.ts'
 import type { Framework } from './frameworks.ts'
 
 /** A request that has Node's fields. */

@@ -7,7 +7,15 @@ import * as forFetch from '../../adapters/fetch.ts'
 import * as forHono from '../../adapters/hono.ts'
 import * as forNode from '../../adapters/node.ts'
 import type { Decision } from '../../src/decision.ts'
-import { type Answer, type AnyOptions, type Handler, nodeSink, serveListener, type Served, type Sink } from '../../src/testing.ts'
+import {
+  type Answer,
+  type AnyOptions,
+  type Handler,
+  nodeSink,
+  serveListener,
+  type Served,
+  type Sink,
+} from '../../src/testing.ts'
 import type { Framework } from './frameworks.ts'
 
 type FetchHandler = (request: Request, bindings: HttpBindings) => Response | Promise<Response>
@@ -88,9 +96,15 @@ const fetchFramework: Framework = {
       }
     const limited = (handler: FetchHandler, options: AnyOptions): FetchHandler =>
       forFetch.rateLimit(options as never)(handler)
-    const all = new Map(routes.map(({ path, limit, handler }) => [path, [handle(handler)].map((each) => (limit ? limited(each, limit) : each))[0]!]))
+    const all = new Map(
+      routes.map(({ path, limit, handler }) => [
+        path,
+        [handle(handler)].map((each) => (limit ? limited(each, limit) : each))[0]!,
+      ]),
+    )
     const last = handle(handler)
-    const routed: FetchHandler = (request, bindings) => (all.get(new URL(request.url).pathname) ?? last)(request, bindings)
+    const routed: FetchHandler = (request, bindings) =>
+      (all.get(new URL(request.url).pathname) ?? last)(request, bindings)
     const app = limits.toReversed().reduce(limited, routed)
     return serveFetch(async (request, bindings) => {
       try {
@@ -167,7 +181,9 @@ const node: Framework = {
         const answer = new Promise<Answer>((resolve) => resolve(handler({ request, decision, set })))
         void answer.then((known) => sendNode(response, known)).catch((error: unknown) => onError(error, response))
       }
-    const all = new Map(routes.map(({ path, limit, handler }) => [path, limit ? limited(handle(handler), limit) : handle(handler)]))
+    const all = new Map(
+      routes.map(({ path, limit, handler }) => [path, limit ? limited(handle(handler), limit) : handle(handler)]),
+    )
     const last = handle(handler)
     const routed: RequestListener = (request, response) => (all.get(request.url!) ?? last)(request, response)
     const app = limits.toReversed().reduce(limited, routed)

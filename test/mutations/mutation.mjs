@@ -12,6 +12,7 @@ export function inFile(file, scope) {
 /** The text with the mutation in it. A mutation that does not fit exactly once is out of date, and an error. */
 export function mutated(text, { file, what, find, replace }) {
   const times = text.split(find).length - 1
-  if (times !== 1) throw new Error(`${file}: "${what}" is to replace this once, and it is there ${times} times:\n${find}`)
+  if (times !== 1)
+    throw new Error(`${file}: "${what}" is to replace this once, and it is there ${times} times:\n${find}`)
   return text.replace(find, () => replace)
 }

@@ -36,6 +36,7 @@ async function verifyUnchanged() {
 }
 
 function row({ file, what }, test) {
-  const where = lua.some((each) => each.file === file && each.what === what) && !file.includes('redis') ? `${file}, Lua` : file
+  const where =
+    lua.some((each) => each.file === file && each.what === what) && !file.includes('redis') ? `${file}, Lua` : file
   return `| ${where} | ${what} | ${test === undefined ? '**nothing**' : test.replaceAll('|', '\\|')} |`
 }

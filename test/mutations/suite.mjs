@@ -11,15 +11,25 @@ const LIMIT_MS = 120_000
  */
 export async function failure(folder, { files, name }) {
   const named = name === undefined ? [] : ['--testNamePattern', name]
-  const options = ['--bail=1', '--maxWorkers=1', '--testTimeout=60000', '--reporter=json', '--exclude=test/mutations/**']
+  const options = [
+    '--bail=1',
+    '--maxWorkers=1',
+    '--testTimeout=60000',
+    '--reporter=json',
+    '--exclude=test/mutations/**',
+  ]
   // The twins have tests of their own, which compare them: what they notice is not for them alone to notice.
   const apart = files.includes('test/algorithms') ? ['--exclude=test/algorithms/lua.test.ts'] : []
-  const child = spawn(process.execPath, [join(folder, 'node_modules/vitest/vitest.mjs'), 'run', ...options, ...named, ...apart, ...files], {
-    cwd: folder,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, SLUICE_EQUALITY: process.env.SLUICE_EQUALITY ?? '20000' },
-    detached: true,
-  })
+  const child = spawn(
+    process.execPath,
+    [join(folder, 'node_modules/vitest/vitest.mjs'), 'run', ...options, ...named, ...apart, ...files],
+    {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, SLUICE_EQUALITY: process.env.SLUICE_EQUALITY ?? '20000' },
+      detached: true,
+    },
+  )
   const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), LIMIT_MS)
   const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)])
   clearTimeout(timer)

@@ -1,62 +1,139 @@
 import { inFile } from './mutation.mjs'
 
 const linear = inFile('src/algorithms/linear.ts', { files: ['test/algorithms'], name: 'gcra|tokenBucket|leaky' })
-const interval = inFile('src/algorithms/interval-refill.ts', { files: ['test/algorithms'], name: 'tokenBucket|token bucket' })
-const fixed = inFile('src/algorithms/fixed-window.ts', { files: ['test/algorithms'], name: 'fixedWindow|fixed window|offset' })
-const log = inFile('src/algorithms/sliding-window-log.ts', { files: ['test/algorithms'], name: 'slidingWindowLog|the log|a log' })
-const buckets = inFile('src/algorithms/sliding-window-buckets.ts', { files: ['test/algorithms'], name: 'slidingWindowBuckets|buckets' })
-const counter = inFile('src/algorithms/sliding-window-counter.ts', { files: ['test/algorithms'], name: 'slidingWindowCounter|counter' })
+const interval = inFile('src/algorithms/interval-refill.ts', {
+  files: ['test/algorithms'],
+  name: 'tokenBucket|token bucket',
+})
+const fixed = inFile('src/algorithms/fixed-window.ts', {
+  files: ['test/algorithms'],
+  name: 'fixedWindow|fixed window|offset',
+})
+const log = inFile('src/algorithms/sliding-window-log.ts', {
+  files: ['test/algorithms'],
+  name: 'slidingWindowLog|the log|a log',
+})
+const buckets = inFile('src/algorithms/sliding-window-buckets.ts', {
+  files: ['test/algorithms'],
+  name: 'slidingWindowBuckets|buckets',
+})
+const counter = inFile('src/algorithms/sliding-window-counter.ts', {
+  files: ['test/algorithms'],
+  name: 'slidingWindowCounter|counter',
+})
 const hybrid = inFile('src/algorithms/quota-linear.ts', { files: ['test/algorithms'], name: 'quotaLinear|hybrid' })
 const measured = inFile('src/algorithms/exponential.ts', { files: ['test/algorithms'], name: 'exponential' })
 
 const decisions = { files: ['test/decision.test.ts', 'test/limiter.test.ts'] }
 const decision = inFile('src/decision.ts', decisions)
 const charges = inFile('src/charges.ts', decisions)
-const trial = inFile('src/stores/trial.ts', { files: ['test/trial.test.ts', 'test/limiter.test.ts', 'test/wait.test.ts'] })
+const trial = inFile('src/stores/trial.ts', {
+  files: ['test/trial.test.ts', 'test/limiter.test.ts', 'test/wait.test.ts'],
+})
 
 /** Slips of the hand in TypeScript: one character or one token each. */
 export const typescript = [
-  linear('`<` for `≤` where a request just fits', 'const allowed = n === 0 || d1 <= p.full', 'const allowed = n === 0 || d1 < p.full'),
+  linear(
+    '`<` for `≤` where a request just fits',
+    'const allowed = n === 0 || d1 <= p.full',
+    'const allowed = n === 0 || d1 < p.full',
+  ),
   linear('a wait rounded down', 'const retry = allowed ? 0 : Math.ceil(', 'const retry = allowed ? 0 : Math.floor('),
   linear('a delay rounded down', '1 ? Math.ceil(d0 / p.drain) : 0', '1 ? Math.floor(d0 / p.drain) : 0'),
   linear('what remains rounded up', 'Math.floor((p.full - kept) / p.unit)', 'Math.ceil((p.full - kept) / p.unit)'),
-  linear('more given back than there is', 'Math.min(Math.max(0, d0 + units * p.unit), LARGEST)', 'Math.min(d0 + units * p.unit, LARGEST)'),
-  linear('a change rounded for the client', 'Math.min(Math.ceil(d0 / from.unit)', 'Math.min(Math.floor(d0 / from.unit)'),
-  linear('a window never waited out before a key is new', 'Math.ceil(kept / p.drain) + p.idle : Math', 'Math.ceil(kept / p.drain) : Math'),
-  linear('a clock that steps back drains again', 'd - elapsed * p.drain\n\n  const d1', 'd - (now - last) * p.drain\n\n  const d1'),
+  linear(
+    'more given back than there is',
+    'Math.min(Math.max(0, d0 + units * p.unit), LARGEST)',
+    'Math.min(d0 + units * p.unit, LARGEST)',
+  ),
+  linear(
+    'a change rounded for the client',
+    'Math.min(Math.ceil(d0 / from.unit)',
+    'Math.min(Math.floor(d0 / from.unit)',
+  ),
+  linear(
+    'a window never waited out before a key is new',
+    'Math.ceil(kept / p.drain) + p.idle : Math',
+    'Math.ceil(kept / p.drain) : Math',
+  ),
+  linear(
+    'a clock that steps back drains again',
+    'd - elapsed * p.drain\n\n  const d1',
+    'd - (now - last) * p.drain\n\n  const d1',
+  ),
 
-  interval('`<` for `≤` where a request just fits', 'n === 0 || n <= p.capacity - u0', 'n === 0 || n < p.capacity - u0'),
+  interval(
+    '`<` for `≤` where a request just fits',
+    'n === 0 || n <= p.capacity - u0',
+    'n === 0 || n < p.capacity - u0',
+  ),
   interval('a wait one refill too short', 'start + Math.ceil((kept + n', 'start + Math.floor((kept + n'),
   interval('remaining tokens below none', 'Math.max(0, p.capacity - kept)', 'p.capacity - kept'),
 
-  fixed('`≤` for `<` at the end of a window', 'now < s[at]! + p.window\n  const t =', 'now <= s[at]! + p.window\n  const t ='),
-  fixed('`−` for `+` in what is left of a window', 'const left = start + p.window - t', 'const left = start - p.window - t'),
+  fixed(
+    '`≤` for `<` at the end of a window',
+    'now < s[at]! + p.window\n  const t =',
+    'now <= s[at]! + p.window\n  const t =',
+  ),
+  fixed(
+    '`−` for `+` in what is left of a window',
+    'const left = start + p.window - t',
+    'const left = start - p.window - t',
+  ),
   fixed('a charge of the first tick not given back', 'used > 0 && then >= start', 'used > 0 && then > start'),
   fixed('an offset of a whole window', 'if (offset >= input.window)', 'if (offset > input.window)'),
 
   log('`<` for `≤` where a request just fits', 'n === 0 || n <= p.quota - sum', 'n === 0 || n < p.quota - sum'),
-  log('`−` for `+` in when an entry ends', 'Infinity : (last + p.life) * p.grain', 'Infinity : (last - p.life) * p.grain'),
+  log(
+    '`−` for `+` in when an entry ends',
+    'Infinity : (last + p.life) * p.grain',
+    'Infinity : (last - p.life) * p.grain',
+  ),
   log('a strict charge not held to the quota', 'persist ? Math.min(n, p.quota) : 0', 'persist ? n : 0'),
   log('more given back than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
 
   buckets('one bucket forgotten', 'life: buckets + 1', 'life: buckets'),
 
   counter('the older window rounded up', 'const weighted = Math.floor(', 'const weighted = Math.ceil('),
-  counter('the older window weighted by its other part', 'const weighted = Math.floor((prev * (p.window - e))', 'const weighted = Math.floor((prev * e)'),
+  counter(
+    'the older window weighted by its other part',
+    'const weighted = Math.floor((prev * (p.window - e))',
+    'const weighted = Math.floor((prev * e)',
+  ),
   counter('`+` for `−` in a wait', '/ prev) - e\n  const retry', '/ prev) + e\n  const retry'),
   counter('an estimate rounded down when it moves', 'cur + Math.ceil((prev * left)', 'cur + Math.floor((prev * left)'),
 
   hybrid('`+` for `−` in the penalty', 'const kept = last ? p.unit - left', 'const kept = last ? p.unit + left'),
-  hybrid('the last token not noticed', 'const last = bursty && b1 <= 0\n  const kept', 'const last = bursty && b1 < 0\n  const kept'),
+  hybrid(
+    'the last token not noticed',
+    'const last = bursty && b1 <= 0\n  const kept',
+    'const last = bursty && b1 < 0\n  const kept',
+  ),
   hybrid('remaining tokens below none', 'Math.max(0, Math.floor(kept / p.unit))', 'Math.floor(kept / p.unit)'),
   hybrid('a wait rounded down', 'const wait = smooth ? Math.ceil(', 'const wait = smooth ? Math.floor('),
 
   measured('`<` for `≤` at the quota', 'n === 0 || rate <= p.quota', 'n === 0 || rate < p.quota'),
-  measured('a life one tick too short', 'Math.floor(p.window * ln(2 * r)) + 1\n}', 'Math.floor(p.window * ln(2 * r))\n}'),
-  measured('a rate below the request itself', 'fresh ? n : Math.max(n, n * share(x, a) + a * r)', 'fresh ? n : n * share(x, a) + a * r'),
-  measured('what remains rounded up', 'Math.max(0, Math.floor(p.quota - kept))', 'Math.max(0, Math.ceil(p.quota - kept))'),
+  measured(
+    'a life one tick too short',
+    'Math.floor(p.window * ln(2 * r)) + 1\n}',
+    'Math.floor(p.window * ln(2 * r))\n}',
+  ),
+  measured(
+    'a rate below the request itself',
+    'fresh ? n : Math.max(n, n * share(x, a) + a * r)',
+    'fresh ? n : n * share(x, a) + a * r',
+  ),
+  measured(
+    'what remains rounded up',
+    'Math.max(0, Math.floor(p.quota - kept))',
+    'Math.max(0, Math.ceil(p.quota - kept))',
+  ),
 
-  decision('a shadow limit taken for the only kind', 'status.limit.shadow === true) continue', 'status.limit.shadow !== true) continue'),
+  decision(
+    'a shadow limit taken for the only kind',
+    'status.limit.shadow === true) continue',
+    'status.limit.shadow !== true) continue',
+  ),
   decision('the largest remainder told', 'remaining = Math.min(', 'remaining = Math.max('),
   decision('further requests rounded up', 'Math.floor(remaining / cost)', 'Math.ceil(remaining / cost)'),
   decision('the shortest wait binds', 'status.retryAfter > before.retryAfter', 'status.retryAfter < before.retryAfter'),
@@ -68,14 +145,38 @@ export const typescript = [
   charges('a cost of 0 refused', 'Number.isSafeInteger(cost) && cost >= 0', 'Number.isSafeInteger(cost) && cost > 0'),
   charges('one skipped after one is merged', 'charges.splice(i--, 1)', 'charges.splice(i, 1)'),
   charges('another key taken for the same', 'a.key !== b.key || a.limit.name', 'a.key !== b.key && a.limit.name'),
-  charges('limits of two limiters taken for one', 'a.policy.limiter !== b.policy.limiter ||', 'a.policy.limiter !== b.policy.limiter &&'),
+  charges(
+    'limits of two limiters taken for one',
+    'a.policy.limiter !== b.policy.limiter ||',
+    'a.policy.limiter !== b.policy.limiter &&',
+  ),
 
-  trial('`≥` for `>` where a lock opens', 'slab.lockedUntil(slot)\n    if (this.#until > now)', 'slab.lockedUntil(slot)\n    if (this.#until >= now)'),
+  trial(
+    '`≥` for `>` where a lock opens',
+    'slab.lockedUntil(slot)\n    if (this.#until > now)',
+    'slab.lockedUntil(slot)\n    if (this.#until >= now)',
+  ),
   trial('a lock in the past', 'this.#until = now + limit.block * 1000', 'this.#until = now - limit.block * 1000'),
-  trial('a lock told shorter than a wait', 'charge.retryAfter = Math.max(charge.retryAfter, ms)', 'charge.retryAfter = Math.min(charge.retryAfter, ms)'),
-  trial('`&&` for `||` in what strict charges', 'admitted || charge.limit.strict === true', 'admitted && charge.limit.strict === true'),
-  trial('a charge told that was not made', '!charged && charge.allowed && !admitted', '!charged && charge.allowed && admitted'),
+  trial(
+    'a lock told shorter than a wait',
+    'charge.retryAfter = Math.max(charge.retryAfter, ms)',
+    'charge.retryAfter = Math.min(charge.retryAfter, ms)',
+  ),
+  trial(
+    '`&&` for `||` in what strict charges',
+    'admitted || charge.limit.strict === true',
+    'admitted && charge.limit.strict === true',
+  ),
+  trial(
+    'a charge told that was not made',
+    '!charged && charge.allowed && !admitted',
+    '!charged && charge.allowed && admitted',
+  ),
   trial('a refund under another algorithm', 'wrote?.algorithm !== algorithm', 'wrote?.algorithm === algorithm'),
   trial('a cost of 0 locked out', 'charge.allowed = charge.cost === 0', 'charge.allowed = charge.cost < 0'),
-  trial('milliseconds rounded up', 'perMs === 1000 ? now : Math.floor(now / 1000)', 'perMs === 1000 ? now : Math.ceil(now / 1000)'),
+  trial(
+    'milliseconds rounded up',
+    'perMs === 1000 ? now : Math.floor(now / 1000)',
+    'perMs === 1000 ? now : Math.ceil(now / 1000)',
+  ),
 ]

@@ -1,7 +1,16 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, type Limit, limit, type Limiter, memoryStore, stack, type Store } from '../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  type Limit,
+  limit,
+  type Limiter,
+  memoryStore,
+  stack,
+  type Store,
+} from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { limits, names } from '../support/harness.ts'
@@ -39,25 +48,43 @@ const blocks = fc.option(fc.constantFrom(1, 250, 5000), { nil: undefined })
 const flags = fc.record({ strict: fc.boolean(), shadow: fc.boolean(), block: blocks })
 
 /** Small quotas and windows, so that edges are met often. */
-const quota = fc.oneof({ weight: 5, arbitrary: fc.integer({ min: 1, max: 9 }) }, { weight: 1, arbitrary: fc.integer({ min: 1, max: 200 }) })
-const window = fc.oneof({ weight: 4, arbitrary: fc.constantFrom(100, 1000, 1001, 7000) }, { weight: 1, arbitrary: fc.integer({ min: 1, max: 31_536_000_000 }) })
+const quota = fc.oneof(
+  { weight: 5, arbitrary: fc.integer({ min: 1, max: 9 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 200 }) },
+)
+const window = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(100, 1000, 1001, 7000) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 31_536_000_000 }) },
+)
 
-function written(name: string, base: Limit, { strict, shadow, block }: { strict: boolean; shadow: boolean; block: number | undefined }): Limit {
+function written(
+  name: string,
+  base: Limit,
+  { strict, shadow, block }: { strict: boolean; shadow: boolean; block: number | undefined },
+): Limit {
   const common = { name, ...(block !== undefined && { block }), ...(shadow ? { shadow } : strict && { strict }) }
   return limit({ ...base, strict: false, ...common })
 }
 
 function versions(name: string, algorithm: string): fc.Arbitrary<Versions> {
   const one = limits(algorithm, { quota, window })
-  const other = fc.oneof({ weight: 3, arbitrary: one }, { weight: 1, arbitrary: fc.constantFrom(...names()).chain((any) => limits(any, { quota, window })) })
-  return fc.tuple(fc.tuple(one, flags), fc.tuple(other, flags)).map(([a, b]) => [written(name, ...a), written(name, ...b)] as const)
+  const other = fc.oneof(
+    { weight: 3, arbitrary: one },
+    { weight: 1, arbitrary: fc.constantFrom(...names()).chain((any) => limits(any, { quota, window })) },
+  )
+  return fc
+    .tuple(fc.tuple(one, flags), fc.tuple(other, flags))
+    .map(([a, b]) => [written(name, ...a), written(name, ...b)] as const)
 }
 
 function setups(algorithm: string): fc.Arbitrary<Setup> {
   const any = fc.constantFrom(...names())
   const second = any.chain((name) => versions('two', name))
   const first = fc.tuple(versions('one', algorithm), fc.option(second, { nil: undefined }))
-  const other = fc.option(any.chain((name) => versions('three', name)), { nil: undefined })
+  const other = fc.option(
+    any.chain((name) => versions('three', name)),
+    { nil: undefined },
+  )
   return fc.tuple(first, other).map(([[one, two], three]) => ({
     members: [two === undefined ? [one] : [one, two], three === undefined ? [] : [three]],
   }))
@@ -78,7 +105,10 @@ const step: fc.Arbitrary<Step> = fc.record({
   ) as fc.Arbitrary<Step['kind']>,
   after: passing,
   key: fc.constantFrom('a', 'a', 'a', 'b', '\ud800"'),
-  version: fc.oneof({ weight: 6, arbitrary: fc.constant(0 as const) }, { weight: 1, arbitrary: fc.constant(1 as const) }),
+  version: fc.oneof(
+    { weight: 6, arbitrary: fc.constant(0 as const) },
+    { weight: 1, arbitrary: fc.constant(1 as const) },
+  ),
   cost: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, { weight: 2, arbitrary: fc.nat({ max: 12 }) }),
   which: fc.nat({ max: 6 }),
 })
@@ -90,7 +120,11 @@ function limiterOn(store: Store, run: string, { members }: Setup): Limiter<Input
       name: `${run}.${i}`,
       store,
       keyer: ({ key }) => (i === 0 ? key : 'everyone'),
-      limits: list.map((pair) => ({ version }: Input) => pair[version]),
+      limits: list.map(
+        (pair) =>
+          ({ version }: Input) =>
+            pair[version],
+      ),
     }),
   )
   return stack(...limiters)
@@ -133,15 +167,19 @@ describe('memory and Redis decide alike', () => {
   const share = DECISIONS / names().length
   it.each(names())('under %s', { timeout: 60_000 + DECISIONS * 5 }, async (algorithm) => {
     const target = compared + share
-    const property = fc.asyncProperty(setups(algorithm), fc.array(step, { minLength: STEPS / 2, maxLength: STEPS }), async (setup, steps) => {
-      const name = `run${runs++}`
-      const clocks = [virtualClock(), virtualClock()] as const
-      const memory = await run(limiterOn(memoryStore({ clock: clocks[0] }), name, setup), clocks[0], steps)
-      const redis = await run(limiterOn(redisStore(client, { clock: clocks[1] }), name, setup), clocks[1], steps)
-      compared += memory.length
-      expect(redis).toEqual(memory)
-    })
-    const assert = (): Promise<void> => fc.assert(property, { numRuns: 50, interruptAfterTimeLimit: 60_000 })
+    const property = fc.asyncProperty(
+      setups(algorithm),
+      fc.array(step, { minLength: STEPS / 2, maxLength: STEPS }),
+      async (setup, steps) => {
+        const name = `run${runs++}`
+        const clocks = [virtualClock(), virtualClock()] as const
+        const memory = await run(limiterOn(memoryStore({ clock: clocks[0] }), name, setup), clocks[0], steps)
+        const redis = await run(limiterOn(redisStore(client, { clock: clocks[1] }), name, setup), clocks[1], steps)
+        compared += memory.length
+        expect(redis).toEqual(memory)
+      },
+    )
+    const assert = (): Promise<void> => fc.assert(property, { numRuns: 50 })
     while (compared < target) await assert()
   })
 

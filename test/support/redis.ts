@@ -31,7 +31,10 @@ function installed(): string {
     execFileSync('apt-get', ['update'], { stdio: 'ignore' })
     execFileSync('apt-get', ['install', '-y', '--no-install-recommends', 'redis-server'], { stdio: 'ignore' })
   } catch (cause) {
-    throw new Error('The tests need a real Redis: put redis-server or valkey-server on the PATH, or name one in REDIS_URL.', { cause })
+    throw new Error(
+      'The tests need a real Redis: put redis-server or valkey-server on the PATH, or name one in REDIS_URL.',
+      { cause },
+    )
   }
   return onPath('redis-server')!
 }

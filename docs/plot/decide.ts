@@ -1,0 +1,29 @@
+import { createLimiter, everyone, type Limit, memoryStore } from 'sluice'
+import { virtualClock } from 'sluice/testing'
+import { traffic } from './traffic.ts'
+
+/** One request, and what was decided about it; times in milliseconds since the picture begins. */
+export interface Request {
+  readonly at: number
+  readonly allowed: boolean
+  /** When it goes on: later than it came if it is told to wait its turn. */
+  readonly goesOn: number
+}
+
+/** Lets a limiter decide the traffic. Its clock is told the time, so that every run decides the same. */
+export function decide(limits: readonly Limit[]): Request[] {
+  const clock = virtualClock()
+  const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock }) })
+  const start = clock.now()
+  return traffic.map((at) => {
+    clock.set(start + at)
+    const { allowed, delay } = limiter.check(undefined)
+    return { at, allowed, goesOn: at + delay }
+  })
+}
+
+/** The most requests that went on within any time as long as `length` milliseconds. */
+export function mostWithin(times: readonly number[], length: number): number {
+  const sorted = times.toSorted((a, b) => a - b)
+  return Math.max(0, ...sorted.map((end, i) => sorted.slice(0, i + 1).filter((each) => each > end - length).length))
+}
