@@ -5,6 +5,7 @@ import { createGate } from '../src/http/gate.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
+import { refuse } from '../src/validate.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer, type IpKeyerOptions } from './hono-keyers.ts'
 
@@ -47,7 +48,11 @@ const surface: Surface<Context, Draft, Next, OnDenied> = {
   known: (context) => context.get('rateLimit'),
   keep: (context, decision) => context.set('rateLimit', decision),
   deny: (onDenied, context, draft, next, decision) =>
-    chain(onDenied(context, next, decision), (answer) => void (draft.denial = answer ?? context.res)),
+    chain(onDenied(context, next, decision), (answer) => {
+      // Hono would take an empty 200 for the answer.
+      if (!answer && !context.finalized) refuse('onDenied', 'a function that returns a Response or calls next', answer)
+      draft.denial = answer ?? context.res
+    }),
 }
 
 /**

@@ -1,5 +1,6 @@
 import { stopAll } from './lib/child.mjs'
 import { run } from './lib/experiment.mjs'
+import { absentRow } from './lib/row.mjs'
 import { machine } from './lib/machine.mjs'
 import { progress } from './lib/progress.mjs'
 import { load, save } from './lib/results.mjs'
@@ -32,11 +33,12 @@ export async function bench({ parts, quick, write, only }) {
       console.error(`\n${name} could not be measured: ${error.stack}`)
     }
   }
-  if (parts.length > 0) printVerdict(Object.values(measured).flatMap((part) => part.rows))
+  const rows = Object.values(measured).flatMap((part) => part.rows)
+  if (parts.length > 0) printVerdict(rows)
   if (only === undefined && parts.length > 0) console.log(`\nKept in ${await save(quick, measured)}`)
   if (write) console.log(`Written: ${(await writeDocs(load(quick).parts)).join(', ')}`)
-  if (failed) return 2
-  return missed(Object.values(measured).flatMap((part) => part.rows)).length > 0 ? 1 : 0
+  if (failed || rows.some((row) => row.failed)) return 2
+  return missed(rows).length > 0 ? 1 : 0
 }
 
 async function measurePart(name, quick, only) {
@@ -52,13 +54,24 @@ async function measurePart(name, quick, only) {
   }
 }
 
+/** One that fails takes no other with it. */
+function failedRow(part, { title, subjects }, error) {
+  const [what] = error.message.split('\n')
+  console.error(`\n${error.stack}`)
+  return { ...absentRow(part, title, subjects.join(', '), what), failed: true }
+}
+
 async function runAll(name, experiments) {
   const bar = progress(experiments.reduce((sum, { subjects, rounds }) => sum + subjects.length * rounds, 0))
   try {
     const rows = []
     for (const experiment of experiments) {
       bar.begin(`${name}: ${experiment.title}`)
-      rows.push(...(await run(experiment, bar.tick)))
+      rows.push(
+        ...(await run(experiment, bar.tick).catch(
+          /** @param {unknown} error */ (error) => [failedRow(name, experiment, error)],
+        )),
+      )
     }
     return rows
   } finally {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const running = new Set()
@@ -54,11 +55,8 @@ export function ask(file, job, { seconds = 180, ...how } = {}) {
     child.once('message', resolve)
     child.once('close', (code, signal) => {
       clearTimeout(timer)
-      reject(
-        new Error(
-          `${fileURLToPath(file)} ended with ${signal ?? code} and no answer to ${JSON.stringify(job)}\n${told}`,
-        ),
-      )
+      const how = `${basename(file.pathname)} ended with ${signal ?? code} and no answer to ${JSON.stringify(job)}`
+      reject(new Error(`${how}\n${told}`))
     })
   })
 }

@@ -7,7 +7,7 @@ import { spend } from './spend.mjs'
 import { subjects } from './subjects.mjs'
 import { warm } from './warm.mjs'
 
-const make = () => subjects[job.subject](roomy)
+const make = () => subjects[job.subject](roomy, job.keys)
 await warm(make)
 const keys = distinctKeys(job.keys)
 const order = inOrder(keys.length)

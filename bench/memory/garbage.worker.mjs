@@ -1,5 +1,5 @@
-// Bytes allocated per decision, and by merely making an equal Decision. Run with --expose-gc and room for a young generation
-// that no collection need interrupt.
+// Bytes allocated per decision, or by merely making an equal Decision. Run with --expose-gc and room for a young generation that
+// no collection need interrupt.
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { answer, job } from '../lib/worker.mjs'
@@ -9,20 +9,23 @@ import { sluice } from './subjects.mjs'
 
 const N = 100_000
 const WARM_UP_MS = 1500
-let last
+const { count, allowed, what } = job
 const collections = []
 new PerformanceObserver((list) => collections.push(...list.getEntries())).observe({ entryTypes: ['gc'] })
+let last
 
-const terms = job.denied ? tight : roomy
-const limits = Array.from({ length: job.limits }, (_, i) => terms.limit(`limit-${i}`))
+const terms = allowed ? roomy : tight
+const limits = Array.from({ length: count }, (_, i) => terms.limit(`limit-${i}`))
+const [limit] = limits
 const { decide } = sluice(limits)
 
-function decideMany() {
-  for (let i = 0; i < N; i++) last = decide('hot')
-}
-
-function makeMany() {
-  for (let i = 0; i < N; i++) last = equalDecision(limits[0], !job.denied, job.limits, i)
+const works = {
+  decide() {
+    for (let i = 0; i < N; i++) last = decide('hot')
+  },
+  equal() {
+    for (let i = 0; i < N; i++) last = equalDecision(limit, allowed, count, i)
+  },
 }
 
 async function allocated(work) {
@@ -36,11 +39,10 @@ async function allocated(work) {
   // Collections are told of a little later.
   await pause(20)
   if (collections.some(({ startTime }) => startTime > began))
-    throw new Error('Garbage was collected while it was measured: raise --max-semi-space-size')
+    throw new Error('Garbage was collected while it was measured')
   return (after - before) / N
 }
 
-const whole = await allocated(decideMany)
-if (last.allowed === job.denied) throw new Error('What was measured is not what was asked for')
-const equal = await allocated(makeMany)
-answer({ whole, equal, beyond: whole - equal })
+const bytes = await allocated(works[what])
+if (last.allowed !== allowed) throw new Error('What was measured is not what was asked for')
+answer({ bytes })

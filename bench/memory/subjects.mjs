@@ -3,6 +3,11 @@ import { createLimiter, memoryStore } from 'sluice'
 
 const require = createRequire(import.meta.url)
 
+/** What a `memoryStore()` keeps when nothing is said. */
+const USUAL_KEYS = 1_000_000
+/** Where a store is bounded, its bound is this when nothing is to be left out. */
+const MOST_KEYS = 16_000_000
+
 /**
  * What decides: a function from a key to an answer, and whether the answer comes at once.
  * @typedef {{ decide: (key: string) => unknown, sync: boolean }} Subject
@@ -42,7 +47,7 @@ export function sluice(limits, options = {}) {
 
 function fastify({ quota, windowMs }) {
   const LocalStore = require('@fastify/rate-limit/store/LocalStore.js')
-  const store = new LocalStore(false, false, 20_000_000)
+  const store = new LocalStore(false, false, MOST_KEYS)
   let answer
   const keep = (_error, result) => void (answer = result)
   return {
@@ -103,11 +108,11 @@ async function flexible({ quota, windowMs }) {
 
 /**
  * By name, the floor and ours first.
- * @type {Record<string, (terms?: import('./limits.mjs').Terms) => Subject | Promise<Subject>>}
+ * @type {Record<string, (terms: import('./limits.mjs').Terms, keys: number) => Subject | Promise<Subject>>}
  */
 export const subjects = {
   floor,
-  sluice: (terms) => sluice([terms.limit()]),
+  sluice: (terms, keys) => sluice([terms.limit()], keys > USUAL_KEYS ? { maxKeys: MOST_KEYS } : {}),
   '@fastify/rate-limit': fastify,
   'hono-rate-limiter': hono,
   'express-rate-limit': express,

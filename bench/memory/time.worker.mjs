@@ -9,7 +9,7 @@ import { warm } from './warm.mjs'
 const { subject: name, limits, scenario, keys: count, ms } = job
 const terms = scenario === 'denied' ? tight : roomy
 const several = Array.from({ length: limits }, (_, i) => terms.limit(`limit-${i}`))
-const make = limits === undefined ? () => subjects[name](terms) : () => sluice(several)
+const make = limits === undefined ? () => subjects[name](terms, count) : () => sluice(several)
 
 async function first(subject) {
   const keys = distinctKeys(count)

@@ -7,13 +7,13 @@ export const QUOTA = 10
 
 /**
  * When requests come, in milliseconds: one alone; twelve in the last second of a window and twelve in the first of the
- * next; a pause; then two a second, twice the permitted rate, for half a minute.
+ * next; a pause; then two a second, twice the permitted rate, for almost half a minute.
  */
 export const traffic: readonly number[] = [
   0,
   ...evenly(12, 9000, 80),
   ...evenly(12, 10_040, 80),
-  ...evenly(60, 24_250, 500),
+  ...evenly(52, 24_250, 500),
 ]
 
 function evenly(count: number, from: number, apart: number): number[] {

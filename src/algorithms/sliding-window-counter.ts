@@ -91,6 +91,13 @@ function convert(
   out.next[2] = same ? Math.min(prev, fits) : 0
 }
 
+/** Saturated, the older window may be another's: whoever was charged may have filled the newer one. */
+function share(p: Parameters<Name>, out: Outcome): void {
+  if (out.allowed) return
+  if (out.next[1] === 0) out.reset += p.window
+  out.next[1] = Math.max(out.next[1]!, p.quota)
+}
+
 const lua = `
 local function step(p, s, now, n, out)
   local t = (s[2] > 0 or s[3] > 0) and math.max(now, s[1] * p.window) or now
@@ -170,5 +177,6 @@ export const slidingWindowCounter: Algorithm<Name> = {
   step,
   adjust,
   convert,
+  share,
   lua,
 }

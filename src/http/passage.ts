@@ -72,7 +72,7 @@ function knownOf(limiter: object): Known {
 }
 
 function learn(homes: Policy[], policy: Policy | undefined): void {
-  if (policy !== undefined && !homes.some((home) => sameHome(home, policy))) homes.push(policy)
+  if (policy !== undefined && !includes(homes, policy)) homes.push(policy)
 }
 
 /** True when a request has been counted in one of these places. */
@@ -80,9 +80,14 @@ function isSuspect(homes: readonly Policy[], latest: Decision): boolean {
   for (let each: Decision | undefined = latest; each !== undefined; each = previous.get(each)) {
     for (const status of each.limits) {
       const policy = policyOf(status)
-      if (policy !== undefined && homes.some((home) => sameHome(home, policy))) return true
+      if (policy !== undefined && includes(homes, policy)) return true
     }
   }
+  return false
+}
+
+function includes(homes: readonly Policy[], policy: Policy): boolean {
+  for (let i = 0; i < homes.length; i++) if (sameHome(homes[i]!, policy)) return true
   return false
 }
 

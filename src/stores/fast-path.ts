@@ -6,8 +6,8 @@ const outcome = createOutcome()
 
 /**
  * The common case in one piece: a single charge on a key that has a slot, written under the same limit, without entries or
- * lock. It does what a `Trial` does, in a third of the time (one hot key: 40 ns over the floor instead of 100), because the
- * optimiser inlines it whole and no number is boxed on its way from one function to the next.
+ * lock. It does what a `Trial` does, for 105 ns a check on one hot key instead of 150, because the optimiser inlines it
+ * whole and no number is boxed on its way from one function to the next.
  *
  * @returns false when the case is another one; then nothing has been done
  */

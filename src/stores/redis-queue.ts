@@ -126,6 +126,7 @@ async function allDone(sent: readonly Promise<void>[]): Promise<void> {
   for (const each of await Promise.allSettled(sent)) if (each.status === 'rejected') throw each.reason
 }
 
+/** valkey-glide has words of its own for what the server says. */
 function isScriptMissing(error: unknown): boolean {
-  return String((error as Error | undefined)?.message).includes('NOSCRIPT')
+  return /NOSCRIPT|NoScriptError/.test(String((error as Error | undefined)?.message))
 }

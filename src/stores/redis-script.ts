@@ -28,7 +28,7 @@ export function scriptFor(algorithms: readonly Algorithm[]): Script {
   // In one order, whichever a process met first: the fleet shares one script.
   const sorted = algorithms.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const entries = sorted.some((each) => each.entries) ? [luaEntries] : []
-  const text = nested([
+  const text = [
     luaHead,
     luaPrelude + luaKinds(sorted),
     ...entries,
@@ -37,17 +37,8 @@ export function scriptFor(algorithms: readonly Algorithm[]): Script {
     luaArguments,
     luaTransactions,
     luaReply,
-  ])
+  ].join('')
   return { text, sha: createHash('sha1').update(text).digest('hex') }
-}
-
-/**
- * Parts one within another: each sees those before it. In one function it would take longer to make their functions than
- * to decide, for a function looks each local that it captures up among all that are open, and a script is run from its
- * first line each time.
- */
-function nested(parts: readonly string[]): string {
-  return parts.reduceRight((rest, part) => (rest === '' ? part : `${part}\nreturn (function()\n${rest}\nend)()`), '')
 }
 
 /** Algorithms by name. What a call does not need is not even made. */

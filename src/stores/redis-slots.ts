@@ -40,7 +40,7 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
     if (!denied) reserved.push(group)
   }
   if (!denied) return
-  for (const group of reserved.reverse()) await withdraw(queue, group, mode)
+  for (const group of reserved.toReversed()) await withdraw(queue, group, mode)
 }
 
 /** Another slot has denied: gives back what this one reserved, and reports what it holds without it. */

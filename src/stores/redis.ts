@@ -2,6 +2,7 @@ import { type Clock, microseconds } from '../clock.ts'
 import { SluiceError } from '../errors.ts'
 import type { AsyncStore, Charge, Degraded, Store, TakeMode } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../validate.ts'
+import type { Transaction } from './redis-batch.ts'
 import { type RedisClient, runnerFor } from './redis-clients.ts'
 import { PREFIX, redisKey } from './redis-keys.ts'
 import { RedisQueue } from './redis-queue.ts'
@@ -72,14 +73,11 @@ class RedisStore implements AsyncStore {
     )
     const changed = [...changes.keys()]
     if (changed.length === 0) return
-    const groups = bySlot(this.#queue, this.#keys(changed), changed)
-    await this.#queue.send(
-      ...groups.map((each) => ({
-        ...each,
-        mode: 'adjust' as const,
-        units: each.charges.map((charge) => changes.get(charge)!),
-      })),
-    )
+    const sent: Transaction[] = []
+    for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
+      sent.push({ mode: 'adjust', keys, charges, units: charges.map((charge) => changes.get(charge)!) })
+    }
+    await this.#queue.send(...sent)
   }
 
   async forget(limiter: string, key: string): Promise<void> {

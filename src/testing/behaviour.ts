@@ -7,6 +7,14 @@ export interface Behaviour {
   run(): Promise<void>
 }
 
+/** How long to search, and from where. */
+export interface SearchOptions {
+  /** Cases tried for each behaviour. Default 200. */
+  readonly runs?: number
+  /** Where the random search begins; a failure names it, with the smallest case that fails. Default: always the same. */
+  readonly seed?: number
+}
+
 /** Cases by subject, then by name, each handed what `make` makes for it, which is closed in the end. */
 export function behavioursOf<World extends { close(): Promise<void> }>(
   subjects: Readonly<Record<string, Readonly<Record<string, (world: World) => Promise<void>>>>>,

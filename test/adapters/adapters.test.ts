@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest'
 import { adapterBehaviours } from '../../src/testing.ts'
-import { frameworks } from './frameworks.ts'
+import { everyFramework } from './frameworks.ts'
 
-describe.each(frameworks)('$name', (framework) => {
+describe.each(everyFramework)('$name', (framework) => {
   for (const { name, run } of adapterBehaviours(framework)) test(name, run)
 })

@@ -19,7 +19,7 @@ import {
   nodeSink,
   serveListener,
 } from '../../src/testing.ts'
-import type { Framework } from './frameworks.ts'
+import type { NamedHarness } from './framework.ts'
 
 /** A request that has Node's fields. */
 const nodeRequest: Pick<AdapterHarness, 'header' | 'method'> = {
@@ -27,7 +27,7 @@ const nodeRequest: Pick<AdapterHarness, 'header' | 'method'> = {
   method: (request: Pick<IncomingMessage, 'method'>) => request.method!,
 }
 
-function expressOf(name: string, express: typeof express5): Framework {
+function expressOf(name: string, express: typeof express5): NamedHarness {
   const limit = (options: AnyOptions): RequestHandler => forExpress.rateLimit(options as never)
   const handle = (handler: Handler): RequestHandler =>
     function handled(request, response, next) {
@@ -75,7 +75,7 @@ function expressOf(name: string, express: typeof express5): Framework {
   }
 }
 
-function koaOf(name: string, Koa: typeof Koa3): Framework {
+function koaOf(name: string, Koa: typeof Koa3): NamedHarness {
   const limit = (options: AnyOptions): Middleware => forKoa.rateLimit(options as never)
   const exchangeOf = (context: Context): Exchange => ({
     request: context,
@@ -132,7 +132,7 @@ function koaOf(name: string, Koa: typeof Koa3): Framework {
   }
 }
 
-const fastify: Framework = {
+const fastify: NamedHarness = {
   name: 'Fastify 5',
   keyers: forFastify,
   ...nodeRequest,
@@ -194,7 +194,7 @@ function sendFastify(reply: FastifyReply, { status = 200, text, stream }: Answer
   return undefined
 }
 
-export const nodeFrameworks: readonly Framework[] = [
+export const nodeFrameworks: readonly NamedHarness[] = [
   expressOf('Express 4', express4),
   expressOf('Express 5', express5),
   fastify,

@@ -1,8 +1,5 @@
+import { createGate, type Decider, type Decision, type Gate, type GateOptions, type Surface } from 'sluice/adapter'
 import { describe, expect, test } from 'vitest'
-import type { Decision } from '../../src/decision.ts'
-import { createGate, type Gate } from '../../src/http/gate.ts'
-import type { Decider, GateOptions } from '../../src/http/options.ts'
-import type { Surface } from '../../src/http/surface.ts'
 import { everyone } from '../../src/keyers.ts'
 import { fixedWindow } from '../../src/limits.ts'
 

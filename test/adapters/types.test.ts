@@ -4,7 +4,10 @@ import type { Context, Next } from 'koa'
 import { expect, expectTypeOf, test } from 'vitest'
 import * as forExpress from '../../adapters/express.ts'
 import type { RateLimitOptions } from '../../adapters/fastify.ts'
+import * as forFetch from '../../adapters/fetch.ts'
+import type * as forHono from '../../adapters/hono.ts'
 import * as forKoa from '../../adapters/koa.ts'
+import * as forNode from '../../adapters/node.ts'
 import type { Decision } from '../../src/decision.ts'
 import { keyers } from '../../src/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter.ts'
@@ -64,4 +67,41 @@ test('options know their framework’s requests', () => {
 test('the decision is on the request', () => {
   expectTypeOf<Request['rateLimit']>().toEqualTypeOf<Decision | undefined>()
   expectTypeOf<FastifyRequest['rateLimit']>().toEqualTypeOf<Decision | undefined>()
+})
+
+test('options of the web’s, Hono’s and Node’s own', () => {
+  const web: forFetch.RateLimitOptions = {
+    keyer: forFetch.ipKeyer({ address: (_request: globalThis.Request, info: { ip: string }) => info.ip }),
+    limits: perSecond(1),
+    onDenied(request, decision) {
+      expectTypeOf(request).toEqualTypeOf<globalThis.Request>()
+      expectTypeOf(decision).toEqualTypeOf<Decision>()
+      return new globalThis.Response()
+    },
+    refundWhen: (_request, response) => response.ok,
+  }
+  const hono: forHono.RateLimitOptions = {
+    keyer: (context) => context.req.header('x-user'),
+    limits: perSecond(1),
+    onDenied: (context, _next, decision) => context.text(String(decision.retryAfter), 429),
+    settleWith: (context, response) => (context.req.method === 'GET' ? response.status : undefined),
+  }
+  const node: forNode.RateLimitOptions = {
+    keyer: forNode.byIP,
+    limits: perSecond(1),
+    onDenied: (_request, response, decision) => response.end(String(decision.retryAfter)),
+    onError: (_error, _request, response) => response?.destroy(),
+  }
+  expect([web, hono, node]).toHaveLength(3)
+  // @ts-expect-error -- Koa's
+  const wrong: forNode.RateLimitOptions = { keyer: forKoa.byIP, limits: perSecond(1) }
+  expect(wrong).toBeDefined()
+})
+
+test('a limited handler takes what it took', () => {
+  const limit = forFetch.rateLimit({ keyer: forFetch.byMethod, limits: perSecond(1) })
+  const handler = limit(async (_request: globalThis.Request, _context: { params: string }) => new globalThis.Response())
+  expectTypeOf(handler).toEqualTypeOf<
+    (request: globalThis.Request, context: { params: string }) => Promise<globalThis.Response>
+  >()
 })

@@ -16,7 +16,7 @@ import {
   type Served,
   type Sink,
 } from '../../src/testing.ts'
-import type { Framework } from './frameworks.ts'
+import type { NamedHarness } from './framework.ts'
 
 type FetchHandler = (request: Request, bindings: HttpBindings) => Response | Promise<Response>
 
@@ -64,7 +64,7 @@ function responseOf({ status = 200, text = '', stream }: Answer, request: Reques
   })
 }
 
-const webRequest: Pick<Framework, 'header' | 'method'> = {
+const webRequest: Pick<NamedHarness, 'header' | 'method'> = {
   header: (request: Request, name) => request.headers.get(name) ?? undefined,
   method: (request: Request) => request.method,
 }
@@ -75,7 +75,7 @@ const ipKeyer = (options: object = {}): unknown =>
     ...options,
   })
 
-const fetchFramework: Framework = {
+const fetchFramework: NamedHarness = {
   name: 'fetch',
   lacks: ['early-fields', 'proxy-trust'],
   keyers: { ...forFetch, ipKeyer, byIP: ipKeyer() },
@@ -117,7 +117,7 @@ const fetchFramework: Framework = {
   },
 }
 
-const hono: Framework = {
+const hono: NamedHarness = {
   name: 'Hono 4',
   keyers: forHono,
   header: (context: Context, name) => context.req.header(name),
@@ -155,7 +155,7 @@ const hono: Framework = {
   },
 }
 
-const node: Framework = {
+const node: NamedHarness = {
   name: 'node:http',
   keyers: forNode,
   header: (request: IncomingMessage, name) => request.headers[name] as string | undefined,
@@ -201,4 +201,4 @@ function sendNode(response: ServerResponse, { status = 200, text, stream }: Answ
   response.end(text)
 }
 
-export const webFrameworks: readonly Framework[] = [fetchFramework, hono, node]
+export const webFrameworks: readonly NamedHarness[] = [fetchFramework, hono, node]

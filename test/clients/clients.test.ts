@@ -3,16 +3,19 @@ import { Octokit } from '@octokit/core'
 import { throttling } from '@octokit/plugin-throttling'
 import axios from 'axios'
 import axiosRetry from 'axios-retry'
-import got from 'got'
+import { got } from 'got'
 import ky from 'ky'
 import { Agent, request, RetryAgent } from 'undici'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../src/decision.ts'
 import { everyone } from '../../src/keyers.ts'
 import type { Limit } from '../../src/limit.ts'
 import { fixedWindow, gcra, slidingWindowLog, tokenBucket } from '../../src/limits.ts'
 import { frameworks, type Options } from '../adapters/frameworks.ts'
 import { serve, type Served } from '../support/http.ts'
+
+// They do little but wait.
+vi.setConfig({ maxConcurrency: 30 })
 
 /** A client that retries by itself, as its documentation sets it up: it gets a path, and answers the body. */
 interface Client {
@@ -79,7 +82,7 @@ function expectNoneAvoidable(verdicts: ReadonlyMap<string, readonly boolean[]>, 
   expect([...verdicts.keys()].toSorted()).toEqual(paths(count).toSorted())
   for (const [path, each] of verdicts)
     expect([path, [[true], [false, true]]]).toEqual([path, expect.arrayContaining([each])])
-  expect([...verdicts.values()].some(([first]) => first === false)).toBe(true)
+  expect([...verdicts.values()].some(({ length }) => length > 1)).toBe(true)
 }
 
 const shapes: readonly (readonly Limit[])[] = [

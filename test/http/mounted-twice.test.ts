@@ -178,6 +178,6 @@ test('Fastify: one limiter in a scope and in a scope within counts a request onc
     inner.get('/', () => 'ok')
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
-  server = { url, errors: [], close: async () => void (await app.close()) }
+  server = { url, errors: [], close: () => app.close() }
   expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
 })

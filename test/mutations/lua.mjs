@@ -2,23 +2,35 @@ import { inFile } from './mutation.mjs'
 
 const twins = (name) => ({ files: ['test/algorithms/lua.test.ts'], name })
 const equality = (name) => ({ files: ['test/redis/equality.test.ts'], name })
+const kept = { files: ['test/redis/entries.test.ts', 'test/redis/equality.test.ts'], name: 'entries|slidingWindowLog' }
 
-const linear = inFile('src/algorithms/linear.ts', twins('gcra|leakyBucket'))
-const interval = inFile('src/algorithms/interval-refill.ts', twins('tokenBucket'))
-const fixed = inFile('src/algorithms/fixed-window.ts', twins('fixedWindow'))
-const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(Log|Buckets)'))
-const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'))
-const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'))
-const measured = inFile('src/algorithms/exponential.ts', twins('exponential'))
+const prelude = inFile('src/algorithm.ts', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
+const linear = inFile('src/algorithms/linear.ts', twins('gcra|leakyBucket'), 'Lua')
+const interval = inFile('src/algorithms/interval-refill.ts', twins('tokenBucket'), 'Lua')
+const fixed = inFile('src/algorithms/fixed-window.ts', twins('fixedWindow'), 'Lua')
+const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(Log|Buckets)'), 'Lua')
+const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'), 'Lua')
+const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'Lua')
+const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
 
-const script = inFile('src/stores/redis-script.ts', equality('gcra'))
-const frame = inFile('src/stores/redis-lua-frame.ts', equality('gcra|fixedWindow'))
-const state = inFile('src/stores/redis-lua-state.ts', equality('gcra|slidingWindowLog'))
-const entries = inFile('src/stores/redis-lua-entries.ts', equality('slidingWindowLog'))
-const trial = inFile('src/stores/redis-lua-trial.ts', equality('gcra|fixedWindow'))
+const script = inFile('src/stores/redis-script.ts', equality('gcra'), 'Lua')
+const frame = inFile('src/stores/redis-lua-frame.ts', equality('gcra|fixedWindow'), 'Lua')
+const state = inFile('src/stores/redis-lua-state.ts', kept, 'Lua')
+const entries = inFile('src/stores/redis-lua-entries.ts', kept, 'Lua')
+const trial = inFile(
+  'src/stores/redis-lua-trial.ts',
+  { files: ['test/redis/adjust.test.ts', 'test/redis/equality.test.ts'], name: 'settled|gcra|fixedWindow' },
+  'Lua',
+)
 
 /** Slips of the hand in Lua alone: TypeScript and Lua no longer say the same. */
 export const lua = [
+  prelude(
+    'a coarser tick rounded up',
+    'return math.floor(ticks / (from.perMs / to.perMs))',
+    'return math.ceil(ticks / (from.perMs / to.perMs))',
+  ),
+  prelude('another largest number', 'local LARGEST = 4503599627370496', 'local LARGEST = 4503599627370495'),
   linear(
     '`<` for `≤` where a request just fits',
     'local allowed = n == 0 or d1 <= p.full',

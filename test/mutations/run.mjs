@@ -1,28 +1,34 @@
 // Do the tests notice when somebody slips? Applies one small mistake after another to a copy of this repository and runs the
-// tests that should notice. `npm run mutations -- trial` tries those of files whose path has `trial` in it.
+// tests that should notice. `npm run mutations -- trial` tries those of files whose path has `trial` in it; `--record` puts
+// the table of all into test/README.md.
 import { lua } from './lua.mjs'
+import { record, row, table } from './report.mjs'
 import { failure } from './suite.mjs'
 import { Tree } from './tree.mjs'
 import { typescript } from './typescript.mjs'
 
-const wanted = process.argv.slice(2)
-const chosen = (list) => list.filter(({ file }) => wanted.length === 0 || wanted.some((each) => file.includes(each)))
-const mutations = [...chosen(typescript), ...chosen(lua)]
+const args = process.argv.slice(2)
+const wanted = args.filter((each) => each !== '--record')
+const chosen = ({ file }) => wanted.length === 0 || wanted.some((each) => file.includes(each))
+const mutations = [...typescript, ...lua].filter(chosen)
 
 const tree = new Tree()
+const rows = []
 let survivors = 0
 try {
   for (const each of mutations) tree.verify(each)
   await verifyUnchanged()
-  console.log('| file | mistake | noticed by |\n| --- | --- | --- |')
   for (const each of mutations) {
     const test = await tree.during(each, () => failure(tree.folder, each.scope))
     if (test === undefined) survivors++
-    console.log(row(each, test))
+    rows.push(row(each, test))
+    console.error(rows.at(-1))
   }
 } finally {
   tree.remove()
 }
+if (args.includes('--record') && wanted.length === 0) await record(rows)
+else console.log(table(rows))
 console.error(`${mutations.length} mistakes, ${survivors} not noticed`)
 process.exitCode = survivors === 0 ? 0 : 1
 
@@ -33,10 +39,4 @@ async function verifyUnchanged() {
     const test = await failure(tree.folder, scope)
     if (test !== undefined) throw new Error(`Without any mistake a test fails: ${test}`)
   }
-}
-
-function row({ file, what }, test) {
-  const where =
-    lua.some((each) => each.file === file && each.what === what) && !file.includes('redis') ? `${file}, Lua` : file
-  return `| ${where} | ${what} | ${test === undefined ? '**nothing**' : test.replaceAll('|', '\\|')} |`
 }

@@ -24,12 +24,12 @@ const counter = inFile('src/algorithms/sliding-window-counter.ts', {
 const hybrid = inFile('src/algorithms/quota-linear.ts', { files: ['test/algorithms'], name: 'quotaLinear|hybrid' })
 const measured = inFile('src/algorithms/exponential.ts', { files: ['test/algorithms'], name: 'exponential' })
 
-const decisions = { files: ['test/decision.test.ts', 'test/limiter.test.ts'] }
-const decision = inFile('src/decision.ts', decisions)
-const charges = inFile('src/charges.ts', decisions)
+const decision = inFile('src/decision.ts', { files: ['test/decision.test.ts', 'test/limiter.test.ts'] })
+const charges = inFile('src/charges.ts', { files: ['test/charges.test.ts', 'test/limiter.test.ts'] })
 const trial = inFile('src/stores/trial.ts', {
   files: ['test/trial.test.ts', 'test/limiter.test.ts', 'test/wait.test.ts'],
 })
+const alone = inFile('src/stores/fast-path.ts', { files: ['test/trial.test.ts', 'test/limiter.test.ts'] })
 
 /** Slips of the hand in TypeScript: one character or one token each. */
 export const typescript = [
@@ -41,11 +41,7 @@ export const typescript = [
   linear('a wait rounded down', 'const retry = allowed ? 0 : Math.ceil(', 'const retry = allowed ? 0 : Math.floor('),
   linear('a delay rounded down', '1 ? Math.ceil(d0 / p.drain) : 0', '1 ? Math.floor(d0 / p.drain) : 0'),
   linear('what remains rounded up', 'Math.floor((p.full - kept) / p.unit)', 'Math.ceil((p.full - kept) / p.unit)'),
-  linear(
-    'more given back than there is',
-    'Math.min(Math.max(0, d0 + units * p.unit), LARGEST)',
-    'Math.min(d0 + units * p.unit, LARGEST)',
-  ),
+  linear('`−` for `+` in a refund', 'Math.max(0, d0 + units * p.unit)', 'Math.max(0, d0 - units * p.unit)'),
   linear(
     'a change rounded for the client',
     'Math.min(Math.ceil(d0 / from.unit)',
@@ -179,4 +175,10 @@ export const typescript = [
     'perMs === 1000 ? now : Math.floor(now / 1000)',
     'perMs === 1000 ? now : Math.ceil(now / 1000)',
   ),
+
+  alone('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
+  alone('nothing kept unless denied', 'outcome.allowed || outcome.persist', 'outcome.allowed && outcome.persist'),
+  alone('a wait in ticks', 'outcome.retry / perMs', 'outcome.retry * perMs'),
+  alone('another limit taken for the same', 'slab.wrote(slot) !== mechanism', 'slab.wrote(slot) === mechanism'),
+  alone('a peek that charges', 'if (!write || charge.cost === 0', 'if (write || charge.cost === 0'),
 ]

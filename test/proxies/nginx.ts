@@ -28,11 +28,14 @@ function onPath(): string | undefined {
 }
 
 function installed(): string {
+  // Nothing is to start by itself: the package would take port 80.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  // Another test may be installing something, too.
+  const run = (args: string): unknown =>
+    execFileSync('sh', ['-c', `apt-get -o DPkg::Lock::Timeout=120 ${args}`], { stdio: 'ignore', env })
   try {
-    execFileSync('apt-get', ['update'], { stdio: 'ignore' })
-    // Nothing is to start by itself: the package would take port 80.
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-    execFileSync('apt-get', ['install', '-y', '--no-install-recommends', 'nginx-light'], { stdio: 'ignore', env })
+    run('update || true')
+    run('install -y --no-install-recommends nginx-light')
   } catch (cause) {
     throw new Error('The tests need a real nginx: put it on the PATH (Debian: apt-get install nginx-light).', { cause })
   }

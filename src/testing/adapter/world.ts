@@ -35,7 +35,7 @@ export function createWorld(harness: AdapterHarness): World {
     limit: (limits, options) => ({ keyer: everyone, limits, store: memoryStore({ clock }), ...options }),
     by: (name) => (request) => String(harness.header(request, name)),
     async serve({ limits = [], routes = [], handler = ok, ...others }) {
-      const answered = routes.map((route) => ({ handler: ok, ...route }))
+      const answered = routes.map((route) => Object.assign({ handler: ok }, route))
       const server = await harness.serve({ limits, routes: answered, handler, ...others })
       servers.push(server)
       return server

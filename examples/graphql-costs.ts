@@ -1,0 +1,59 @@
+// Requests that are not worth the same, as in GraphQL: a query costs as many points as it may load, and once it is answered,
+// as many as it has loaded. A query that could never be paid is refused for good; one that is too dear now is told when.
+import express, { type Request } from 'express'
+import { tokenBucket } from 'sluice'
+import { byIP, rateLimit } from 'sluice/express'
+import { serve } from './visits.ts'
+
+const posts = [{ title: 'one' }, { title: 'two' }, { title: 'three' }]
+
+/** A point for each field that is selected, for each of the `first` items it is selected in. Stands for your own estimate. */
+function estimate(query: string): number {
+  const factors = [1]
+  let points = 0
+  let items = 1
+  for (const [token, first] of query.matchAll(/\(first: (\d+)\)|\w+|[{}]/g)) {
+    if (first !== undefined) items = Number(first)
+    else if (token === '{') factors.push(factors.at(-1)! * items)
+    else if (token === '}') factors.pop()
+    else {
+      points += factors.at(-1)!
+      items = 1
+    }
+  }
+  return points
+}
+
+/** Stands for your schema: `{ posts(first: n) { title } }`. Answers what was loaded, too. */
+function execute(query: string): { readonly data: object; readonly points: number } {
+  const first = Number(/first: (\d+)/.exec(query)?.[1] ?? 0)
+  const loaded = posts.slice(0, first)
+  return { data: { posts: loaded }, points: 1 + loaded.length }
+}
+
+function queryOf({ query: { query } }: Request): string {
+  return typeof query === 'string' ? query : ''
+}
+
+const limit = rateLimit({
+  keyer: byIP,
+  limits: tokenBucket({ quota: 100, window: '1m', name: 'points' }),
+  unit: 'points', // told to clients in RateLimit-Policy
+  cost: (request) => estimate(queryOf(request)),
+  settleWith: (_request, response) => response.locals.points as number | undefined,
+})
+
+const app = express()
+app.get('/graphql', limit, (request, response) => {
+  const { data, points } = execute(queryOf(request))
+  response.locals.points = points
+  response.json({ data })
+})
+
+const queryFor = (first: number): string => `GET /graphql?query={posts(first:%20${first}){title}}`
+const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
+await serve(server, [
+  queryFor(60), // 61 of 100 points are taken, and 57 of them come back: there are but three posts
+  queryFor(90), // so that this one still fits
+  queryFor(500), // more than a full bucket holds: never
+])

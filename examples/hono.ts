@@ -1,0 +1,24 @@
+// A Hono app with limits: one for the whole app, and a stricter one for a route.
+import type { Server } from 'node:http'
+import { createAdaptorServer } from '@hono/node-server'
+import { Hono } from 'hono'
+import { gcra, perHour, slidingWindowLog } from 'sluice'
+import { byIP, rateLimit } from 'sluice/hono'
+import { serve } from './visits.ts'
+
+const app = new Hono()
+
+// A route that is declared before the app's limit has only its own: at most 3 logins in any 15 minutes.
+// `byIP` takes the socket's address on Node; elsewhere: ipKeyer({ address: (context) => getConnInfo(context).remote.address })
+const loginLimit = rateLimit({ keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) })
+app.post('/login', loginLimit, (context) => context.text('welcome'))
+
+// Everything from here on: 5 at once, which come back one every 2 seconds, and no more than 1000 an hour.
+const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
+app.use(rateLimit({ keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] }))
+
+app.get('/', (context) => context.text(`hello, you have ${context.get('rateLimit')?.remaining} left`))
+
+const server = createAdaptorServer({ fetch: app.fetch }) as Server
+server.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
+await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

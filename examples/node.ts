@@ -1,0 +1,34 @@
+// A bare server of node:http with limits: one for all requests and WebSockets together, and a stricter one for a path.
+import { createServer } from 'node:http'
+import { gcra, perHour, slidingWindowLog } from 'sluice'
+import { byIP, rateLimit, rateLimitOf } from 'sluice/node'
+import { WebSocketServer } from 'ws'
+import { serve } from './visits.ts'
+
+// At most 3 logins in any 15 minutes.
+const loginLimit = rateLimit({ keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) })
+const login = loginLimit((_request, response) => {
+  response.end('welcome')
+})
+
+// Everything else: 5 at once, which come back one every 2 seconds, and no more than 1000 an hour.
+const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
+const limit = rateLimit({ keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] })
+const hello = limit((request, response) => {
+  response.end(`hello, you have ${rateLimitOf(request)?.remaining} left`)
+})
+
+const server = createServer((request, response) => {
+  const isLogin = request.method === 'POST' && request.url === '/login'
+  return (isLogin ? login : hello)(request, response)
+})
+
+// A WebSocket takes from the same limit when it is opened; one too many gets a 429 and is closed.
+const sockets = new WebSocketServer({ noServer: true })
+const open = limit.upgrade((request, socket, head) => {
+  sockets.handleUpgrade(request, socket, head, (each) => each.send('hello'))
+})
+server.on('upgrade', open)
+
+server.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
+await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

@@ -1,0 +1,73 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { shown, SluiceError } from '../errors.ts'
+import { type RedisClient, runnerFor, type ScriptRunner } from '../stores/redis-clients.ts'
+import { clients, type ClientPackage, type Connection, type Place } from './clients.ts'
+
+/** Does something with the Redis at a URL, a single server or a cluster, by whichever client is installed. */
+export async function withRedis<Answer>(
+  url: string,
+  name: string | undefined,
+  work: (runner: ScriptRunner) => Promise<Answer>,
+): Promise<Answer> {
+  const place = placeOf(url)
+  const [client, loaded] = await installed(name)
+  try {
+    return await using(await client.single(loaded, place), work)
+  } catch (error) {
+    // The node of a cluster: it has told that others hold this key.
+    if (!/\bMOVED\b|\bMoved\b/.test(String(error))) throw error
+    return using(await client.cluster(loaded, place), work)
+  }
+}
+
+async function using<Answer>(connection: Connection, work: (runner: ScriptRunner) => Promise<Answer>): Promise<Answer> {
+  try {
+    return await work(runnerFor(connection.client as RedisClient, undefined))
+  } finally {
+    connection.close()
+  }
+}
+
+function placeOf(text: string): Place {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^(redis|valkey)s?:$/.test(url.protocol)) {
+    throw new SluiceError('INVALID_OPTION', `expected a URL such as redis://localhost:6379, got ${shown(text)}`)
+  }
+  return {
+    host: url.hostname.replaceAll(/^\[|\]$/g, '') || 'localhost',
+    port: Number(url.port || 6379),
+    username: decodeURIComponent(url.username) || undefined,
+    password: decodeURIComponent(url.password) || undefined,
+    database: Number(url.pathname.slice(1) || 0),
+    tls: url.protocol === 'rediss:' || url.protocol === 'valkeys:',
+  }
+}
+
+async function installed(name: string | undefined): Promise<readonly [ClientPackage, unknown]> {
+  const wanted = name === undefined ? clients : clients.filter((each) => each.name === name)
+  for (const each of wanted) {
+    const loaded = await load(each.name)
+    if (loaded !== undefined) return [each, loaded]
+  }
+  const names = clients.map((each) => each.name).join(', ')
+  const missing =
+    name === undefined ? 'No client of Redis is installed' : `The client ${shown(name)} is not installed, or not known`
+  throw new SluiceError('NOT_APPLICABLE', `${missing}. Install one of ${names} where you run this`)
+}
+
+/** A package as it is found from here, or from the directory in which the command is run. */
+async function load(name: string): Promise<unknown> {
+  try {
+    return await import(name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+  }
+  try {
+    const path = createRequire(join(process.cwd(), 'package.json')).resolve(name)
+    return await import(pathToFileURL(path).href)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,104 @@
+import { type Algorithm, createOutcome, type Entries, MAX_CELLS, type Parameters } from '../algorithm.ts'
+import { knownAlgorithms } from '../limit.ts'
+import { type NamedCell, namedCells } from './cells.ts'
+import type { Stored } from './fetch.ts'
+
+/** What is held against a key. Times are milliseconds. */
+export interface Held {
+  readonly key: string
+  /** Until Redis forgets it; `undefined` when nothing is held. */
+  readonly ttl: number | undefined
+  readonly limits: readonly HeldByLimit[]
+}
+
+export interface HeldByLimit {
+  readonly limit: string
+  /** The algorithm that wrote it; `undefined` when there is a lock and nothing else. */
+  readonly algorithm: string | undefined
+  readonly parameters: Readonly<Record<string, number>>
+  readonly state: readonly NamedCell[]
+  readonly entries: readonly Entry[]
+  /** How long the key is still locked out. */
+  readonly lockedFor: number
+  /** What it comes to; `undefined` when the algorithm is not one of this package. */
+  readonly verdict: { readonly remaining: number; readonly resetAfter: number } | undefined
+}
+
+export interface Entry {
+  readonly time: number
+  readonly cost: number
+}
+
+const CHUNK = 32
+
+export function held(key: string, stored: Stored): Held {
+  const names = [...stored.fields.keys()].filter((field) => !field.includes('\0')).toSorted()
+  return { key, ttl: stored.ttl < 0 ? undefined : stored.ttl, limits: names.map((name) => limitIn(name, stored)) }
+}
+
+function limitIn(limit: string, { now, fields }: Stored): HeldByLimit {
+  const value = fields.get(limit)!
+  const end = value.indexOf(0, 8)
+  const [name, ...numbers] = value.subarray(8, end).toString().split(',')
+  const cells = doubles(value.subarray(end + 1))
+  const lockedFor = Math.max(0, value.readDoubleLE(0) - now) / 1000
+  const algorithm = algorithms().find((each) => each.name === name)
+  const parameters = named(algorithm, numbers.map(Number))
+  const count = algorithm?.blank.length ?? cells.length
+  const entries = algorithm?.entries ? entriesIn(fields, limit, cells[count]!, cells[count + 1]!) : []
+  const own = cells.slice(0, count)
+  return {
+    limit,
+    algorithm: name === '' ? undefined : name,
+    parameters,
+    state: namedCells(name!, own, parameters),
+    entries,
+    lockedFor,
+    verdict: algorithm && verdict(algorithm, parameters as Parameters, own, entries, now),
+  }
+}
+
+/** The variants of algorithms, too: states are written under names of their own. */
+function algorithms(): readonly Algorithm[] {
+  return knownAlgorithms().flatMap((each) => [each, each.variant?.({ refill: 'interval' }) ?? []].flat())
+}
+
+function named(algorithm: Algorithm | undefined, numbers: readonly number[]): Readonly<Record<string, number>> {
+  const names = algorithm?.parameters ?? numbers.slice(1).map((_, i) => `parameter ${i + 1}`)
+  return Object.fromEntries(numbers.map((number, i) => [i === 0 ? 'perMs' : names[i - 1]!, number]))
+}
+
+function doubles(bytes: Buffer): number[] {
+  return Array.from({ length: Math.floor(bytes.length / 8) }, (_, i) => bytes.readDoubleLE(i * 8))
+}
+
+function entriesIn(fields: Stored['fields'], limit: string, head: number, tail: number): Entry[] {
+  const entries: Entry[] = []
+  for (let i = head; i < tail; i++) {
+    const chunk = fields.get(`${limit}\0${Math.floor(i / CHUNK)}`)
+    const at = (i % CHUNK) * 16
+    if (chunk !== undefined) entries.push({ time: chunk.readDoubleLE(at), cost: chunk.readDoubleLE(at + 8) })
+  }
+  return entries
+}
+
+function verdict(
+  algorithm: Algorithm,
+  parameters: Parameters,
+  cells: readonly number[],
+  list: readonly Entry[],
+  now: number,
+): HeldByLimit['verdict'] {
+  const state = new Float64Array(MAX_CELLS)
+  state.set(cells)
+  const entries: Entries = {
+    first: list.length > 0 ? 0 : -1,
+    next: (e) => (e + 1 < list.length ? e + 1 : -1),
+    time: (e) => list[e]!.time,
+    cost: (e) => list[e]!.cost,
+  }
+  const { perMs } = parameters
+  const out = createOutcome()
+  algorithm.step({ ...parameters, strict: 0 }, state, 0, Math.floor((now / 1000) * perMs), 0, out, entries)
+  return { remaining: out.remaining, resetAfter: out.reset / perMs }
+}

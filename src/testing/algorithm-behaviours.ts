@@ -1,0 +1,138 @@
+import { limit, type Limit } from '../limit.ts'
+import { refuse } from '../validate.ts'
+import { type Case, cases, type Situation, situation } from './algorithm/past.ts'
+import { Subject } from './algorithm/subject.ts'
+import type { Behaviour, SearchOptions } from './behaviour.ts'
+import { equal, holds } from './expect.ts'
+import { search } from './search.ts'
+
+export interface AlgorithmSuiteOptions extends SearchOptions {
+  /** What remains is measured, not counted, so that a unit more may just about fit. Default false. */
+  readonly measured?: boolean
+}
+
+type Check = (of: Situation, rest: Case, exact: boolean) => void
+
+const checks: Readonly<Record<string, Check>> = {
+  'admits exactly at retry, and not one tick before'({ subject, now, cost }) {
+    const { allowed, retry } = subject.ask(now, cost)
+    if (allowed) return equal(retry, 0, 'retry when allowed')
+    if (retry === Infinity) return
+    holds(Number.isSafeInteger(retry) && retry > 0, `retry is ${retry}`)
+    equal(subject.peek(now + retry - 1, cost).allowed, false, 'allowed one tick before retry')
+    equal(subject.peek(now + retry, cost).allowed, true, 'allowed at retry')
+  },
+  'names the same moment whenever it is asked'({ subject, now, cost }, { part }) {
+    const { retry } = subject.ask(now, cost)
+    if (retry === 0 || retry === Infinity || subject.limit.strict === true) return
+    const later = Math.floor(part * (retry - 1))
+    equal(subject.peek(now + later, cost).retry, retry - later, 'retry, asked again')
+  },
+  'says never of more than a fresh key admits, and of nothing else'({ subject, now, cost }) {
+    const { capacity } = subject
+    equal(subject.peek(now, capacity + 1).allowed, false, 'allowed, of more than fits')
+    equal(subject.peek(now, capacity + 1).retry, Infinity, 'retry, of more than fits')
+    if (cost <= capacity) holds(subject.peek(now, cost).retry < Infinity, 'never, of what fits')
+  },
+  'admits what remains, and not one unit more'({ subject, now, cost }, _rest, exact) {
+    const { remaining } = subject.ask(now, cost)
+    holds(Number.isSafeInteger(remaining) && remaining >= 0 && remaining <= subject.capacity, `${remaining} remain`)
+    equal(subject.peek(now, remaining).allowed, true, 'allowed, what remains')
+    if (exact) equal(subject.peek(now, remaining + 1).allowed, false, 'allowed, one unit more')
+    if (remaining > 50) return
+    for (let i = 0; i < remaining; i++) equal(subject.ask(now, 1).allowed, true, 'allowed, unit by unit')
+    if (exact) equal(subject.peek(now, 1).allowed, false, 'allowed, once all are taken')
+  },
+  'cannot tell a key from a fresh one once reset has passed, and can one tick before'(
+    { subject, now, cost },
+    { part },
+  ) {
+    const { reset } = subject.ask(now, cost)
+    holds(Number.isSafeInteger(reset) && reset >= 0, `reset is ${reset}`)
+    if (reset > 0) equal(subject.peek(now + reset - 1, 0).reset, 1, 'reset, one tick before')
+    const time = now + reset + Math.round(part * subject.window)
+    for (const each of [0, 1, cost, subject.capacity, subject.capacity + 1]) {
+      equal(subject.clone().ask(time, each), new Subject(subject.limit).ask(time, each), `cost ${each} after reset`)
+    }
+  },
+  'reports after a charge what a peek reports next'({ subject, now, cost }) {
+    const asked = subject.ask(now, cost)
+    const { remaining, reset } = subject.peek(now, 0)
+    equal({ remaining, reset }, { remaining: asked.remaining, reset: asked.reset })
+  },
+  'changes nothing by a step that is not kept'({ subject, now, cost }) {
+    const before = subject.state()
+    equal(subject.peek(now, cost), subject.peek(now, cost), 'the same step')
+    equal(subject.state(), before, 'state')
+  },
+  'takes no harm from a clock that steps back'({ subject, now, cost }, { part }, exact) {
+    if (!subject.ask(now, cost).allowed) return
+    const { remaining } = subject.peek(now, 0)
+    const earlier = now - Math.round(3 * part * subject.window)
+    holds(subject.peek(earlier, 0).remaining <= remaining, 'more remained when the clock had stepped back')
+    if (exact) equal(subject.peek(earlier, remaining + 1).allowed, false, 'allowed, one unit more')
+  },
+  'charges nothing for a cost of 0, nor for a denial unless strict'({ subject, now, cost }) {
+    const before = subject.state()
+    const { allowed, retry, delay } = subject.ask(now, 0)
+    equal({ allowed, retry, delay }, { allowed: true, retry: 0, delay: 0 })
+    const denied = subject.limit.strict !== true && !subject.ask(now, cost).allowed
+    if (denied) equal(subject.state(), before, 'state')
+  },
+  'charges denied requests too when strict, so that hammering never gets in'({ subject, now }, { part }) {
+    if (subject.limit.strict !== true) return
+    const { capacity } = subject
+    let time = now
+    for (let i = 0; i < 20; i++) {
+      const { allowed, retry } = subject.ask(time, capacity)
+      if (allowed) continue
+      const pause = Math.floor(0.99 * part * retry)
+      if (pause === retry) return
+      equal(subject.peek(time + pause, capacity).allowed, false, 'allowed, before retry')
+      time += pause
+    }
+  },
+  'never goes below nothing, whatever is given back'({ subject, now, cost }, { part }) {
+    subject.adjust(now, now - Math.round(part * subject.window), -2 * (cost + subject.capacity))
+    const { remaining, reset } = subject.peek(now, 0)
+    holds(remaining <= subject.capacity && reset >= 0, `${remaining} remain of ${subject.capacity}`)
+  },
+  'charges past the limit when it has to, and waits the debt off'({ subject, now, cost }, { part }, exact) {
+    const before = subject.peek(now, 0).remaining
+    const units = cost + Math.ceil(part * 3 * subject.capacity)
+    subject.adjust(now, now, units)
+    const { remaining } = subject.peek(now, 0)
+    holds(Math.abs(remaining - Math.max(0, before - units)) <= (exact ? 0 : 1), `${remaining} remain after ${units}`)
+    const { allowed, retry } = subject.ask(now, 1)
+    if (allowed) return
+    equal(subject.peek(now + retry - 1, 1).allowed, false, 'allowed one tick before')
+    equal(subject.peek(now + retry, 1).allowed, true, 'allowed at retry')
+  },
+}
+
+/**
+ * What every algorithm does, by random search over keys with a past: under these limits, which are of one algorithm or of
+ * several. Give small quotas and some `strict` limits, where edges are close together. Needs `fast-check`.
+ *
+ * @example
+ * import { algorithmBehaviours } from 'sluice/testing'
+ * const limits = [coolDown({ quota: 3, window: '10s' }), coolDown({ quota: 1, window: 7, strict: true })]
+ * for (const { name, run } of algorithmBehaviours(limits)) test(name, run)
+ */
+export function algorithmBehaviours(
+  limits: readonly Limit[],
+  options: AlgorithmSuiteOptions = {},
+): readonly Behaviour[] {
+  if (limits.length === 0) refuse('limits', 'one limit or more', limits)
+  const made = limits.map((each) => limit(each))
+  const exact = options.measured !== true
+  return Object.entries(checks).map(([name, check]) => ({
+    name,
+    run: () =>
+      search(
+        options,
+        (fc) => cases(fc, made),
+        (each) => check(situation(each), each, exact),
+      ),
+  }))
+}

@@ -1,0 +1,79 @@
+import { clearEdit, createOutcome, type Outcome } from '../../algorithm.ts'
+import { type Limit, limit, type Mechanism, mechanism } from '../../limit.ts'
+import { EntryList } from './entry-list.ts'
+
+/** What a step has said, as plain data. */
+export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
+
+/** One key under one limit: an algorithm driven as a store drives it, in ticks. */
+export class Subject {
+  readonly limit: Limit
+  readonly #mechanism: Mechanism
+  readonly #cells: Float64Array
+  readonly #entries = new EntryList()
+  readonly #out = createOutcome()
+
+  constructor(given: Limit) {
+    this.limit = limit(given)
+    this.#mechanism = mechanism(this.limit)
+    this.#cells = Float64Array.from(this.#mechanism.algorithm.blank)
+  }
+
+  /** The window in ticks. */
+  get window(): number {
+    return this.limit.window * this.#mechanism.parameters.perMs
+  }
+
+  /** The most that a fresh key admits at once. */
+  get capacity(): number {
+    return new Subject(this.limit).peek(this.tick(0), 0).remaining
+  }
+
+  /** A tick so many windows after the beginning. */
+  tick(windows: number): number {
+    return EPOCH_MS * this.#mechanism.parameters.perMs + Math.round(windows * this.window)
+  }
+
+  /** What would be said; nothing is kept. */
+  peek(now: number, cost: number): Verdict {
+    const { algorithm, parameters } = this.#mechanism
+    algorithm.step(parameters, this.#cells, 0, now, cost, this.#out, this.#entries)
+    const { allowed, at, retry, remaining, reset, delay, charged } = this.#out
+    return { allowed, at, retry, remaining, reset, delay, charged }
+  }
+
+  /** Decides, and keeps what follows. */
+  ask(now: number, cost: number): Verdict {
+    const verdict = this.peek(now, cost)
+    if (cost > 0 && (verdict.allowed || this.#out.persist)) this.#keep()
+    return verdict
+  }
+
+  /** Charges past any limit, or gives back when negative, for a charge made at `then`. */
+  adjust(now: number, then: number, units: number): void {
+    const { algorithm, parameters } = this.#mechanism
+    clearEdit(this.#out.edit)
+    algorithm.adjust(parameters, this.#cells, 0, now, then, units, this.#out, this.#entries)
+    if (this.#out.persist) this.#keep()
+  }
+
+  clone(): Subject {
+    const copy = new Subject(this.limit)
+    copy.#cells.set(this.#cells)
+    copy.#entries.items.push(...this.#entries.items.map((each) => ({ ...each })))
+    return copy
+  }
+
+  /** The numbers and entries that the key holds. */
+  state(): unknown {
+    return { cells: [...this.#cells], entries: this.#entries.items.map((each) => ({ ...each })) }
+  }
+
+  #keep(): void {
+    for (let i = 0; i < this.#cells.length; i++) this.#cells[i] = this.#out.next[i]!
+    if (this.#mechanism.algorithm.entries) this.#entries.apply(this.#out.edit)
+  }
+}
+
+/** 2026-01-01. */
+const EPOCH_MS = 1_767_225_600_000

@@ -1,0 +1,35 @@
+import type * as FastCheck from 'fast-check'
+import { SluiceError } from '../errors.ts'
+import type { MaybePromise } from '../maybe-promise.ts'
+import type { SearchOptions } from './behaviour.ts'
+
+/** fast-check, loaded when a search begins. */
+export type Fc = typeof FastCheck
+
+/**
+ * Looks for a case that breaks something, and makes it small. Throws `NOT_APPLICABLE` without fast-check.
+ * @param check throws when a case is wrong
+ */
+export async function search<Case>(
+  { runs = 200, seed = 20_260_101 }: SearchOptions,
+  cases: (fc: Fc) => FastCheck.Arbitrary<Case>,
+  check: (of: Case) => MaybePromise<void>,
+): Promise<void> {
+  const fc = await load()
+  const property = fc.asyncProperty(cases(fc), async (each) => check(each))
+  await fc.assert(property, { numRuns: runs, seed })
+}
+
+async function load(): Promise<Fc> {
+  try {
+    return await import('fast-check')
+  } catch (cause) {
+    throw new SluiceError(
+      'NOT_APPLICABLE',
+      'The suites search with fast-check; install it: npm install -D fast-check',
+      {
+        cause,
+      },
+    )
+  }
+}

@@ -1,0 +1,88 @@
+import { fixedWindow } from '../../limits.ts'
+import { equal, like } from '../expect.ts'
+import { type Cases, verdicts } from './world.ts'
+
+const three = fixedWindow({ name: 'three', quota: 3, window: '1s' })
+
+export const adjustCases: Cases = {
+  'gives back a charge, once': async ({ on }) => {
+    const limiter = on(three)
+    const first = await limiter.check('a', { cost: 2 })
+    await limiter.check('a')
+    await limiter.refund(first)
+    await limiter.refund(first)
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 2 }] })
+  },
+  'gives nothing back for a denial': async ({ on }) => {
+    const limiter = on(three)
+    await limiter.check('a', { cost: 3 })
+    await limiter.refund(await limiter.check('a'))
+    like(await limiter.check('a'), { allowed: false })
+  },
+  'charges what it really cost, past the limit if need be': async ({ on, clock }) => {
+    const limiter = on(three)
+    await limiter.settle(await limiter.check('a', { cost: 3 }), 1)
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 2 }] })
+    await limiter.settle(await limiter.check('a'), 5)
+    equal(await verdicts(limiter, 'a', 1), [false])
+    clock.advance((await limiter.peek('a')).resetAfter)
+    equal(await verdicts(limiter, 'a', 1), [true])
+  },
+  'gives nothing back to a window that is over': async ({ on, clock }) => {
+    const limiter = on(three)
+    const old = await limiter.check('a', { cost: 2 })
+    clock.advance(1000)
+    await limiter.check('a', { cost: 3 })
+    await limiter.refund(old)
+    equal(await verdicts(limiter, 'a', 1), [false])
+  },
+}
+
+const short =
+  String.raw`* ? [a] % %s %00 {a} a}b{c {} : a:b ' " "a" \ $ 0 -1 1e3 A a undefined null NaN __proto__ constructor toString`.split(
+    ' ',
+  )
+const odd = [' ', '\0', '\n', '\r\n', 'a ', 'ü', 'é', 'e\u0301', '😀', '\ud800', '\udc00', '\ufeff']
+/** Texts that have been mistaken for something else. */
+const hostile: readonly string[] = [...short, ...odd, 'k'.repeat(5000), `${'k'.repeat(4999)}l`]
+
+export const keyCases: Cases = {
+  'are told apart, whatever they hold': async ({ on }) => {
+    const limiter = on(fixedWindow({ name: 'one', quota: 1, window: '1s' }))
+    for (const key of hostile)
+      equal(await verdicts(limiter, key, 2), [true, false], `key ${JSON.stringify(key.slice(0, 20))}`)
+    for (const key of hostile)
+      equal(await verdicts(limiter, key, 1), [false], `key ${JSON.stringify(key.slice(0, 20))}, again`)
+  },
+  'of two limiters, or under two limits, are told apart whatever the names hold': async ({ on }) => {
+    const named = (name: string) => fixedWindow({ name, quota: 1, window: '1s' })
+    const limiters = ['a', 'a:b', 'a:', '{a}', '%', '%3a'].map((name) => on([named('x'), named('x:y')], { name }))
+    for (const limiter of limiters) {
+      for (const key of ['c', 'b:c', ':c', '{a}', '3a']) equal(await verdicts(limiter, key, 2), [true, false], key)
+    }
+  },
+  'of limiters that share a name and say so are one': async ({ on }) => {
+    const limits = fixedWindow({ name: 'one', quota: 1, window: '1s' })
+    const [first, second] = [on(limits, { shared: true }), on(limits, { shared: true })]
+    equal([await verdicts(first, 'a', 1), await verdicts(second, 'a', 1)], [[true], [false]])
+  },
+  'are forgotten one by one': async ({ on }) => {
+    const limiter = on([three, fixedWindow({ name: 'one', quota: 1, window: '1h' })])
+    await limiter.check('a')
+    await limiter.check('b')
+    await limiter.reset('a')
+    await limiter.reset('never seen')
+    equal([await verdicts(limiter, 'a', 1), await verdicts(limiter, 'b', 1)], [[true], [false]])
+  },
+  'keep what they have used when their limit changes': async ({ on }) => {
+    const versions = [10, 4, 20].map((quota) => fixedWindow({ name: 'changing', quota, window: '1s' }))
+    let version = 0
+    const limiter = on(() => versions[version])
+    await limiter.check('a', { cost: 3 })
+    version = 1
+    like(await limiter.check('a'), { allowed: true, remaining: 0 })
+    equal(await verdicts(limiter, 'a', 1), [false])
+    version = 2
+    like(await limiter.check('a'), { allowed: true, remaining: 15 })
+  },
+}

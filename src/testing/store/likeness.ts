@@ -1,0 +1,144 @@
+import type { Arbitrary } from 'fast-check'
+import type { Decision } from '../../decision.ts'
+import type { Limit } from '../../limit.ts'
+import { createLimiter, type Limiter, stack } from '../../limiter.ts'
+import {
+  exponential,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  quotaLinear,
+  slidingWindowBuckets,
+  slidingWindowCounter,
+  slidingWindowLog,
+  spacing,
+  tokenBucket,
+} from '../../limits.ts'
+import type { Store } from '../../store.ts'
+import { memoryStore } from '../../stores/memory.ts'
+import type { SearchOptions } from '../behaviour.ts'
+import { equal } from '../expect.ts'
+import { type Fc, search } from '../search.ts'
+import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
+import type { MakeStore } from './world.ts'
+
+interface Step {
+  readonly kind: 'check' | 'peek' | 'refund' | 'settle' | 'reset'
+  /** Milliseconds that pass before. */
+  readonly after: number
+  readonly key: string
+  readonly version: 0 | 1
+  readonly cost: number
+  /** Which of the decisions so far is refunded or settled. */
+  readonly which: number
+}
+
+interface Trace {
+  /** A limit by two limiters, each in two versions. */
+  readonly limits: readonly [mine: readonly [Limit, Limit], others: readonly [Limit, Limit]]
+  readonly steps: readonly Step[]
+}
+
+type Make = (name: string, quota: number, window: number) => Limit
+
+const makes: readonly Make[] = [
+  (name, quota, window) => gcra({ name, quota, window }),
+  (name, quota, window) => gcra({ name, quota, window, strict: true }),
+  (name, quota, window) => tokenBucket({ name, quota, window, refill: 'interval' }),
+  (name, quota, window) => leakyBucket({ name, quota, window, capacity: quota + 2 }),
+  (name, quota, window) => fixedWindow({ name, quota, window }),
+  (name, quota, window) => fixedWindow({ name, quota, window, anchor: 'clock', block: 250 }),
+  (name, quota, window) => slidingWindowLog({ name, quota, window }),
+  (name, quota, window) => slidingWindowLog({ name, quota, window, strict: true, block: 10 }),
+  (name, quota, window) => slidingWindowCounter({ name, quota, window }),
+  (name, quota, window) => slidingWindowBuckets({ name, quota, window }),
+  (name, quota, window) => quotaLinear({ name, quota, window }),
+  (name, quota, window) => exponential({ name, quota, window, shadow: true }),
+  (name, _quota, window) => spacing(window, { name }),
+]
+
+function traces(fc: Fc): Arbitrary<Trace> {
+  const versions = (name: string): Arbitrary<readonly [Limit, Limit]> =>
+    fc
+      .record({
+        make: fc.nat(makes.length - 1),
+        other: fc.nat(makes.length - 1),
+        same: fc.boolean(),
+        quota: fc.integer({ min: 1, max: 9 }),
+        window: fc.constantFrom(100, 1000, 7000),
+      })
+      .map(({ make, other, same, quota, window }) => [
+        makes[make]!(name, quota, window),
+        makes[same ? make : other]!(name, quota + 2, window),
+      ])
+  const step: Arbitrary<Step> = fc.record({
+    kind: fc.constantFrom(
+      'check',
+      'check',
+      'check',
+      'check',
+      'check',
+      'peek',
+      'refund',
+      'settle',
+      'reset',
+    ) as Arbitrary<Step['kind']>,
+    after: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(0) },
+      { weight: 4, arbitrary: fc.integer({ min: 0, max: 2_000_000 }).map((micros) => micros / 1000) },
+      { weight: 1, arbitrary: fc.integer({ min: -900, max: 10_000 }) },
+    ),
+    key: fc.constantFrom('a', 'a', 'b', '"\ud800'),
+    version: fc.constantFrom(0 as const, 0 as const, 0 as const, 1 as const),
+    cost: fc.constantFrom(1, 1, 1, 0, 2, 5),
+    which: fc.nat(4),
+  })
+  return fc.record({ limits: fc.tuple(versions('mine'), versions('others')), steps: fc.array(step, { maxLength: 30 }) })
+}
+
+type Input = Pick<Step, 'key' | 'version'>
+
+function limiterOn(store: Store, { limits: [mine, others] }: Trace): Limiter<Input> {
+  return stack<Input>(
+    createLimiter<Input>({ name: 'mine', store, keyer: ({ key }) => key, limits: ({ version }) => mine[version] }),
+    createLimiter<Input>({ name: 'others', store, keyer: () => 'all', limits: ({ version }) => others[version] }),
+  )
+}
+
+/** What every step said. */
+async function said(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Trace): Promise<unknown[]> {
+  const decisions: Decision[] = []
+  const answers: unknown[] = []
+  let newest = clock.now()
+  for (const { kind, after, which, cost, ...input } of steps) {
+    // A store may free what has been fresh for a while, so that a clock must not step back by more.
+    clock.advance(Math.max(after, newest - 900 - clock.now()))
+    newest = Math.max(newest, clock.now())
+    const past = decisions.at(-1 - which)
+    if (kind === 'check' || kind === 'peek') {
+      const decision = await limiter[kind](input, { cost })
+      if (kind === 'check') decisions.push(decision)
+      answers.push({
+        ...decision,
+        limits: decision.limits.map((each) => ({ ...each })),
+        binding: decision.binding?.limit.name,
+      })
+    } else if (kind === 'reset') await limiter.reset(input)
+    else if (past !== undefined) await (kind === 'refund' ? limiter.refund(past) : limiter.settle(past, cost))
+  }
+  return answers
+}
+
+/** Looks for a trace that this store decides in another way than `memoryStore`. */
+export function likeMemory(makeStore: MakeStore, options: SearchOptions): Promise<void> {
+  return search(options, traces, async (trace) => {
+    const clocks = [virtualClock(), virtualClock()] as const
+    const store = await makeStore(clocks[0])
+    try {
+      const answers = await said(limiterOn(store, trace), clocks[0], trace)
+      equal(answers, await said(limiterOn(memoryStore({ clock: clocks[1] }), trace), clocks[1], trace))
+    } finally {
+      await store.close()
+    }
+  })
+}

@@ -1,0 +1,96 @@
+import { fixedWindow, gcra } from '../../limits.ts'
+import { stack } from '../../limiter.ts'
+import { equal, like } from '../expect.ts'
+import { type Cases, verdicts } from './world.ts'
+
+const three = fixedWindow({ name: 'three', quota: 3, window: '1s' })
+const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
+
+export const takeCases: Cases = {
+  'admits a quota, says when again, and means it to the microsecond': async ({ on, clock }) => {
+    const limiter = on(gcra({ quota: 3, window: 1000, name: 'edge' }))
+    equal(await verdicts(limiter, 'a', 4), [true, true, true, false])
+    const { retryAfter } = await limiter.check('a')
+    clock.advance(retryAfter - 0.001)
+    equal((await limiter.check('a')).allowed, false, 'allowed, a microsecond before')
+    clock.advance(0.001)
+    equal((await limiter.check('a')).allowed, true, 'allowed, at its time')
+  },
+  'forgets a key when it said it would': async ({ on, clock }) => {
+    const limiter = on(three)
+    const { resetAfter } = await limiter.check('a', { cost: 3 })
+    clock.advance(resetAfter)
+    like(await limiter.peek('a'), { remaining: 3 - 1 })
+  },
+  'answers as its type says': async ({ store, on }) => {
+    const answer = on(three).check('a')
+    equal(answer instanceof Promise, !store.sync, 'a promise')
+    await answer
+  },
+  'peeks without charging': async ({ on }) => {
+    const limiter = on(one)
+    for (let i = 0; i < 3; i++) like(await limiter.peek('a'), { allowed: true, remaining: 0 })
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    like(await limiter.peek('a'), { allowed: false, retryAfter: 1000 })
+  },
+  'charges every limit or none': async ({ on }) => {
+    const limiter = on([three, one])
+    const verdict = async (): Promise<unknown> =>
+      (await limiter.check('a')).limits.map((each) => [each.allowed, each.remaining])
+    equal(await verdict(), [
+      [true, 2],
+      [true, 0],
+    ])
+    equal(await verdict(), [
+      [true, 2],
+      [false, 0],
+    ])
+    equal(await verdict(), [
+      [true, 2],
+      [false, 0],
+    ])
+  },
+  'charges every limiter of a stack or none': async ({ on }) => {
+    const user = on(three, { name: 'user' })
+    const all = on(one, { name: 'all', keyer: () => 'everyone' })
+    const both = stack(user, all)
+    equal(await verdicts(both, 'a', 3), [true, false, false])
+    like(await user.peek('a'), { remaining: 1 })
+  },
+  'charges a cost as one, and says never of more than fits': async ({ on }) => {
+    const limiter = on(three)
+    equal(await verdicts(limiter, 'a', 2, 2), [true, false])
+    like(await limiter.check('a', { cost: 4 }), { allowed: false, retryAfter: Infinity })
+    like(await limiter.check('a', { cost: 1 }), { allowed: true, remaining: 0 })
+    like(await limiter.check('a', { cost: 0 }), { allowed: true })
+  },
+  'decides requests that come at once one after another': async ({ on }) => {
+    const limiter = on(three)
+    const answers = await Promise.all(Array.from({ length: 20 }, async () => limiter.check('a')))
+    equal(answers.filter(({ allowed }) => allowed).length, 3, 'admitted')
+  },
+  'charges denied requests of a strict limit, and none of a shadow': async ({ on, clock }) => {
+    const strict = on(gcra({ quota: 1, window: 1000, strict: true, name: 'strict' }), { name: 'strict' })
+    equal(await verdicts(strict, 'a', 2), [true, false])
+    clock.advance(600)
+    equal(await verdicts(strict, 'a', 1), [false])
+    clock.advance(600)
+    equal(await verdicts(strict, 'a', 1), [false])
+    const shadow = on([three, fixedWindow({ name: 'shade', quota: 1, window: '1s', shadow: true })], { name: 'shadow' })
+    equal(await verdicts(shadow, 'a', 4), [true, true, true, false])
+  },
+  'locks a key out for as long as a limit says, and asking does not prolong it': async ({ on, clock }) => {
+    const limiter = on(fixedWindow({ name: 'locked', quota: 1, window: 100, block: 5000 }))
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    clock.advance(4000)
+    like(await limiter.check('a'), { allowed: false, retryAfter: 1000 })
+    clock.advance(1000)
+    equal(await verdicts(limiter, 'a', 1), [true])
+  },
+  'takes no harm from a clock that steps back': async ({ on, clock }) => {
+    const limiter = on(gcra({ quota: 3, window: 1000, name: 'back' }))
+    equal(await verdicts(limiter, 'a', 3), [true, true, true])
+    clock.advance(-500)
+    equal(await verdicts(limiter, 'a', 1), [false])
+  },
+}

@@ -1,0 +1,165 @@
+import { type Context, Hono } from 'hono'
+import { cors } from 'hono/cors'
+import { HTTPException } from 'hono/http-exception'
+import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
+import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/hono.ts'
+import type { Decision } from '../../src/decision.ts'
+import { everyone } from '../../src/keyers.ts'
+import { fixedWindow } from '../../src/limits.ts'
+import type { Served } from '../../src/testing.ts'
+import { ask, warningsOf } from '../support/http.ts'
+import { serveFetch } from './web-frameworks.ts'
+
+let server: Served | undefined
+afterEach(async () => {
+  await server?.close()
+  server = undefined
+})
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+
+async function left(app: Hono, path = '/', method = 'GET'): Promise<string> {
+  const { status, headers } = await app.request(path, { method })
+  return status === 429 ? '!' : (/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1] ?? '')
+}
+
+test('a limit stands before an app, a path or a route', async () => {
+  const app = new Hono()
+  app.get('/route', rateLimit(times(3)), (context) => context.text('ok'))
+  app.get('/free', (context) => context.text('ok'))
+  app.use('/path/*', rateLimit(times(5)))
+  app.get('/path/a', (context) => context.text('ok'))
+  app.use(rateLimit(times(1)))
+  app.get('/', (context) => context.text('ok'))
+  expect([await left(app, '/route'), await left(app, '/free'), await left(app, '/path/a')]).toEqual(['2', '', '4'])
+  expect(await left(app, '/')).toBe('0')
+})
+
+test('the fields reach every kind of response: a text, one of the handler’s own, an immutable one, a 404', async () => {
+  const app = new Hono()
+  app.use(rateLimit(times(9)))
+  app.get('/text', (context) => context.text('ok'))
+  app.get('/own', () => new Response('ok', { headers: { 'x-own': 'yes' } }))
+  app.get('/immutable', () => Response.redirect('http://localhost/', 302))
+  expect([await left(app, '/text'), await left(app, '/own'), await left(app, '/immutable')]).toEqual(['8', '7', '6'])
+  expect(await left(app, '/missing')).toBe('5')
+})
+
+test('an HTTPException keeps its status, and counts as a failure', async () => {
+  const app = new Hono()
+  app.use(rateLimit(times(1, { refundWhen: 'failure' })))
+  app.get('/', () => {
+    throw new HTTPException(403, { message: 'no' })
+  })
+  for (let i = 0; i < 3; i++) {
+    const response = await app.request('/')
+    expect([response.status, await response.text()]).toEqual([403, 'no'])
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+})
+
+test('an HTTPException of a keyer reaches onError', async () => {
+  const app = new Hono()
+  const errors: unknown[] = []
+  const keyer = (): never => {
+    throw new HTTPException(401, { message: 'who?' })
+  }
+  app.onError((error, context) => {
+    errors.push(error)
+    return error instanceof HTTPException ? error.getResponse() : context.text('fault', 500)
+  })
+  app.use(rateLimit(times(1, { keyer })))
+  app.get('/', (context) => context.text('ok'))
+  expect((await app.request('/')).status).toBe(401)
+  expect(errors).toMatchObject([{ message: 'who?' }])
+})
+
+test('a denial passes the middleware before, and keeps what it has set', async () => {
+  const app = new Hono()
+  app.use(cors())
+  app.use(async (context, next) => {
+    await next()
+    context.header('x-seen', String(context.res.status))
+  })
+  app.use(rateLimit(times(1)))
+  app.get('/', (context) => context.text('ok'))
+  await app.request('/')
+  const { status, headers } = await app.request('/')
+  expect([status, headers.get('x-seen'), headers.get('content-type')]).toEqual([429, '429', 'application/problem+json'])
+  expect(headers.get('access-control-expose-headers')).toBe('Retry-After, RateLimit, RateLimit-Policy')
+})
+
+test('onDenied may let the request go on', async () => {
+  const app = new Hono()
+  app.use(rateLimit(times(1, { onDenied: (_context, next) => next() })))
+  app.get('/', (context) => context.text(String(context.get('rateLimit')?.allowed)))
+  expect(await (await app.request('/')).text()).toBe('true')
+  const response = await app.request('/')
+  expect([response.status, await response.text()]).toEqual([200, 'false'])
+})
+
+test('onDenied that does neither answer nor go on is a fault, not a way in', async () => {
+  const app = new Hono()
+  const errors: Error[] = []
+  app.onError((error, context) => {
+    errors.push(error)
+    return context.text('fault', 500)
+  })
+  app.use(rateLimit(times(1, { onDenied: () => undefined })))
+  app.get('/', (context) => context.text('ok'))
+  await app.request('/')
+  expect((await app.request('/')).status).toBe(500)
+  expect(errors).toMatchObject([{ code: 'INVALID_OPTION' }])
+})
+
+test('cookies stay apart where the body is watched', async () => {
+  const app = new Hono()
+  app.use(rateLimit(times(1, { refundWhen: 'success' })))
+  app.get('/', (context) => {
+    context.header('set-cookie', 'a=1', { append: true })
+    context.header('set-cookie', 'b=2', { append: true })
+    return context.text('ok')
+  })
+  const response = await app.request('/')
+  expect([await response.text(), response.headers.getSetCookie()]).toEqual(['ok', ['a=1', 'b=2']])
+})
+
+test('byRoute takes the pattern of the route', async () => {
+  const app = new Hono()
+  const limit = rateLimit(times(9, { keyer: byRoute }))
+  app.get('/users/:id', limit, (context) => context.text('ok'))
+  app.all('/any/:id', limit, (context) => context.text('ok'))
+  expect([await left(app, '/users/1'), await left(app, '/users/2')]).toEqual(['8', '7'])
+  expect([await left(app, '/any/1'), await left(app, '/any/2', 'POST')]).toEqual(['8', '7'])
+})
+
+describe('the address', () => {
+  const key = async (app: Hono, headers: Record<string, string> = {}): Promise<string> => {
+    app.get('/', (context) => context.text(context.get('rateLimit')!.binding!.key))
+    server = await serveFetch(app.fetch as never)
+    return (await ask(server, '/', { headers })).body
+  }
+
+  test('is the socket’s on Node', async () => {
+    const app = new Hono().use(rateLimit(times(9, { keyer: byIP }))) as Hono
+    expect(await key(app)).toBe('127.0.0.1')
+  })
+
+  test('is what one says, and nobody is warned', async () => {
+    const keyer = ipKeyer({ address: (context) => context.req.header('x-real-ip'), ipv6Subnet: 64 })
+    const app = new Hono().use(rateLimit(times(9, { keyer }))) as Hono
+    const headers = { 'x-real-ip': '2001:db8:1:2::3', 'x-forwarded-for': '203.0.113.9' }
+    const codes = await warningsOf(async () => expect(await key(app, headers)).toBe('2001:db8:1:2::/64'))
+    expect(codes).toEqual([])
+  })
+
+  test('is nobody’s where there is no socket', () => {
+    expect(byIP({ env: undefined, req: { header: () => undefined } } as unknown as Context)).toBeUndefined()
+    expect(() => ipKeyer({ address: 'x-real-ip' as never })).toThrow(/address/)
+  })
+})
+
+test('the decision has a type', () => {
+  expectTypeOf<Context['var']['rateLimit']>().toEqualTypeOf<Decision | undefined>()
+})

@@ -1,0 +1,176 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterEach, describe, expect, test } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import { byIP, ipKeyer, rateLimit, rateLimitOf, type RateLimit, type RateLimitOptions } from '../../adapters/node.ts'
+import { everyone } from '../../src/keyers.ts'
+import { fixedWindow, leakyBucket } from '../../src/limits.ts'
+import { memoryStore } from '../../src/stores/memory.ts'
+import { ask, until, warningsOf } from '../support/http.ts'
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+
+let server: Server | undefined
+afterEach(() => {
+  server?.closeAllConnections()
+  server?.close()
+  server = undefined
+})
+
+/** Serves requests and WebSockets, which say hello, behind one limit. */
+async function listen(limit: RateLimit): Promise<number> {
+  const sockets = new WebSocketServer({ noServer: true })
+  sockets.on('connection', (socket, request) => socket.send(`hello ${rateLimitOf(request)?.remaining}`))
+  server = createServer(limit((request, response) => void response.end(String(rateLimitOf(request)?.remaining))))
+  const upgrade = limit.upgrade((request, socket, head) => {
+    sockets.handleUpgrade(request, socket, head, (each) => sockets.emit('connection', each, request))
+  })
+  server.on('upgrade', upgrade).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+async function greeting(port: number): Promise<string> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`)
+  try {
+    return String((await once(socket, 'message'))[0])
+  } finally {
+    socket.terminate()
+  }
+}
+
+function refusal(port: number): Promise<IncomingMessage> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`)
+  return new Promise((resolve, reject) => {
+    socket.on('unexpected-response', (_request, response) => resolve(response))
+    socket.on('open', () => reject(new Error('was admitted')))
+  })
+}
+
+const HANDSHAKE =
+  'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+
+/** All that a server says on a connection until it closes it. */
+async function raw(port: number): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.write(HANDSHAKE)
+  const said = await text(socket)
+  socket.destroy()
+  return said
+}
+
+const later = (near = memoryStore()): NonNullable<RateLimitOptions['store']> => ({
+  sync: false,
+  take: async (charges, mode) => near.take(charges, mode),
+  adjust: async (charges, units) => near.adjust(charges, units),
+  forget: async (limiter, key) => near.forget(limiter, key),
+  close: async () => near.close(),
+})
+
+describe('an upgrade', () => {
+  test.each([
+    ['at once', undefined],
+    ['later', later],
+  ])('is admitted or refused, decided %s', async (_when, store) => {
+    const port = await listen(rateLimit(times(2, store && { store: store() })))
+    expect([await greeting(port), await greeting(port)]).toEqual(['hello 1', 'hello 0'])
+    const { statusCode, headers } = await refusal(port)
+    expect([statusCode, headers['retry-after'], headers['content-type']]).toEqual([
+      429,
+      '3600',
+      'application/problem+json',
+    ])
+    expect(headers['ratelimit']).toBe('"2-per-1h";r=0;t=3600')
+  })
+
+  test('counts together with requests', async () => {
+    const port = await listen(rateLimit(times(2)))
+    const url = `http://127.0.0.1:${port}`
+    expect([await greeting(port), (await ask({ url })).body]).toEqual(['hello 1', '0'])
+    expect([(await refusal(port)).statusCode, (await ask({ url })).status]).toEqual([429, 429])
+  })
+
+  test('that is refused gets a raw response, and its socket is closed', async () => {
+    const port = await listen(rateLimit(times(1)))
+    await greeting(port)
+    const [head, body] = (await raw(port)).split('\r\n\r\n')
+    expect(head!.split('\r\n')).toEqual(
+      expect.arrayContaining(['HTTP/1.1 429 Too Many Requests', 'Connection: close', 'Retry-After: 3600']),
+    )
+    expect(JSON.parse(body!)).toMatchObject({ status: 429, 'violated-policies': ['1-per-1h'] })
+  })
+
+  test('that fails gets a 500, and its socket is closed', async () => {
+    const errors: unknown[] = []
+    const keyer = (): never => {
+      throw new Error('broken')
+    }
+    const port = await listen(
+      rateLimit(times(1, { keyer, onError: (error, _request, response) => errors.push(error, response) })),
+    )
+    expect(await raw(port)).toMatch(/^HTTP\/1\.1 500 .*Connection: close/s)
+    expect(errors).toMatchObject([{ message: 'broken' }, undefined])
+  })
+
+  test('may be skipped; onDenied and refundWhen are not asked', async () => {
+    const limit = rateLimit(
+      times(1, { onDenied: () => expect.unreachable(), refundWhen: 'success', skip: ({ url }) => url === '/free' }),
+    )
+    const port = await listen(limit)
+    await greeting(port)
+    expect((await refusal(port)).statusCode).toBe(429)
+    const free = new WebSocket(`ws://127.0.0.1:${port}/free`)
+    await once(free, 'open')
+    free.terminate()
+  })
+
+  test('that is hung up on while it is held ends nothing', async () => {
+    let decided = 0
+    const shaped = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
+    const port = await listen(rateLimit(times(1, { limits: shaped, onDecision: () => decided++ })))
+    await greeting(port)
+    const socket = connect(port, '127.0.0.1')
+    socket.write(HANDSHAKE)
+    await until(() => decided === 2)
+    socket.resetAndDestroy()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(
+      (
+        await ask({ url: `http://127.0.0.1:${port}` }, '/', {
+          method: 'OPTIONS',
+          headers: { origin: 'a', 'access-control-request-method': 'PUT' },
+        })
+      ).status,
+    ).toBe(200)
+  })
+})
+
+describe('a request', () => {
+  test('that fails is answered with 500, and the operator warned', async () => {
+    const keyer = async (): Promise<never> => {
+      throw new Error('broken')
+    }
+    const port = await listen(rateLimit(times(1, { keyer })))
+    const codes = await warningsOf(async () => {
+      expect((await ask({ url: `http://127.0.0.1:${port}` })).status).toBe(500)
+    })
+    expect(codes).toEqual(['SLUICE_FAULT'])
+  })
+
+  test('has its address from the socket, or from where one says', async () => {
+    const given = ipKeyer({ address: (request) => request.headers['x-real-ip'] as string | undefined })
+    const headers = { 'x-real-ip': '2001:db8:1:2::3' }
+    expect(given({ headers } as unknown as IncomingMessage)).toBe('2001:db8:1::/56')
+    expect(byIP({ socket: {}, headers: {} } as IncomingMessage)).toBeUndefined()
+    expect(rateLimitOf({} as IncomingMessage)).toBeUndefined()
+  })
+})
+
+test('wrong options are refused', () => {
+  expect(() => rateLimit(undefined as never)).toThrow(/keyer/)
+  expect(() => rateLimit(times(1, { onError: 'no' as never }))).toThrow(/onError/)
+})

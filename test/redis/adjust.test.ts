@@ -1,0 +1,36 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, gcra, type Limit, memoryStore, type Store } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+const slow = gcra({ quota: 10, window: '10s', name: 'changing' })
+const fast = gcra({ quota: 10, window: '1s', name: 'changing' })
+
+describe('settled later', () => {
+  let server: RedisServer
+  let client: Redis
+  beforeAll(async () => {
+    server = await startRedis()
+    client = new Redis(server.port)
+  })
+  afterAll(async () => {
+    client.disconnect()
+    await server.stop()
+  })
+
+  it.each(['memory', 'Redis'])('a charge on what is fresh by then falls under its own limit: %s', async (kind) => {
+    const clock = virtualClock()
+    const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(client, { clock })
+    const limiter = createLimiter({ store, keyer: () => 'key', limits: (limit: Limit) => limit })
+    const decision = await limiter.check(slow)
+    await limiter.check(fast)
+    clock.advance(900)
+    await limiter.settle(decision, 5)
+    clock.advance(500)
+    // Four units more, of which half a one has drained: ten a second would have left nothing.
+    const { limits } = await limiter.peek(slow, { cost: 0 })
+    expect(limits[0]!.remaining).toBe(6)
+  })
+})

@@ -1,0 +1,24 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** The package as it stands, built for processes that a test starts. */
+export interface Built {
+  readonly directory: string
+  remove(): void
+}
+
+/** Builds beside the dependencies, so that they are found from there. */
+export function build(): Built {
+  const cache = join(root, 'node_modules', '.cache')
+  mkdirSync(cache, { recursive: true })
+  const directory = mkdtempSync(join(cache, 'sluice-'))
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
+  const options = ['-p', join(root, 'tsconfig.build.json'), '--outDir', directory, '--noCheck']
+  execFileSync(process.execPath, [tsc, ...options], { cwd: root })
+  writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')
+  return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
+}

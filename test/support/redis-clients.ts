@@ -1,0 +1,83 @@
+import { GlideClient, GlideClusterClient, Logger } from '@valkey/valkey-glide'
+import { Cluster, Redis } from 'ioredis'
+import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
+import { createClient, createCluster } from 'redis'
+import type { RedisClient } from '../../src/stores/redis.ts'
+
+/** A client that is connected, and how it is let go. */
+export interface Connected {
+  readonly client: RedisClient
+  close(): void | Promise<void>
+}
+
+/** How each client family connects: to one server, or to a cluster by its first node. */
+export interface ClientFamily {
+  readonly name: string
+  single(port: number): Promise<Connected>
+  cluster(port: number): Promise<Connected>
+}
+
+// It reports what tests provoke.
+Logger.setLoggerConfig('off')
+
+const host = '127.0.0.1'
+
+function glide(protocol: 0 | 1): Omit<ClientFamily, 'name'> {
+  const options = (port: number): object => ({ addresses: [{ host, port }], protocol, requestTimeout: 5000 })
+  return {
+    async single(port) {
+      const client = await GlideClient.createClient(options(port) as never)
+      return { client, close: () => client.close() }
+    },
+    async cluster(port) {
+      const client = await GlideClusterClient.createClient(options(port) as never)
+      return { client, close: () => client.close() }
+    },
+  }
+}
+
+function nodeRedis(RESP: 2 | 3): Omit<ClientFamily, 'name'> {
+  return {
+    async single(port) {
+      const client = await createClient({ RESP, socket: { host, port } })
+        .on('error', () => undefined)
+        .connect()
+      return { client, close: () => client.destroy() }
+    },
+    async cluster(port) {
+      const client = await createCluster({ RESP, rootNodes: [{ socket: { host, port } }] })
+        .on('error', () => undefined)
+        .connect()
+      return { client, close: () => client.destroy() }
+    },
+  }
+}
+
+export const families: readonly ClientFamily[] = [
+  {
+    name: 'ioredis',
+    async single(port) {
+      const client = new Redis(port, host, { maxRetriesPerRequest: 1 }).on('error', () => undefined)
+      return { client, close: () => client.disconnect() }
+    },
+    async cluster(port) {
+      const client = new Cluster([{ host, port }])
+      return { client, close: () => client.disconnect() }
+    },
+  },
+  {
+    name: 'iovalkey',
+    async single(port) {
+      const client = new Iovalkey(port, host, { maxRetriesPerRequest: 1 }).on('error', () => undefined)
+      return { client, close: () => client.disconnect() }
+    },
+    async cluster(port) {
+      const client = new IovalkeyCluster([{ host, port }])
+      return { client, close: () => client.disconnect() }
+    },
+  },
+  { name: 'node-redis, RESP2', ...nodeRedis(2) },
+  { name: 'node-redis, RESP3', ...nodeRedis(3) },
+  { name: 'valkey-glide, RESP2', ...glide(0) },
+  { name: 'valkey-glide, RESP3', ...glide(1) },
+]

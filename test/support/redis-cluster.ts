@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process'
+import { dirname, join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { redisCommand, type RedisServer, startRedis } from './redis.ts'
+
+/** A cluster of a test's own, on free ports of this machine. */
+export interface RedisCluster {
+  readonly nodes: readonly RedisServer[]
+  stop(): Promise<void>
+}
+
+const SLOTS = 16_384
+
+/** Runs a command by the command-line client that comes with the server. */
+export function redisCli(port: number, ...command: readonly string[]): string {
+  const server = redisCommand()
+  const beside = join(dirname(server), server.includes('valkey') ? 'valkey-cli' : 'redis-cli')
+  const cli = existsSync(beside) ? beside : 'redis-cli'
+  return execFileSync(cli, ['-h', '127.0.0.1', '-p', String(port), ...command], { encoding: 'utf8' }).trim()
+}
+
+/** Starts nodes that share the slots between them, and waits until each of them knows. */
+export async function startCluster(size = 3): Promise<RedisCluster> {
+  const nodes: RedisServer[] = []
+  const stop = async (): Promise<void> => {
+    await Promise.all(nodes.map((each) => each.stop()))
+  }
+  try {
+    for (let i = 0; i < size; i++)
+      nodes.push(await startRedis('--cluster-enabled', 'yes', '--cluster-node-timeout', '5000'))
+    for (const [i, { port }] of nodes.entries()) {
+      const first = Math.floor((i * SLOTS) / size)
+      const last = Math.floor(((i + 1) * SLOTS) / size) - 1
+      const slots = Array.from({ length: last - first + 1 }, (_, n) => String(first + n))
+      redisCli(port, 'CLUSTER', 'ADDSLOTS', ...slots)
+      redisCli(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(i + 1))
+      if (i > 0) redisCli(port, 'CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port))
+    }
+    for (const { port } of nodes) await settled(port, size)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { nodes, stop }
+}
+
+async function settled(port: number, size: number): Promise<void> {
+  for (let tries = 0; tries < 400; tries++) {
+    const info = redisCli(port, 'CLUSTER', 'INFO')
+    if (info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${size}`)) return
+    await pause(50)
+  }
+  throw new Error(`The cluster has not come together: ${redisCli(port, 'CLUSTER', 'INFO')}`)
+}

@@ -1,0 +1,30 @@
+// One process of a fleet: makes limiters from the data it is sent, and asks as often, and as many at once, as it is told.
+import { Cluster, Redis } from 'ioredis'
+
+const { package: home, port, cluster, members, keys, asks, inFlight } = JSON.parse(process.argv[2])
+const { createLimiter, limit, stack } = await import(`${home}/src/index.js`)
+const { redisStore } = await import(`${home}/src/stores/redis.js`)
+const client = cluster ? new Cluster([{ host: '127.0.0.1', port }]) : new Redis(port, '127.0.0.1')
+const store = redisStore(client)
+const limiters = members.map(({ name, key, limits }) =>
+  createLimiter({ name, store, keyer: (given) => key ?? given, limits: limits.map((each) => limit(each)) }),
+)
+const limiter = limiters.length === 1 ? limiters[0] : stack(...limiters)
+await client.ping()
+process.send('ready')
+await new Promise((resolve) => process.once('message', resolve))
+
+const admitted = Object.fromEntries(keys.map((key) => [key, 0]))
+let asked = 0
+await Promise.all(
+  Array.from({ length: inFlight }, async () => {
+    while (asked < asks) {
+      const key = keys[asked++ % keys.length]
+      if ((await limiter.check(key)).allowed) admitted[key]++
+    }
+  }),
+)
+process.send({ admitted }, () => {
+  client.disconnect()
+  process.disconnect()
+})
