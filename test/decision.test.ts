@@ -17,8 +17,9 @@ const plain: LimitStatus = {
 describe('one decision from several verdicts', () => {
   it('of equals, the first binds', () => {
     const admitted = [{ ...plain }, { ...plain }]
+    const refusal = { ...plain, allowed: false, retryAfter: 7 }
     expect(combine(admitted, undefined).binding).toBe(admitted[0])
-    const denied = admitted.map((each) => ({ ...each, allowed: false, retryAfter: 7 }))
+    const denied = [{ ...refusal }, { ...refusal }]
     expect(combine(denied, undefined).binding).toBe(denied[0])
   })
 

@@ -44,10 +44,18 @@ export class CrowdTrial {
     }
   }
 
-  /** Copies what a crowd knows of a key into a slot of the key's own. */
-  moveOut(charge: Charge, crowd: Crowd, slab: Slab, slot: number, now: number): void {
-    this.evaluate(charge, crowd, now)
-    slab.adopt(slot, crowd.slab, this.#slots[this.#best]!)
+  /**
+   * True when the key evaluated may have a slot of its own from now on, with what its best slot holds: a phase that is another's
+   * cannot be taken along.
+   */
+  mayLeave({ policy }: Charge, now: number): boolean {
+    if (policy.mechanism.algorithm.share === undefined) return true
+    return this.#crowd.slab.isFresh(this.#slots[this.#best]!, Math.floor(now / 1_000_000))
+  }
+
+  /** Copies what the key's best slot holds into a slot of its own. */
+  leave(slab: Slab, slot: number): void {
+    slab.adopt(slot, this.#crowd.slab, this.#slots[this.#best]!)
   }
 
   #trial(row: number): Trial {

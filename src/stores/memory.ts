@@ -4,6 +4,7 @@ import type { Limit } from '../limit.ts'
 import { knownOptions, refuse, wholeNumber } from '../validate.ts'
 import { warn } from '../warn.ts'
 import { CrowdTrial } from './crowd-trial.ts'
+import type { Crowd } from './crowds.ts'
 import { decideAlone } from './fast-path.ts'
 import { forecast } from './forecast.ts'
 import { warnInCluster } from './in-cluster.ts'
@@ -112,18 +113,25 @@ class MemoryStore implements SyncStore {
 
   /** A key without a slot, while there are crowds or no slots are left: it may have been counted in a crowd before. */
   #evaluateNewcomer(i: number, charge: Charge, table: Table, now: number): void {
-    const { limiter, limit, mechanism } = charge.policy
+    const crowd = this.#crowdFor(charge.policy, table, now)
+    if (crowd === undefined) return this.#trial(i).evaluate(charge, table.slab, NONE, now)
     const trial = (this.#crowdTrials[i] ??= new CrowdTrial())
-    table.crowds.sweep(now)
-    if (table.isFull) {
-      if (!table.crowds.isOpen) this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })
+    trial.evaluate(charge, crowd, now)
+    if (table.isFull || !trial.mayLeave(charge, now)) {
       this.#crowded.add(charge)
-      return trial.evaluate(charge, table.crowds.open(mechanism), now)
+      return
     }
-    const crowd = table.crowds.find(mechanism)
-    const slot = crowd === undefined ? NONE : table.add(charge.key)
-    if (crowd !== undefined) trial.moveOut(charge, crowd, table.slab, slot, now)
+    const slot = table.add(charge.key)
+    trial.leave(table.slab, slot)
     this.#trial(i).evaluate(charge, table.slab, slot, now)
+  }
+
+  /** Where a key without a slot may have been counted, or now has to be. */
+  #crowdFor({ limiter, limit, mechanism }: Policy, table: Table, now: number): Crowd | undefined {
+    table.crowds.sweep(now)
+    if (!table.isFull) return table.crowds.find(mechanism)
+    if (!table.crowds.isOpen) this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })
+    return table.crowds.open(mechanism)
   }
 
   forecast(queue: readonly (readonly Charge[])[]): number {
@@ -143,9 +151,10 @@ class MemoryStore implements SyncStore {
     if (slot !== NONE) return this.#trial(0).adjust(charge, table.slab, slot, now, units)
     // What is not remembered has nothing to give back.
     if (units < 0) return
-    if (!table.isFull) return this.#trial(0).adjust(charge, table.slab, table.add(charge.key), now, units)
+    const crowd = this.#crowdFor(charge.policy, table, now)
+    if (crowd === undefined) return this.#trial(0).adjust(charge, table.slab, table.add(charge.key), now, units)
     const trial = (this.#crowdTrials[0] ??= new CrowdTrial())
-    trial.adjust(charge, table.crowds.open(charge.policy.mechanism), now, units)
+    trial.adjust(charge, crowd, now, units)
   }
 
   forget(limiter: string, key: string): void {
