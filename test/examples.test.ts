@@ -56,6 +56,17 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
   express: perApp,
   fastify: perApp,
   koa: perApp,
+  fetch: perApp,
+  hono: perApp,
+  node: perApp,
+  'graphql-costs': [
+    'GET /graphql?query={posts(first:%2060){title}}: 200, RateLimit: "points";r=n',
+    '  {"data":{"posts":[{"title":"one"},{"title":"two"},{"title":"three"}]}}',
+    'GET /graphql?query={posts(first:%2090){title}}: 200, RateLimit: "points";r=n',
+    '  {"data":{"posts":[{"title":"one"},{"title":"two"},{"title":"three"}]}}',
+    'GET /graphql?query={posts(first:%20500){title}}: 429, RateLimit: "points";r=n',
+    '  quota exceeded: points',
+  ],
   plans: [
     'GET /notes: 200, RateLimit: "reads";r=2',
     '  done',
@@ -122,7 +133,9 @@ function timeless(line: string): string {
     const problem = JSON.parse(line) as { title: string; 'violated-policies': string[] }
     return `  ${problem.title.toLowerCase()}: ${problem['violated-policies'].join(', ')}`
   }
-  return line.replaceAll(/;t=\d+/g, '').replace(/Retry-After: [1-9]\d*$/, 'Retry-After: n')
+  // Points come back almost two a second.
+  const counted = line.replace(/"points";r=\d+/, '"points";r=n')
+  return counted.replaceAll(/;t=\d+/g, '').replace(/Retry-After: [1-9]\d*$/, 'Retry-After: n')
 }
 
 async function firstLine({ stdout }: ChildProcess): Promise<string> {

@@ -6,7 +6,7 @@ const require = createRequire(import.meta.url)
 /** What a `memoryStore()` keeps when nothing is said. */
 const USUAL_KEYS = 1_000_000
 /** Where a store is bounded, its bound is this when nothing is to be left out. */
-const MOST_KEYS = 16_000_000
+export const MOST_KEYS = 16_000_000
 
 /**
  * What decides: a function from a key to an answer, and whether the answer comes at once.
