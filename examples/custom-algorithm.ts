@@ -155,6 +155,17 @@ const algorithm: Algorithm<Name> = {
 /** Makes limits by this algorithm; from here on `limit({ algorithm: 'coolDown', … })` knows it, too. */
 export const coolDown: ReturnType<typeof defineAlgorithm> = defineAlgorithm(algorithm)
 
+// `--check` asks of it what is asked of every algorithm of the package: denied one tick before, admitted exactly then, and so on.
+if (process.argv.includes('--check')) {
+  const { algorithmBehaviours } = await import('sluice/testing')
+  const limits = [coolDown({ quota: 3, window: '10s' }), coolDown({ quota: 1, window: 7, strict: true })]
+  for (const { name, run } of algorithmBehaviours(limits)) {
+    await run()
+    console.log(`it ${name}`)
+  }
+  process.exit()
+}
+
 const app = express()
 app.use(rateLimit({ keyer: byIP, limits: coolDown({ quota: 3, window: '10m', name: 'codes' }) }))
 app.post('/codes', (_request, response) => {

@@ -172,6 +172,12 @@ describe('the examples', { timeout: MINUTE }, () => {
   }
 })
 
+it('custom-algorithm checks itself by the suite of `sluice/testing`', { timeout: MINUTE }, async () => {
+  const lines = (await node('dist/examples/custom-algorithm.js', '--check')).trimEnd().split('\n')
+  expect(lines.length).toBeGreaterThan(5)
+  expect(lines).toContain('it charges past the limit when it has to, and waits the debt off')
+})
+
 // The example of an algorithm meets what every algorithm must meet: the suites of those that come with the package.
 vi.mock(import('./support/harness.ts'), async (original) => ({ ...(await original()), names: () => ['coolDown'] }))
 vi.mock(import('../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
