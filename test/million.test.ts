@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createLimiter, type Limit, limit, memoryStore } from '../src/index.ts'
-import { virtualClock } from '../src/testing.ts'
+import { createLimiter, type Decision, type Limit, limit, type Limiter, memoryStore, stack } from '../src/index.ts'
+import { type VirtualClock, virtualClock } from '../src/testing.ts'
 import { limits, names } from './support/harness.ts'
 import { type Model, modelOf } from './support/model.ts'
 
@@ -16,7 +16,7 @@ const modelled = names().filter((name) => name !== 'exponential')
 /** A huge capacity would be counted in milliseconds. */
 const inMicroseconds = (each: Limit): boolean => Number(each['burst'] ?? each['capacity'] ?? 0) < 1e6
 
-/** One to three limits of a limiter, of any algorithm that has a model. */
+/** One to three limits, of any algorithm that has a model. */
 const several = fc
   .array(
     fc.constantFrom(...modelled).chain((name) => limits(name, { quota, window, strict: false }).filter(inMicroseconds)),
@@ -46,12 +46,22 @@ function decide(accounts: readonly Account[], now: number, cost: number): boolea
   return admitted
 }
 
+/** Two limiters on one store, stacked: the first limits count each key by itself, the others everybody together. */
+function stacked(chosen: readonly Limit[], own: number, clock: VirtualClock): Limiter<string, Decision> {
+  const store = memoryStore({ clock })
+  const each = { name: 'each', store, keyer: (key: string) => key, limits: chosen.slice(0, own) }
+  const all = { name: 'all', store, keyer: () => 'everyone', limits: chosen.slice(own) }
+  return stack(createLimiter(each), createLimiter(all))
+}
+
 it('a million random decisions agree with a slow, obvious model', { timeout: 180_000 }, () => {
   let compared = 0
-  const property = fc.property(several, fc.nat(), (chosen, seed) => {
+  const property = fc.property(several, fc.nat({ max: 3 }), fc.nat(), (chosen, own, seed) => {
     const clock = virtualClock()
     const roll = dice(seed)
-    const limiter = createLimiter({ keyer: (key: string) => key, limits: chosen, store: memoryStore({ clock }) })
+    const limiter = stacked(chosen, own, clock)
+    const accountOf = (each: Limit): Account => ({ limit: each, model: modelOf(each, each.window * 1000)! })
+    const everyone = chosen.slice(own).map(accountOf)
     const people = new Map<string, Account[]>()
     const longest = Math.max(...chosen.map((each) => each.window))
     for (let i = 0; i < DECISIONS; i++) {
@@ -59,9 +69,9 @@ it('a million random decisions agree with a slow, obvious model', { timeout: 180
       if (roll(2) === 0) clock.advance(Math.round((longest * 1000) / (1 + roll(40))) / 1000)
       const key = `key ${roll(3)}`
       const cost = roll(4) === 0 ? roll(6) : 1
-      const accounts =
-        people.get(key) ?? chosen.map((each) => ({ limit: each, model: modelOf(each, each.window * 1000)! }))
-      people.set(key, accounts)
+      const personal = people.get(key) ?? chosen.slice(0, own).map(accountOf)
+      people.set(key, personal)
+      const accounts = [...personal, ...everyone]
       const now = Math.round(clock.now() * 1000)
       const decision = limiter.check(key, { cost })
       expect(decision.allowed).toBe(decide(accounts, now, cost))
