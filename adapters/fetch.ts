@@ -72,7 +72,7 @@ export function rateLimitOf(request: Request): Decision | undefined {
 export function rateLimit(options: RateLimitOptions): RateLimit {
   validateGate(options)
   const gate = createGate(forDrafts(options), surface)
-  const exposed = ['Retry-After', ...fieldNames(options.headers ?? 'standard')]
+  const exposed = ['Retry-After', ...fieldNames(options.headers ?? 'standard', options)]
 
   function finished(response: Response, { fields, ending }: Draft): Response {
     return ending.deliver(withFields(response, fields, exposed))

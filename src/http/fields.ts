@@ -3,49 +3,27 @@ import { shown, SluiceError } from '../errors.ts'
 import type { LimitStatus } from '../store.ts'
 import { oneOf, refuse } from '../validate.ts'
 import type { FieldWriter } from './field-writer.ts'
+import type { HeaderNames } from './header-names.ts'
+import { type HeaderStyle, NAMEABLE, STYLES } from './header-styles.ts'
 import { partitioner } from './partition.ts'
-import { draft6 } from './styles/draft-6.ts'
-import { draft7 } from './styles/draft-7.ts'
-import { github } from './styles/github.ts'
-import { legacy } from './styles/legacy.ts'
-import { standard, type StandardOptions } from './styles/standard.ts'
+import type { StandardOptions } from './styles/standard.ts'
 
-/** Which header fields tell the client where it stands; `'standard'` is the newest draft. */
-export type HeaderStyle = 'standard' | 'draft-8' | 'draft-7' | 'draft-6' | 'legacy' | 'github'
+const NAMES = Object.keys(STYLES) as HeaderStyle[]
 
 /** One style, several at once, or none. */
 export type Headers = HeaderStyle | readonly HeaderStyle[] | false
 
-/** What the fields tell beyond the limits themselves. */
+/** What the fields tell beyond the limits themselves, and under which names. */
 export interface FieldOptions {
+  /**
+   * Names of your own for the fields of `'legacy'` and `'github'`, such as those that clients of yours read already.
+   * @example rateLimit({ keyer, limits, headers: 'legacy', headerNames: { limit: 'X-Quota', remaining: 'X-Quota-Left' } })
+   */
+  readonly headerNames?: HeaderNames
   /** The quota unit, of all limits or by the name of each. Default `'requests'`. Told by the newest draft alone. */
   readonly unit?: string | Readonly<Record<string, string>>
   /** Tell partitions apart, without telling keys. Default: no. Told by the newest draft alone. */
   readonly partitionKey?: { readonly secret: string }
-}
-
-interface Style {
-  make(options: StandardOptions): FieldWriter
-  /** The fields it writes, and in whose syntax: two styles may share a field only in the same one. */
-  readonly fields: Readonly<Record<string, string>>
-}
-
-const newest: Style = { make: standard, fields: { RateLimit: 'items', 'RateLimit-Policy': 'items' } }
-const STYLES: Readonly<Record<HeaderStyle, Style>> = {
-  standard: newest,
-  'draft-8': newest,
-  'draft-7': { make: draft7, fields: { RateLimit: 'dictionary', 'RateLimit-Policy': 'numbers' } },
-  'draft-6': { make: draft6, fields: { ...named('RateLimit-', 'seconds'), 'RateLimit-Policy': 'numbers' } },
-  legacy: { make: legacy, fields: named('X-RateLimit-', 'seconds') },
-  github: {
-    make: github,
-    fields: { ...named('X-RateLimit-', 'epoch'), 'X-RateLimit-Used': 'epoch', 'X-RateLimit-Resource': 'epoch' },
-  },
-}
-const NAMES = Object.keys(STYLES) as HeaderStyle[]
-
-function named(prefix: string, syntax: string): Readonly<Record<string, string>> {
-  return { [`${prefix}Limit`]: syntax, [`${prefix}Remaining`]: syntax, [`${prefix}Reset`]: syntax }
 }
 
 /**
@@ -58,9 +36,10 @@ function named(prefix: string, syntax: string): Readonly<Record<string, string>>
  */
 export function fieldWriter(styles: Headers, options: FieldOptions = {}): FieldWriter {
   const chosen = chosenStyles(styles)
-  refuseClashes(chosen)
+  const names = chosenNames(chosen, options)
+  refuseClashes(chosen, names)
   const told = standardOptions(options)
-  const writers = chosen.map((name) => STYLES[name].make(told))
+  const writers = chosen.map((name) => STYLES[name].make(told, names))
   return function writeFields(decision, now, set) {
     if (decision.degraded === 'open' || decision.degraded === 'closed') return
     for (let i = 0; i < writers.length; i++) writers[i]!(decision, now, set)
@@ -71,8 +50,10 @@ export function fieldWriter(styles: Headers, options: FieldOptions = {}): FieldW
  * The names of the fields that these styles write, for `Access-Control-Expose-Headers`.
  * @example fieldNames('standard') // ['RateLimit', 'RateLimit-Policy']
  */
-export function fieldNames(styles: Headers): readonly string[] {
-  return [...new Set(chosenStyles(styles).flatMap((name) => Object.keys(STYLES[name].fields)))]
+export function fieldNames(styles: Headers, options: FieldOptions = {}): readonly string[] {
+  const chosen = chosenStyles(styles)
+  const names = chosenNames(chosen, options)
+  return [...new Set(chosen.flatMap((name) => Object.keys(STYLES[name].fields(names))))]
 }
 
 /**
@@ -100,18 +81,26 @@ function chosenStyles(styles: Headers): readonly HeaderStyle[] {
   return list.map((style: unknown) => oneOf('headers', style, NAMES))
 }
 
-function refuseClashes(styles: readonly HeaderStyle[]): void {
-  const taken = new Map<string, HeaderStyle>()
+function chosenNames(styles: readonly HeaderStyle[], { headerNames = {} }: FieldOptions): HeaderNames {
+  if (typeof headerNames !== 'object' || headerNames === null)
+    refuse('headerNames', 'names such as { limit, remaining, reset }', headerNames)
+  if (Object.keys(headerNames).length > 0 && !styles.some((style) => NAMEABLE.includes(style)))
+    refuse('headerNames', `nothing unless headers are ${NAMEABLE.map(shown).join(' or ')}`, headerNames)
+  return headerNames
+}
+
+function refuseClashes(styles: readonly HeaderStyle[], names: HeaderNames): void {
+  const taken = new Map<string, readonly [style: HeaderStyle, syntax: string]>()
   for (const style of styles) {
-    for (const [field, syntax] of Object.entries(STYLES[style].fields)) {
-      const other = taken.get(field)
-      if (other !== undefined && STYLES[other].fields[field] !== syntax) {
+    for (const [field, syntax] of Object.entries(STYLES[style].fields(names))) {
+      const [other, theirs] = taken.get(field.toLowerCase()) ?? [style, syntax]
+      if (theirs !== syntax) {
         throw new SluiceError(
           'INVALID_OPTION',
           `headers: ${shown(other)} and ${shown(style)} both write ${field}; choose one of them`,
         )
       }
-      taken.set(field, style)
+      taken.set(field.toLowerCase(), [style, syntax])
     }
   }
 }

@@ -37,7 +37,17 @@ export interface GateOptions<Request, Response> extends FieldOptions {
   readonly onDecision?: (decision: Decision, request: Request) => void
 }
 
-const GATE_OPTIONS = ['headers', 'unit', 'partitionKey', 'skip', 'onDenied', 'refundWhen', 'settleWith', 'onDecision']
+const GATE_OPTIONS = [
+  'headers',
+  'headerNames',
+  'unit',
+  'partitionKey',
+  'skip',
+  'onDenied',
+  'refundWhen',
+  'settleWith',
+  'onDecision',
+]
 
 /** Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for what no `rateLimit` knows; `headers` and limits see to themselves. */
 export function validateGate(

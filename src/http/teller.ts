@@ -19,7 +19,7 @@ export function teller<Request, Response>(
 ): Teller<Request, Response> {
   const { headers = 'standard' } = options
   const write = fieldWriter(headers, options)
-  const exposed = ['Retry-After', ...fieldNames(headers)]
+  const exposed = ['Retry-After', ...fieldNames(headers, options)]
   const silent = headers === false
   const timed = [headers].flat().includes('github')
   // One function for all requests: fields are written at once, so that no other response can come between.

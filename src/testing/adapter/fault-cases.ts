@@ -61,6 +61,8 @@ export const optionCases: Cases = {
       ['INVALID_OPTION', { limits: one }],
       ['INVALID_OPTION', { ...fine, headers: 'draft-5' }],
       ['INVALID_OPTION', { ...fine, headers: true }],
+      ['INVALID_OPTION', { ...fine, headerNames: { limit: 'X-Quota' } }],
+      ['INVALID_OPTION', { ...fine, headers: 'legacy', headerNames: { limit: 'X-Quota: 1\r\nSet-Cookie' } }],
       ['INVALID_OPTION', { ...fine, skip: true }],
       ['INVALID_OPTION', { ...fine, onDenied: 'no' }],
       ['INVALID_OPTION', { ...fine, refundWhen: 'maybe' }],

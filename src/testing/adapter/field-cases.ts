@@ -51,6 +51,11 @@ export const fieldCases: Cases = {
     })
     equal(fields(await ask(server, '/none')), {})
   },
+  'come under names of one’s own': async ({ limit, serve }) => {
+    const headerNames = { limit: 'X-RateLimit-Total', reset: false }
+    const server = await serve({ limits: [limit(hundred, { headers: 'legacy', headerNames })] })
+    equal(fields(await ask(server)), { 'x-ratelimit-total': '100', 'x-ratelimit-remaining': '99' })
+  },
   'can be several styles, or none with Retry-After all the same': async ({ limit, serve }) => {
     const server = await serve({
       routes: [
