@@ -1,3 +1,4 @@
+import type { Clock } from './clock.ts'
 import { type Limit, type Mechanism, mechanism } from './limit.ts'
 import type { MaybePromise } from './maybe-promise.ts'
 
@@ -87,6 +88,8 @@ export type TakeMode = 'consume' | 'peek'
 export type Degraded = 'open' | 'closed' | 'local'
 
 interface StoreBase {
+  /** The clock that it was given in place of its own, if it was: points in time that clients are told are by this one, too. */
+  readonly clock?: Clock | undefined
   /** True when this store and `other` can decide one transaction between them. A store always can with itself. */
   joins?(other: Store): boolean
   /**

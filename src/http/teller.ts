@@ -1,4 +1,5 @@
 import { combine, type Decision } from '../decision.ts'
+import { Charge } from '../store.ts'
 import { exposeHeaders } from './cors.ts'
 import { earlierDecision } from './earlier.ts'
 import { fieldNames, fieldWriter, mergeDecisions } from './fields.ts'
@@ -42,8 +43,14 @@ export function teller<Request, Response>(
     expose(response)
     if (silent) return
     written = response
-    write(told, timed ? Date.now() : 0, set)
+    write(told, timed ? timeOf(decision) : 0, set)
   }
+}
+
+/** Epoch milliseconds by the clock of the store that has decided, where it was given one; else the time of day. */
+function timeOf({ limits: [first] }: Decision): number {
+  const clock = first instanceof Charge ? first.policy.store.clock : undefined
+  return (clock ?? Date).now()
 }
 
 function retold(earlier: Decision | undefined, later: Decision): Decision {

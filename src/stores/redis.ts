@@ -40,16 +40,19 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
   const runner = runnerFor(client, cluster === undefined ? undefined : boolean('cluster', cluster))
   if (clock === undefined) return new RedisStore(new RedisQueue(runner, () => '', SLACK), prefix)
-  return new RedisStore(new RedisQueue(runner, () => String(microseconds(clock)), SLACK_OF_FOREIGN_CLOCK), prefix)
+  const queue = new RedisQueue(runner, () => String(microseconds(clock)), SLACK_OF_FOREIGN_CLOCK)
+  return new RedisStore(queue, prefix, clock)
 }
 
 class RedisStore implements AsyncStore {
   readonly sync = false
+  readonly clock: Clock | undefined
   readonly #queue: RedisQueue
   readonly #prefix: string
   #closed = false
 
-  constructor(queue: RedisQueue, prefix: string) {
+  constructor(queue: RedisQueue, prefix: string, clock?: Clock) {
+    this.clock = clock
     this.#queue = queue
     this.#prefix = prefix
   }

@@ -29,10 +29,16 @@ export const fieldCases: Cases = {
     equal(fields(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1, "hourly";r=999;t=3600' })
     equal(fields(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1', 'retry-after': '1' })
   },
-  'come in other styles': async ({ limit, serve }) => {
+  'come in other styles': async ({ limit, serve, clock }) => {
     const styled = (headers: unknown, path: string) => ({ path, limit: limit(hundred, { headers }) })
     const server = await serve({
-      routes: [styled('draft-7', '/7'), styled('draft-6', '/6'), styled('legacy', '/x'), styled(false, '/none')],
+      routes: [
+        styled('draft-7', '/7'),
+        styled('draft-6', '/6'),
+        styled('legacy', '/x'),
+        styled('github', '/github'),
+        styled(false, '/none'),
+      ],
     })
     equal(fields(await ask(server, '/7')), {
       'ratelimit-policy': '100;w=60',
@@ -50,6 +56,14 @@ export const fieldCases: Cases = {
       'x-ratelimit-reset': '60',
     })
     equal(fields(await ask(server, '/none')), {})
+    clock.advance(200)
+    equal(fields(await ask(server, '/github')), {
+      'x-ratelimit-limit': '100',
+      'x-ratelimit-remaining': '99',
+      'x-ratelimit-used': '1',
+      'x-ratelimit-reset': '1767225661',
+      'x-ratelimit-resource': 'default',
+    })
   },
   'come under names of one’s own': async ({ limit, serve }) => {
     const headerNames = { limit: 'X-RateLimit-Total', reset: false }
