@@ -19,7 +19,22 @@ const client: ClientSurface<FastifyRequest> = {
 function trustOf(request: FastifyRequest): ProxyTrust {
   if (request.ips === undefined) return 'nobody'
   const probe = Object.create(request, { raw: { value: FROM_AFAR } }) as FastifyRequest
-  return probe.ips!.length > 32 ? 'everybody' : 'some'
+  const { length } = probe.ips!
+  if (length > 32) return 'everybody'
+  return length === 1 && isCount(request.server) ? 'nobody' : 'some'
+}
+
+/**
+ * A number of proxies trusts none of them since Fastify 5.12.1, and Fastify says nothing about it. A stranger that is not
+ * trusted does not tell a number from a list, so this looks at what the app was made with: under a symbol that Fastify keeps
+ * to itself, without which there is one warning less.
+ */
+function isCount(server: object | null): boolean {
+  if (server === null) return false
+  const own = Object.getOwnPropertySymbols(server).find(({ description }) => description === 'fastify.options')
+  if (own === undefined) return isCount(Object.getPrototypeOf(server) as object | null)
+  const { trustProxy } = (server as Record<symbol, { readonly trustProxy?: unknown }>)[own]!
+  return typeof trustProxy === 'number'
 }
 
 /**

@@ -10,7 +10,7 @@ export interface ProxyWarning {
 }
 
 const HOW_TO =
-  "Say which proxies are yours: app.set('trust proxy', 1) in Express, trustProxy: '10.0.0.0/8' in Fastify, " +
+  "Say which proxies are yours: app.set('trust proxy', 1) in Express, trustProxy: '10.0.0.0/8' in Fastify, where a number trusts nobody, " +
   'app.proxy = true with maxIpsCount: 1 in Koa, with your own numbers; ipKeyer({ address }) where the adapter takes one. ' +
   'See README.md#behind-a-proxy'
 

@@ -320,6 +320,8 @@ describe('the keyers', () => {
       [(_address: string, hop: number) => hop < 1, '203.0.113.9', []],
       ['10.0.0.0/8', '127.0.0.1', []],
       [false, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+      [1, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+      [() => false, '127.0.0.1', []],
     ]
     for (const [trustProxy, address, codes] of settings) {
       let key: string | undefined
@@ -336,6 +338,19 @@ describe('the keyers', () => {
       expect([String(trustProxy), await warningsOf(ask)]).toEqual([String(trustProxy), codes])
       expect(key).toBe(address)
     }
+  })
+
+  test('ipKeyer sees a trustProxy that is a number from within a scope, too', async () => {
+    const app = create({ trustProxy: 2 as never })
+    await app.register(async (outer) => {
+      await outer.register(async (scope) => {
+        await scope.register(rateLimit, times(9, { keyer: ipKeyer() } as never))
+        scope.get('/', handler)
+      })
+    })
+    const ask = (headers: Record<string, string>): Promise<unknown> => app.inject({ url: '/', headers })
+    expect(await warningsOf(() => ask({}))).toEqual([])
+    expect(await warningsOf(() => ask({ 'x-forwarded-for': '203.0.113.9' }))).toEqual(['SLUICE_PROXY_UNTRUSTED'])
   })
 
   test('byIP knows nobody behind a socket that is gone', () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type ProxyTrust, proxyWarning, proxyWatch } from '../../src/http/proxy.ts'
 
@@ -15,6 +16,15 @@ test.each<[boolean, ProxyTrust, string | undefined]>([
 test('says what to do and where to read on', () => {
   for (const trust of ['nobody', 'everybody'] as const) {
     expect(proxyWarning(true, trust)?.message).toMatch(/trust proxy.*trustProxy.*maxIpsCount.*#behind-a-proxy/)
+  }
+})
+
+test('leads to a section that there is, in the README that is published', () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+  const anchors = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, title]) => title!.toLowerCase().replaceAll(' ', '-'))
+  for (const trust of ['nobody', 'everybody'] as const) {
+    const [, anchor] = /README\.md#(\S+)$/.exec(proxyWarning(true, trust)!.message)!
+    expect(anchors).toContain(anchor)
   }
 })
 

@@ -242,11 +242,14 @@ describe.each(frameworks.filter(({ name }) => !name.startsWith('Fastify')))('$na
   })
 })
 
-test('Fastify that is given a number of proxies trusts nobody, as the guide says', async () => {
+test('Fastify that is given a number of proxies trusts nobody, as the guide says, and is warned of', async () => {
   const app = Fastify({ trustProxy: 1 as never, forceCloseConnections: true })
   await app.register(fastifyLimit, { keyer: fastifyIp(), limits })
   app.get('/', () => 'ok')
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const server = await behindNginx('nginx', { url, errors: [], close: () => app.close() })
-  expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
+  const told = await warned(async () => {
+    expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
+  })
+  expect(told).toEqual([{ code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts nobody') }])
 })
