@@ -1,9 +1,11 @@
 import type { Context, Middleware, Next, Response } from 'koa'
 import type { Decision } from '../src/decision.ts'
 import { whenClosed } from '../src/http/ended.ts'
+import { fieldNames } from '../src/http/fields.ts'
 import { createGate } from '../src/http/gate.ts'
 import type { Decider, GateOptions } from '../src/http/options.ts'
 import type { Surface } from '../src/http/surface.ts'
+import { keepFields } from './koa-errors.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './koa-keyers.ts'
 export type { IpKeyerOptions } from '../src/http/client-key.ts'
@@ -49,9 +51,19 @@ const surface: Surface<Context, Response, Next, OnDenied> = {
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   const gate = createGate(options, surface)
+  const rethrow = keepFields([...fieldNames(options.headers ?? 'standard', options), 'Access-Control-Expose-Headers'])
+
+  async function goOn(context: Context, next: Next): Promise<void> {
+    try {
+      await next()
+    } catch (error) {
+      rethrow(error, context)
+    }
+  }
+
   return function limitRate(context, next) {
     const admitted = gate.enter(context, context.response, next)
-    if (typeof admitted !== 'boolean') return admitted.then((yes) => (yes ? next() : undefined))
-    return admitted ? next() : undefined
+    if (typeof admitted !== 'boolean') return admitted.then((yes) => (yes ? goOn(context, next) : undefined))
+    return admitted ? goOn(context, next) : undefined
   }
 }

@@ -46,6 +46,100 @@ describe.each([
     expect(errors).toMatchObject([{ message: 'broken' }])
   })
 
+  describe('an error of the handler that nobody catches', () => {
+    const failing = (error: unknown, options?: Partial<RateLimitOptions>): Promise<Served> => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(rateLimit(times(9, options)))
+      app.use(() => {
+        throw error
+      })
+      return serve(app.callback() as never)
+    }
+
+    test('tells where the client stands, although Koa empties the response', async () => {
+      server = await failing(new Error('broken'))
+      const { status, headers, body } = await ask(server)
+      expect([status, body]).toEqual([500, 'Internal Server Error'])
+      expect(headers).toMatchObject({ 'ratelimit-policy': '"9-per-1h";q=9;w=3600', ratelimit: '"9-per-1h";r=8;t=3600' })
+    })
+
+    test('of all limits that it has passed, under whatever names', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(rateLimit(times(9, { headers: 'legacy', headerNames: { limit: 'X-Quota' } })))
+      app.use(rateLimit(times(5)))
+      app.use((context) => context.throw(418, 'tea', { headers: { 'X-Own': 'stays', 'RateLimit-Policy': 'goes' } }))
+      server = await serve(app.callback() as never)
+      const { status, headers } = await ask(server)
+      expect(status).toBe(418)
+      expect(headers).toMatchObject({
+        'x-own': 'stays',
+        'x-quota': '9',
+        'ratelimit-policy': '"9-per-1h";q=9;w=3600, "5-per-1h";q=5;w=3600',
+        ratelimit: '"9-per-1h";r=8;t=3600, "5-per-1h";r=4;t=3600',
+      })
+    })
+
+    test('may be one and the same each time', async () => {
+      server = await failing(new Error('broken'))
+      const seen = [await ask(server), await ask(server)].map(({ headers }) => headers['ratelimit'])
+      expect(seen).toEqual(['"9-per-1h";r=8;t=3600', '"9-per-1h";r=7;t=3600'])
+    })
+
+    test('may be none of Node’s, and is answered all the same', async () => {
+      for (const error of [Object.freeze({ frozen: true }), 'text', 5]) {
+        const each = await failing(error)
+        expect((await ask(each)).status).toBe(500)
+        await each.close()
+      }
+    })
+
+    test('is exposed to scripts', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(async (context, next) => {
+        context.set('Access-Control-Allow-Origin', '*')
+        await next()
+      })
+      app.use(rateLimit(times(9)))
+      app.use(() => {
+        throw new Error('broken')
+      })
+      server = await serve(app.callback() as never)
+      expect((await ask(server)).headers['access-control-expose-headers']).toBe(
+        'Retry-After, RateLimit, RateLimit-Policy',
+      )
+    })
+
+    test('is a failure, which is given back', async () => {
+      server = await failing(new Error('broken'), { refundWhen: 'failure' })
+      for (let i = 0; i < 3; i++) expect((await ask(server)).headers['ratelimit']).toBe('"9-per-1h";r=8;t=3600')
+    })
+
+    test('is caught by a middleware upstream, with the fields where they were', async () => {
+      const app = new Koa()
+      app.use(async (context, next) => {
+        try {
+          await next()
+        } catch (error) {
+          context.status = 503
+          context.body = (error as Error).message
+        }
+      })
+      app.use(rateLimit(times(9)))
+      app.use(() => {
+        throw new Error('caught')
+      })
+      server = await serve(app.callback() as never)
+      expect(await ask(server)).toMatchObject({
+        status: 503,
+        body: 'caught',
+        headers: { ratelimit: '"9-per-1h";r=8;t=3600' },
+      })
+    })
+  })
+
   test('onDenied may let the request go on', async () => {
     const app = new Koa()
     app.use(rateLimit(times(1, { onDenied: (_context, next) => next() })))
