@@ -89,6 +89,32 @@ describe.each(names())('%s', (name) => {
     )
   })
 
+  it('breaks no word given to others: who waits as told is admitted, whatever is given back meanwhile', () => {
+    const charges = fc.array(fc.record({ pause: part, share: part, refund: fc.boolean(), when: part }), {
+      maxLength: 12,
+    })
+    fc.assert(
+      fc.property(keys, charges, part, ({ limit, subject, now, cost }, past, share) => {
+        // A bucket that does not start full is new again sooner when it was given something back, and then has less.
+        if (limit['initial'] !== undefined) return
+        let time = now
+        const refunds: { readonly when: number; readonly at: number; readonly charged: number }[] = []
+        for (const { pause, share: size, refund, when } of past) {
+          time += Math.round(pause * 0.2 * subject.window)
+          const { allowed, at, charged } = subject.ask(time, Math.ceil(size * capacityOf(subject)))
+          if (allowed && refund) refunds.push({ when, at, charged })
+        }
+        const wanted = Math.max(cost, Math.ceil(share * capacityOf(subject)))
+        const { allowed, retry } = subject.ask(time, wanted)
+        if (allowed || retry === Infinity) return
+        for (const { when, at, charged } of refunds.toSorted((a, b) => a.when - b.when))
+          subject.adjust(time + Math.round(when * retry), at, -charged)
+        expect(subject.peek(time + retry, wanted).allowed).toBe(true)
+      }),
+      RUNS,
+    )
+  })
+
   it('changes nothing on a new key that is given back to', () => {
     fc.assert(
       fc.property(limits(name), (limit) => {
