@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
 import express5, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
 import express4 from 'express4'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -18,6 +19,7 @@ import {
   type Handler,
   nodeSink,
   serveListener,
+  type Sink,
 } from '../../src/testing.ts'
 import type { NamedHarness } from './framework.ts'
 
@@ -189,9 +191,19 @@ function fastifyExchange(request: FastifyRequest, reply: FastifyReply): Exchange
 function sendFastify(reply: FastifyReply, { status = 200, text, stream }: Answer): unknown {
   reply.code(status)
   if (!stream) return reply.type('text/plain').send(text)
-  reply.hijack()
-  stream(nodeSink(reply.raw))
-  return undefined
+  stream(fastifySink(reply))
+  return reply
+}
+
+/** A stream that Fastify is given with its first piece, for it sends the head at once. */
+function fastifySink(reply: FastifyReply): Sink {
+  const body = new PassThrough()
+  const begin = (): unknown => reply.sent || reply.send(body)
+  return {
+    write: (text) => void (body.write(text), begin()),
+    end: (text) => void (body.end(text), begin()),
+    closed: (listener) => void reply.raw.on('close', listener),
+  }
 }
 
 export const nodeFrameworks: readonly NamedHarness[] = [

@@ -1,4 +1,4 @@
-import { leakyBucket } from '../../limits.ts'
+import { fixedWindow, leakyBucket } from '../../limits.ts'
 import { equal, holds } from '../expect.ts'
 import { ask, dial, statuses, until } from './client.ts'
 import type { Sink } from './harness.ts'
@@ -55,12 +55,44 @@ export const endCases: Cases = {
     unfinished[1]!.end('b')
     equal((await second).status, 200)
   },
+  'is settled once the last piece is out': async ({ limit, serve, harness }) => {
+    const tokens = fixedWindow({ name: 'tokens', quota: 100, window: '1m' })
+    const settleWith = (request: unknown): number => spent.get(harness.header(request, 'x-name'))!
+    const spent = new Map<string | undefined, number>()
+    const unfinished: Sink[] = []
+    const server = await serve({
+      limits: [limit(tokens, { cost: () => 50, settleWith })],
+      handler: () => ({
+        stream(sink) {
+          sink.write('a')
+          unfinished.push(sink)
+        },
+      }),
+    })
+    const first = ask(server, '/', { headers: { 'x-name': 'first' } })
+    await until(() => unfinished.length === 1, 'the first request')
+    // Known at its end alone, as with the tokens of a language model.
+    spent.set('first', 7)
+    unfinished[0]!.end('b')
+    equal((await first).headers['ratelimit'], '"tokens";r=50;t=60')
+    const second = ask(server, '/', { headers: { 'x-name': 'second' } })
+    await until(() => unfinished.length === 2, 'the second request')
+    spent.set('second', 150)
+    unfinished[1]!.end('b')
+    equal((await second).headers['ratelimit'], '"tokens";r=43;t=60')
+    equal(await statuses(server, 1), [429])
+  },
   'of a request that is cut off before the answer leaves it charged': async ({ limit, serve }) => {
-    for (const refundWhen of ['success', 'failure', () => true]) {
+    for (const outcome of [
+      { refundWhen: 'success' },
+      { refundWhen: 'failure' },
+      { refundWhen: () => true },
+      { settleWith: () => 0 },
+    ]) {
       let held: Sink | undefined
       let closed = false
       const server = await serve({
-        limits: [limit(one, { refundWhen })],
+        limits: [limit(one, outcome)],
         handler: () => ({
           stream(sink) {
             sink.closed(() => (closed = true))

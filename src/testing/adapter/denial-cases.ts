@@ -1,7 +1,7 @@
 import type { Decision } from '../../decision.ts'
 import { equal, like } from '../expect.ts'
 import { ask, fields, statuses } from './client.ts'
-import { type Cases, hundred, one } from './world.ts'
+import { type Cases, hundred, one, outageStore } from './world.ts'
 
 export const denialCases: Cases = {
   'is problem details that no cache keeps': async ({ limit, serve }) => {
@@ -28,6 +28,34 @@ export const denialCases: Cases = {
     equal(denied.headers['content-type'], 'application/problem+json')
     const length = denied.headers['content-length']
     if (length !== undefined) equal(length, whole.headers['content-length'])
+  },
+  'is a plain sentence for who takes no JSON': async ({ limit, serve }) => {
+    const server = await serve({ limits: [limit(one)] })
+    await ask(server)
+    const { status, headers, body } = await ask(server, '/', { headers: { accept: 'text/plain' } })
+    equal([status, headers['content-type']], [429, 'text/plain; charset=utf-8'])
+    equal(body, 'Too many requests: "one" allows 1 per 1m. Try again in 1 minute.\n')
+    equal(headers['retry-after'], '60')
+    const both = await ask(server, '/', { headers: { accept: 'text/plain, */*' } })
+    equal(both.headers['content-type'], 'application/problem+json')
+  },
+  'by a store that cannot answer, and is closed then, is a 503 that asks to come back': async (world) => {
+    let ran = 0
+    const limits = [world.limit(one, { store: outageStore(world, 'closed') })]
+    const server = await world.serve({ limits, handler: () => ({ text: String(++ran) }) })
+    const reply = await ask(server)
+    equal([reply.status, fields(reply), ran], [503, { 'retry-after': '1' }, 0])
+    equal([reply.headers['content-type'], reply.headers['cache-control']], ['application/problem+json', 'no-store'])
+    like(JSON.parse(reply.body), {
+      type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+      title: 'Temporary Reduced Capacity',
+      status: 503,
+    })
+  },
+  'is none by a store that cannot answer, and is open then; nor is anything told': async (world) => {
+    const server = await world.serve({ limits: [world.limit(one, { store: outageStore(world, 'open') })] })
+    const reply = await ask(server)
+    equal([reply.status, reply.body, fields(reply)], [200, 'ok', {}])
   },
   'does not run the handler': async ({ limit, serve }) => {
     let ran = 0

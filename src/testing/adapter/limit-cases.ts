@@ -3,7 +3,7 @@ import { createLimiter, stack } from '../../limiter.ts'
 import { everyone } from '../../keyers.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { equal } from '../expect.ts'
-import { ask, fields, statuses } from './client.ts'
+import { ask, fields, statuses, warningsOf } from './client.ts'
 import { type Cases, hundred, one, remoteStore, three } from './world.ts'
 
 export const limitCases: Cases = {
@@ -74,6 +74,22 @@ export const limitCases: Cases = {
     const policy = { 'ratelimit-policy': '"default";q=100;w=60, "one";q=1;w=60' }
     equal(fields(await ask(server)), { ...policy, ratelimit: '"default";r=99;t=60, "one";r=0;t=60' })
     equal(fields(await ask(server)), { ...policy, ratelimit: '"one";r=0;t=60', 'retry-after': '60' })
+  },
+  'of one limiter that a request passes twice count once, and say so once': async ({ serve, clock }) => {
+    const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
+    const server = await serve({ limits: [{ limiter }, { limiter }] })
+    const codes = await warningsOf(async () => equal(await statuses(server, 4), [200, 200, 200, 429]))
+    equal(codes, ['SLUICE_MOUNTED_TWICE'])
+  },
+  'of one limiter before several routes are one': async ({ serve, clock }) => {
+    const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
+    const paths = ['/a', '/b', '/c', '/d']
+    const server = await serve({ routes: paths.map((path) => ({ path, limit: { limiter } })) })
+    const seen: number[] = []
+    const codes = await warningsOf(async () => {
+      for (const path of paths) seen.push((await ask(server, path)).status)
+    })
+    equal([seen, codes], [[200, 200, 200, 429], []])
   },
   'of a limit without fields stay untold by the next one': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(hundred, { headers: false }), limit(three)] })

@@ -5,7 +5,7 @@ import { memoryStore } from '../../stores/memory.ts'
 import { equal } from '../expect.ts'
 import { ask, statuses, warningsOf } from './client.ts'
 import type { Handler } from './harness.ts'
-import { type Cases, fault, one, three } from './world.ts'
+import { type Cases, fault, hundred, one, remoteStore, three } from './world.ts'
 
 export const outcomeCases: Cases = {
   'gives back what failed, or what succeeded': async ({ limit, serve, by }) => {
@@ -41,6 +41,40 @@ export const outcomeCases: Cases = {
     equal(await told({ 'x-cost': '0' }), '"ten";r=4;t=60')
     equal(await told(), '"ten";r=4;t=60')
     equal(await statuses(server, 1), [429])
+  },
+  'gives all back where it both refunds and settles': async ({ limit, serve }) => {
+    const options = { cost: () => 2, refundWhen: 'success', settleWith: () => 3 }
+    const server = await serve({ limits: [limit(three, options)] })
+    equal(await statuses(server, 4), [200, 200, 200, 200])
+  },
+  'is looked at once by each of the limits that a request passes': async ({ limit, serve }) => {
+    let asked = 0
+    const refundWhen = (): boolean => asked++ >= 0
+    const server = await serve({ limits: [limit(one, { refundWhen }), limit(three, { refundWhen }), limit(hundred)] })
+    equal(await statuses(server, 4), [200, 200, 200, 200])
+    equal(asked, 8)
+    equal((await ask(server)).headers['ratelimit'], '"one";r=0;t=60, "three";r=2;t=60, "default";r=95;t=60')
+  },
+  'refunds each of many requests that end together, once': async (world) => {
+    for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
+      let come = 0
+      let release = (): void => {}
+      const together = new Promise<void>((resolve) => (release = resolve))
+      const server = await world.serve({
+        limits: [world.limit(hundred, { store, refundWhen: 'success' })],
+        async handler() {
+          if (++come === 20) release()
+          await together
+          return { text: 'ok' }
+        },
+      })
+      const replies = await Promise.all(Array.from({ length: 20 }, () => ask(server)))
+      equal(
+        replies.map(({ status }) => status),
+        Array<number>(20).fill(200),
+      )
+      equal((await ask(server)).headers['ratelimit'], '"default";r=99;t=60')
+    }
   },
   'refunds once, whatever the handler has refunded by itself': async ({ serve, clock }) => {
     const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })

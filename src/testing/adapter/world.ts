@@ -1,5 +1,5 @@
 import { everyone } from '../../keyers.ts'
-import type { AsyncStore } from '../../store.ts'
+import type { AsyncStore, Charge, Degraded } from '../../store.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fixedWindow } from '../../limits.ts'
 import type { Limit } from '../../limit.ts'
@@ -55,6 +55,17 @@ export function remoteStore({ clock }: World): AsyncStore {
     adjust: async (charges, units) => near.adjust(charges, units),
     forget: async (limiter, key) => near.forget(limiter, key),
     close: async () => near.close(),
+  }
+}
+
+/** A store that cannot answer, and what is done then. */
+export function outageStore(world: World, degraded: Exclude<Degraded, 'local'>): AsyncStore {
+  return {
+    ...remoteStore(world),
+    async take(charges: readonly Charge[]) {
+      for (const charge of charges) charge.allowed = degraded === 'open'
+      return degraded
+    },
   }
 }
 
