@@ -1,4 +1,4 @@
-import express5, { type Request, type RequestHandler } from 'express'
+import express5, { type ErrorRequestHandler, type Request, type RequestHandler } from 'express'
 import express4 from 'express4'
 import { afterEach, describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/express.ts'
@@ -42,6 +42,80 @@ describe.each([
       '',
       '0',
     ])
+  })
+
+  test('a limit of a router holds for the routers within, beside those of their own', async () => {
+    const [outer, inner, beside] = [express.Router(), express.Router(), express.Router()]
+    inner.get('/', rateLimit(times(3, { limits: fixedWindow({ quota: 3, window: '1m' }) } as never)), ok)
+    outer.use(rateLimit(times(5)))
+    outer.use('/inner', inner)
+    beside.get('/', ok)
+    const app = express()
+    app.use('/outer', outer)
+    app.use('/beside', beside)
+    server = await serve(app)
+    const told = async (path: string): Promise<unknown> => (await ask(server!, path)).headers['ratelimit']
+    expect(await told('/outer/inner')).toBe('"5-per-1h";r=4;t=3600, "3-per-1m";r=2;t=60')
+    expect(await told('/beside')).toBeUndefined()
+    expect([await left('/outer/nowhere'), await left('/nowhere')]).toEqual(['3', ''])
+  })
+
+  test('paths that no route has are limited like any other', async () => {
+    const app = express()
+    app.use(rateLimit(times(2)))
+    server = await serve(app)
+    const seen = [await ask(server, '/a'), await ask(server, '/b'), await ask(server, '/c')]
+    expect(seen.map(({ status }) => status)).toEqual([404, 404, 429])
+    expect(seen[0]!.headers['ratelimit']).toBe('"2-per-1h";r=1;t=3600')
+  })
+
+  describe('error middleware', () => {
+    const broken = (): never => {
+      throw new Error('broken')
+    }
+    const answerErrors: ErrorRequestHandler = (error: Error, _request, response, _next) =>
+      void response.status(503).send(error.message)
+
+    test('answers a fault of the limit, at once or later, and nobody is admitted', async () => {
+      for (const keyer of [broken, async () => broken()]) {
+        const app = express()
+        app.use(rateLimit(times(1, { keyer })), () => expect.unreachable())
+        app.use(answerErrors)
+        const each = await serve(app)
+        expect(await ask(each)).toMatchObject({ status: 503, body: 'broken' })
+        await each.close()
+      }
+    })
+
+    test('answers a handler that fails, and the fields stay; without one they do as well', async () => {
+      for (const [answer, status] of [
+        [answerErrors, 503],
+        [undefined, 500],
+      ] as const) {
+        const app = express()
+        app.set('env', 'test')
+        app.use(rateLimit(times(9)), broken)
+        if (answer !== undefined) app.use(answer)
+        const each = await serve(app)
+        const reply = await ask(each)
+        expect([reply.status, reply.headers['ratelimit']]).toEqual([status, '"9-per-1h";r=8;t=3600'])
+        await each.close()
+      }
+    })
+
+    test('is told by onDenied, which hands its error on', async () => {
+      const app = express()
+      const onDenied: RateLimitOptions['onDenied'] = (_request, _response, next, { retryAfter }) =>
+        next(new Error(`in ${retryAfter} ms`))
+      app.use(rateLimit(times(1, { onDenied })), ok)
+      app.use(answerErrors)
+      server = await serve(app)
+      await ask(server)
+      const { status, body, headers } = await ask(server)
+      expect(status).toBe(503)
+      expect(body).toMatch(/^in 3\d{6}/)
+      expect(headers['retry-after']).toBe('3600')
+    })
   })
 
   test('one middleware in two places is one limit', async () => {
