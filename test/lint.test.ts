@@ -126,7 +126,37 @@ describe('the direction of imports', () => {
     ['adapters/koa.ts', '../src/testing.ts'],
     ['adapters/koa.ts', './express.ts'],
     ['adapters/koa.ts', './express-part.ts'],
+    ['adapters/fetch.ts', '../src/stores/memory.ts'],
+    ['adapters/fetch.ts', '../src/testing.ts'],
+    ['adapters/fetch.ts', '../src/algorithms/one.ts'],
+    ['adapters/fetch.ts', './hono.ts'],
+    ['adapters/fetch-keyers.ts', './node-keyers.ts'],
+    ['adapters/hono.ts', '../src/stores/redis.ts'],
+    ['adapters/hono.ts', '../src/testing/behaviour.ts'],
+    ['adapters/hono.ts', './fetch.ts'],
+    ['adapters/hono-keyers.ts', './express-keyers.ts'],
+    ['adapters/node.ts', '../src/stores/memory.ts'],
+    ['adapters/node.ts', '../src/algorithm.ts'],
+    ['adapters/node.ts', './express.ts'],
+    ['adapters/node-keyers.ts', './fetch-keyers.ts'],
     ['adapters/a-new-one.ts', '../src/stores/memory.ts'],
+    ['src/adapter.ts', '../adapters/express.ts'],
+    ['src/adapter.ts', './testing.ts'],
+    ['src/adapter.ts', './index.ts'],
+    ['src/testing/one.ts', '../../adapters/express.ts'],
+    ['src/testing/one.ts', '../index.ts'],
+    ['src/testing/one.ts', '../testing.ts'],
+    ['src/cli/one.ts', '../algorithms/gcra.ts'],
+    ['src/cli/one.ts', '../http/gate.ts'],
+    ['src/cli/one.ts', '../testing.ts'],
+    ['src/cli/one.ts', '../../adapters/node.ts'],
+    ['src/stores/redis.ts', '../cli/one.ts'],
+    ['src/limiter.ts', './cli/one.ts'],
+    ['src/http/gate.ts', '../cli/one.ts'],
+    ['src/http/address.ts', '../cli/one.ts'],
+    ['adapters/node.ts', '../src/cli/one.ts'],
+    ['adapters/express.ts', '../src/cli/one.ts'],
+    ['src/index.ts', './testing.ts'],
     ['examples/one.ts', '../src/index.ts'],
     ['examples/one.ts', '../dist/src/index.js'],
     ['examples/one.ts', '../adapters/express.ts'],
@@ -170,6 +200,18 @@ describe('the direction of imports', () => {
     ['adapters/express.ts', '../src/http/gate.ts'],
     ['adapters/express.ts', '../src/limiter.ts'],
     ['adapters/koa.ts', './koa-part.ts'],
+    ['adapters/fetch.ts', './fetch-keyers.ts'],
+    ['adapters/fetch.ts', '../src/http/gate.ts'],
+    ['adapters/hono.ts', './hono-keyers.ts'],
+    ['adapters/hono.ts', '../src/http/ending.ts'],
+    ['adapters/node.ts', './node-keyers.ts'],
+    ['adapters/node.ts', '../src/limiter-options.ts'],
+    ['src/adapter.ts', './http/gate.ts'],
+    ['src/testing/one.ts', '../stores/memory.ts'],
+    ['src/testing/one.ts', './adapter/world.ts'],
+    ['src/cli/one.ts', '../stores/redis.ts'],
+    ['src/cli/one.ts', '../limit.ts'],
+    ['src/cli/one.ts', './another.ts'],
     ['adapters/a-new-one.ts', '../src/http/gate.ts'],
     ['examples/one.ts', 'sluice'],
     ['examples/one.ts', 'sluice/express'],
@@ -217,7 +259,7 @@ describe('packages', () => {
       'src/http/gate.ts',
       'src/http/address.ts',
     )
-    .concat('src/index.ts', 'src/testing.ts')
+    .concat('src/index.ts', 'src/adapter.ts', 'src/testing.ts', 'src/testing/one.ts', 'src/cli/one.ts')
   for (const file of everywhere) {
     for (const name of [
       'express',
@@ -237,7 +279,7 @@ describe('packages', () => {
 
   for (const file of everywhere) {
     const reported = given(file, `import type {} from 'node:net'`)
-    const may = file === 'src/http/address.ts' || file === 'src/stores/redis.ts'
+    const may = ['src/http/address.ts', 'src/stores/redis.ts', 'src/testing/one.ts', 'src/cli/one.ts'].includes(file)
     it(`${file} may ${may ? '' : 'not '}touch Node`, () => expect(reported().includes(DIRECTION)).toBe(!may))
   }
 
@@ -254,7 +296,7 @@ describe('packages', () => {
 })
 
 describe('an adapter', () => {
-  const frameworks = ['express', 'fastify', 'koa']
+  const frameworks = ['express', 'fastify', 'koa', 'hono']
   for (const own of frameworks) {
     const file = `adapters/${own}.ts`
     const type = given(file, `import type { Own } from '${own}'`)
@@ -268,7 +310,7 @@ describe('an adapter', () => {
       expect(inline()).toContain('typescript(no-import-type-side-effects)')
     })
 
-    for (const other of [...frameworks, 'hono', 'vitest'].filter((each) => each !== own)) {
+    for (const other of [...frameworks, 'h3', 'vitest'].filter((each) => each !== own)) {
       const foreign = given(file, `import type {} from '${other}'`)
       it(`for ${own} may not import ${other}`, () => expect(foreign()).toContain(DIRECTION))
     }
@@ -286,6 +328,25 @@ describe('an adapter', () => {
   it('for Fastify alone may listen where Fastify announces itself', () => {
     expect(listening()).not.toContain(DIRECTION)
     expect(elsewhere()).toContain(DIRECTION)
+  })
+
+  for (const own of ['fetch', 'node']) {
+    for (const framework of [...frameworks, 'undici', 'vitest']) {
+      const reported = given(`adapters/${own}.ts`, `import type {} from '${framework}'`)
+      it(`for ${own} may not import ${framework}`, () => expect(reported()).toContain(DIRECTION))
+    }
+  }
+
+  const node = ['fetch', 'hono', 'node'].map((own) => given(`adapters/${own}.ts`, `import { connect } from 'node:net'`))
+  it('for fetch, Hono or Node’s servers loads nothing of Node either', () => {
+    for (const reported of node) expect(reported()).toContain(DIRECTION)
+  })
+
+  const nodeTypes = given('adapters/node.ts', `import type { Duplex } from 'node:stream'`)
+  const webTypes = given('adapters/fetch.ts', `import type { IncomingMessage } from 'node:http'`)
+  it('for Node’s servers may know its types; one for fetch may not, for it runs elsewhere', () => {
+    expect(nodeTypes()).not.toContain(DIRECTION)
+    expect(webTypes()).toContain(DIRECTION)
   })
 
   const unnamed = given('adapters/a-new-one.ts', `import type { Some } from 'h3'`)
