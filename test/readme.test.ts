@@ -8,7 +8,7 @@
 // - `json` is a limit.
 import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -206,11 +206,28 @@ function fragment(heading: string): string {
     .replaceAll(' ', '-')}`
 }
 
+function fragments(markdown: string): string[] {
+  return [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => fragment(heading!))
+}
+
 /** Links that lead nowhere. */
 function deadLinks(markdown: string): string[] {
-  const fragments = [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => fragment(heading!))
   const targets = [...markdown.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target!)
-  return targets.filter((each) => !fragments.includes(each) && !(each[0] !== '#' && existsSync(join(root, each))))
+  return targets.filter((target) => {
+    const [file, heading] = target.split('#') as [string, string?]
+    if (file !== '' && !existsSync(join(root, file))) return true
+    const text = file === '' ? markdown : readFileSync(join(root, file), 'utf8')
+    return heading !== undefined && !fragments(text).includes(`#${heading}`)
+  })
+}
+
+/** The codes of warnings that there are in the sources. */
+function warningCodes(): string[] {
+  const files = ['src', 'adapters'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(root, folder, file)),
+  )
+  const sources = files.filter((file) => file.endsWith('.ts')).map((file) => readFileSync(file, 'utf8'))
+  return [...new Set(sources.flatMap((source) => source.match(/\bSLUICE_[A-Z_]+/g) ?? []))].toSorted()
 }
 
 const blocks = blocksOf(readme)
@@ -269,6 +286,11 @@ describe.concurrent('README.md', { timeout: MINUTE }, () => {
 
   it('has no dead links', () => expect(deadLinks(readme)).toEqual([]))
 
+  it('lists every warning that there is', () => {
+    const rows = [...readme.matchAll(/^\| `(SLUICE_\w+)` .*\|$/gm)].map(([, code]) => code!)
+    expect(rows.toSorted()).toEqual(warningCodes())
+  })
+
   it('lists every algorithm that there is, and how many numbers it keeps', () => {
     const rows = [...readme.matchAll(/^\| `(\w+)` .*\| (\d) numbers[^|]*\|$/gm)]
     const listed = rows.map(([, name, cells]) => `${name} ${cells}`)
@@ -282,7 +304,9 @@ describe.concurrent('a README that is wrong is found out by', { timeout: MINUTE 
   }
 
   it('a link that leads nowhere', () => {
-    const markdown = '# A heading\n[here](#a-heading) [there](#elsewhere) [file](README.md) [none](nowhere.md)'
-    expect(deadLinks(markdown)).toEqual(['#elsewhere', 'nowhere.md'])
+    const here = '# A heading\n[here](#a-heading) [there](#elsewhere)'
+    const files = '[file](README.md) [part](README.md#warnings) [none](nowhere.md) [no part](README.md#nothing)'
+    expect(deadLinks(here)).toEqual(['#elsewhere'])
+    expect(deadLinks(files)).toEqual(['nowhere.md', 'README.md#nothing'])
   })
 })
