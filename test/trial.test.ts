@@ -63,6 +63,15 @@ describe('a block', () => {
     expect(limiter.check('b').allowed).toBe(true)
   })
 
+  it('holds when the limit no longer blocks', () => {
+    const clock = virtualClock()
+    const limiter = createLimiter({ keyer: () => 'a', limits: (limit: Limit) => limit, store: memoryStore({ clock }) })
+    const [blocking, mild] = [perSecond(1, { name: 'x', block: '5s' }), perSecond(1, { name: 'x' })]
+    for (const limit of [mild, blocking]) limiter.check(limit)
+    clock.advance(1000)
+    expect(limiter.check(mild)).toMatchObject({ allowed: false, retryAfter: 4000 })
+  })
+
   it('is not begun by asking what would be said', () => {
     const { clock, limiter } = setup(onePerSecond({ block: '5s' }))
     limiter.check('a')
@@ -138,5 +147,37 @@ describe('a limit alone', () => {
     const limiter = createLimiter({ keyer: () => 'a', limits: (limit: Limit) => limit, store: memoryStore({ clock }) })
     limiter.check(one)
     expect(limiter.check(other)).toMatchObject({ remaining: 8 })
+  })
+})
+
+describe('limits beside each other on a key that is known', () => {
+  const [two, five] = [fixedWindow({ quota: 2, window: '1s' }), fixedWindow({ quota: 5, window: '1m' })]
+
+  it('are asked what they would say without a charge', () => {
+    const { limiter } = setup(two, five)
+    limiter.check('a')
+    for (let i = 0; i < 3; i++) expect(limiter.peek('a').limits.map(({ remaining }) => remaining)).toEqual([0, 3])
+    expect(limiter.check('a').allowed).toBe(true)
+  })
+
+  it('deny for one of them, unless it only watches', () => {
+    const watching = fixedWindow({ quota: 2, window: '1s', shadow: true })
+    const [enforced, shadowed] = [setup(two, five), setup(watching, five)]
+    const verdicts = ({ limiter }: Setup): boolean[] => [1, 2, 3, 4, 5, 6].map(() => limiter.check('a').allowed)
+    expect(verdicts(enforced)).toEqual([true, true, false, false, false, false])
+    expect(verdicts(shadowed)).toEqual([true, true, true, true, true, false])
+  })
+
+  it('are locked out together with the one that blocks', () => {
+    const { clock, limiter } = setup(two, fixedWindow({ quota: 5, window: '1m', block: '2m' }))
+    for (let i = 0; i < 5; i++) {
+      limiter.check('a')
+      clock.advance(1000)
+    }
+    expect(limiter.check('a').retryAfter).toBe(120_000)
+    clock.advance(119_999)
+    expect(limiter.check('a').allowed).toBe(false)
+    clock.advance(1)
+    expect(limiter.check('a').allowed).toBe(true)
   })
 })

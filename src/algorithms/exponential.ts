@@ -74,6 +74,26 @@ function life(p: Parameters<Name>, r: number): number {
   return r < 0.5 ? 0 : Math.floor(p.window * ln(2 * r)) + 1
 }
 
+/** What `moment` was last asked, and its answer. */
+const asked: { p: Parameters<Name> | undefined; r: number; n: number; answer: number } = {
+  p: undefined,
+  r: 0.5,
+  n: 0,
+  answer: 0.5,
+}
+
+/**
+ * The same as `moment`. A denial changes nothing, so that a client who hammers asks for one and the same tick each time; to
+ * remember it takes a denial of one hot key from twice the time of `gcra` to as much.
+ */
+function rememberedMoment(p: Parameters<Name>, r: number, elapsed: number, n: number): number {
+  if (asked.p === p && asked.r === r && asked.n === n && elapsed < asked.answer) return asked.answer
+  asked.p = p
+  asked.r = r
+  asked.n = n
+  return (asked.answer = moment(p, r, elapsed, n))
+}
+
 /**
  * The first tick after `last` at which `n` is admitted, given that it is not `elapsed` ticks after. The rate falls ever more
  * slowly, so that Newton's steps from the left do not pass it; what rounding leaves is bisected.
@@ -119,7 +139,7 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
   const kept = persist ? Math.max(held, full(p)) : touched ? rate : held
 
   const never = n > p.quota
-  const wait = allowed || never ? 0 : persist ? moment(p, kept, 0, n) : moment(p, r, elapsed, n) - elapsed
+  const wait = allowed || never ? 0 : persist ? moment(p, kept, 0, n) : rememberedMoment(p, r, elapsed, n) - elapsed
   const reset = touched ? life(p, kept) : fresh ? 0 : span - elapsed
 
   out.allowed = allowed

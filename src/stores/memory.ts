@@ -5,7 +5,7 @@ import { knownOptions, refuse, wholeNumber } from '../validate.ts'
 import { warn } from '../warn.ts'
 import { CrowdTrial } from './crowd-trial.ts'
 import type { Crowd } from './crowds.ts'
-import { decideAlone } from './fast-path.ts'
+import { decideQuickly } from './fast-path.ts'
 import { forecast } from './forecast.ts'
 import { warnInCluster } from './in-cluster.ts'
 import { Table } from './table.ts'
@@ -85,14 +85,13 @@ class MemoryStore implements SyncStore {
   take(charges: readonly Charge[], mode: TakeMode): Degraded | undefined {
     const now = microseconds(this.#clock)
     const write = mode === 'consume'
-    if (charges.length === 1) {
-      const charge = charges[0]!
-      const table = this.#tableOf(charge.policy)
-      if (decideAlone(charge, table, now, write)) {
-        table.sweep(now)
-        return undefined
-      }
-    }
+    if (!decideQuickly(charges, now, write)) this.#decide(charges, now, write)
+    // Last, because it moves slots.
+    for (let i = 0; i < charges.length; i++) this.#tableOf(charges[i]!.policy).sweep(now)
+    return undefined
+  }
+
+  #decide(charges: readonly Charge[], now: number, write: boolean): void {
     let admitted = true
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!
@@ -105,9 +104,6 @@ class MemoryStore implements SyncStore {
         this.#crowdTrials[i]!.conclude(charge, now, admitted, write)
       else this.#trial(i).conclude(charge, this.#tableOf(charge.policy), now, admitted, write)
     }
-    // Last, because it moves slots.
-    for (let i = 0; i < charges.length; i++) this.#tableOf(charges[i]!.policy).sweep(now)
-    return undefined
   }
 
   #evaluate(i: number, charge: Charge, table: Table, now: number): void {

@@ -7,8 +7,8 @@ const HEAD = '| where | mistake | noticed first by |\n| --- | --- | --- |'
 
 /** A row of the table; `test` is what failed, if anything did. */
 export function row({ file, language, what }, test) {
-  const noticed = test === undefined ? '**nothing**' : test.replaceAll('|', '\\|')
-  return `| ${file.replace('src/', '')}, ${language} | ${what} | ${noticed} |`
+  const cells = [`${file.replace('src/', '')}, ${language}`, what, test ?? '**nothing**']
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
 }
 
 export function table(rows) {

@@ -177,8 +177,12 @@ export const typescript = [
   ),
 
   alone('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
-  alone('nothing kept unless denied', 'outcome.allowed || outcome.persist', 'outcome.allowed && outcome.persist'),
+  alone('nothing kept unless denied', 'charge.allowed || first.outcome', 'charge.allowed && first.outcome'),
   alone('a wait in ticks', 'outcome.retry / perMs', 'outcome.retry * perMs'),
   alone('another limit taken for the same', 'slab.wrote(slot) !== mechanism', 'slab.wrote(slot) === mechanism'),
-  alone('a peek that charges', 'if (!write || charge.cost === 0', 'if (write || charge.cost === 0'),
+  alone('a peek of several that charges', 'if (write) keep(seat', 'if (!write) keep(seat'),
+  alone('a shadow that denies', ' && charge.limit.shadow !== true', ''),
+  alone('strict left out beside others', 'admitted || charge.limit.strict', 'admitted && charge.limit.strict'),
+  alone('a lock not looked for', ' || slab.hasLocks', ''),
+  alone('a peek that charges', 'if (write) keep(first', 'if (!write) keep(first'),
 ]
