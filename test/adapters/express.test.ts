@@ -136,9 +136,11 @@ describe.each([
     })
     app.use(rateLimit(times(1)))
     app.use(() => void ran++)
+    const errors: unknown[] = []
+    app.use(((error, _request, _response, _next) => void errors.push(error)) satisfies ErrorRequestHandler)
     server = await serve(app)
     for (let i = 0; i < 3; i++) expect(await ask(server)).toMatchObject({ status: 200, body: 'sent' })
-    expect(ran).toBe(1)
+    expect([ran, errors]).toEqual([1, []])
   })
 
   test('onDenied may let the request go on', async () => {

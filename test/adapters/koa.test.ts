@@ -157,8 +157,11 @@ describe.each([
       return next()
     })
     app.use(rateLimit(times(1)))
+    const errors: unknown[] = []
+    app.on('error', (error) => errors.push(error))
     server = await serve(app.callback() as never)
     for (let i = 0; i < 3; i++) expect(await ask(server)).toMatchObject({ status: 200, body: 'sent' })
+    expect(errors).toEqual([])
   })
 
   test('byRoute takes the pattern that a router tells, and elsewhere never the path', () => {
