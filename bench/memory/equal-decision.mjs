@@ -1,38 +1,16 @@
 /**
- * A Decision of `count` limits, of the same shape and size as ours, made of nothing but itself: its statuses and their list.
+ * A copy of a Decision, of the same shape and size, made of nothing but itself: its statuses and their list. A number that has
+ * had a fraction is kept in a box of its own, in the copy as in what is copied.
  */
-export function equalDecision(limit, allowed, count, i) {
-  // Never whole: a number that may be whole or not is kept in two ways, and takes more.
-  const time = i + 0.5
-  const retryAfter = allowed ? 0 : time
-  const limits = new Array(count)
-  for (let j = 0; j < count; j++) limits[j] = equalStatus(limit, allowed, retryAfter, time, i)
-  return {
-    allowed,
-    delay: 0,
-    retryAfter,
-    remaining: i,
-    resetAfter: time,
-    limits,
-    binding: limits[0],
-    degraded: undefined,
-  }
+export function equalDecision(decision) {
+  const { allowed, delay, retryAfter, remaining, resetAfter, degraded } = decision
+  const limits = new Array(decision.limits.length)
+  for (let i = 0; i < limits.length; i++) limits[i] = equalStatus(decision.limits[i])
+  return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: limits[0], degraded }
 }
 
 /** What a status shows, and the receipt by which it can be given back: whose, when, how much. */
-function equalStatus(limit, allowed, retryAfter, resetAfter, remaining) {
-  const at = allowed ? 1.7e15 + remaining : 0
-  return {
-    limit,
-    key: 'hot',
-    cost: 1,
-    allowed,
-    remaining,
-    retryAfter,
-    resetAfter,
-    delay: 0,
-    policy: limit,
-    at,
-    charged: 1,
-  }
+function equalStatus(status) {
+  const { limit, key, cost, allowed, remaining, retryAfter, resetAfter, delay, policy, at, charged } = status
+  return { limit, key, cost, allowed, remaining, retryAfter, resetAfter, delay, policy, at, charged }
 }
