@@ -1,0 +1,44 @@
+// What limiters leave behind in a process: timers, memory of what was dropped, memory of a thousand. Run with --expose-gc.
+import { createLimiter, memoryStore, perHour, perSecond } from '../../dist/src/index.js'
+
+const limits = [perSecond(10), perHour(100)]
+const keyer = (key) => key
+
+/** Bytes in the heap and in its buffers, after two collections: what a first one frees of buffers is swept behind its back. */
+async function held() {
+  globalThis.gc()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  globalThis.gc()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+function dropped() {
+  const store = memoryStore()
+  const limiter = createLimiter({ keyer, limits, store })
+  for (let i = 0; i < 100_000; i++) limiter.check(`key ${i}`)
+  return { store: new WeakRef(store), limiter: new WeakRef(limiter), first: new WeakRef(limiter.check('key 0')) }
+}
+
+/** One of each before it is measured: what the module itself makes, once. */
+dropped()
+const before = await held()
+const references = dropped()
+const collected = await held()
+const left = Object.keys(references).filter((name) => references[name].deref() !== undefined)
+
+const thousand = Array.from({ length: 1000 }, () => createLimiter({ keyer, limits }))
+const unused = await held()
+for (const limiter of thousand) limiter.check('a')
+const used = await held()
+
+console.log(
+  JSON.stringify({
+    left,
+    leaked: collected - before,
+    perLimiter: (unused - collected) / thousand.length,
+    perLimiterUsed: (used - collected) / thousand.length,
+    resources: process.getActiveResourcesInfo(),
+  }),
+)
+// It is not ended: nothing may keep it.
