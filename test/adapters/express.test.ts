@@ -191,6 +191,19 @@ describe.each([
     }
   })
 
+  test('one keyer before two apps warns for each of them', async () => {
+    const keyer = ipKeyer()
+    const apps = [express(), express()]
+    for (const app of apps) app.use(rateLimit(times(9, { keyer })), ok)
+    const servers = [await serve(apps[0]!), await serve(apps[1]!)]
+    const headers = { 'x-forwarded-for': '203.0.113.9' }
+    const codes = await warningsOf(async () => {
+      for (const each of [...servers, ...servers, ...servers]) await ask(each, '/', { headers })
+    })
+    expect(codes).toEqual(['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_UNTRUSTED'])
+    for (const each of servers) await each.close()
+  })
+
   test('byIP knows nobody behind a socket that is gone, nor outside of an app', () => {
     const gone = { ip: undefined, headers: {}, app: express() } as unknown as Request
     expect(byIP(gone)).toBeUndefined()

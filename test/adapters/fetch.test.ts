@@ -109,6 +109,26 @@ test('a body that breaks under way is over, and breaks for its reader too', asyn
   expect((await handler(request())).status).toBe(200)
 })
 
+test('a body that nobody reads to its end is over all the same', async () => {
+  let cancelled = 0
+  const handler = rateLimit(times(1, { refundWhen: 'success' }))(() => {
+    const start = (controller: ReadableStreamDefaultController): void => controller.enqueue(new Uint8Array(1))
+    return new Response(new ReadableStream({ start, cancel: () => void cancelled++ }))
+  })
+  const { body } = await handler(request())
+  expect((await handler(request())).status).toBe(429)
+  await body!.cancel()
+  expect([(await handler(request())).status, cancelled]).toEqual([200, 1])
+})
+
+test('a response without a body is over at once', async () => {
+  const handler = rateLimit(times(1, { refundWhen: 'success' }))(() => new Response(null, { status: 204 }))
+  for (let i = 0; i < 3; i++) {
+    expect((await handler(request())).status).toBe(204)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+})
+
 test('refundWhen and settleWith see the response', async () => {
   const seen: number[] = []
   const options = times(9, { settleWith: (_request, response) => void seen.push(response.status) as undefined })

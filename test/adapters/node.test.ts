@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { byIP, ipKeyer, rateLimit, rateLimitOf, type RateLimit, type RateLimitOptions } from '../../adapters/node.ts'
@@ -126,6 +127,60 @@ describe('an upgrade', () => {
     const free = new WebSocket(`ws://127.0.0.1:${port}/free`)
     await once(free, 'open')
     free.terminate()
+  })
+
+  test('is closed for good once it was refused, though the client leaves its side open', async () => {
+    const port = await listen(rateLimit(times(1)))
+    await greeting(port)
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    socket.on('error', () => {})
+    socket.write(HANDSHAKE)
+    // Whoever reads a socket as a stream closes it at its end.
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 429 /)
+    const connections = promisify(server!.getConnections.bind(server))
+    let open: number | undefined
+    await until(() => {
+      void connections().then((count) => (open = count))
+      return open === 0
+    }, 'the end of the connection')
+    socket.destroy()
+  })
+
+  test.each([
+    ['admitted', 1],
+    ['refused', 0],
+  ])('that is hung up on before it is %s reaches nobody, and ends nothing', async (_how, free) => {
+    let release = (): void => {}
+    const decided = new Promise<void>((resolve) => (release = resolve))
+    let asked = 0
+    const keyer = async (): Promise<string> => {
+      if (asked++ === 1 - free) await decided
+      return 'key'
+    }
+    const told: boolean[] = []
+    const limit = rateLimit(times(1, { keyer, onDecision: ({ allowed }) => told.push(allowed) }))
+    server = createServer(limit((_request, response) => void response.end('ok')))
+    let upgraded = 0
+    server.on(
+      'upgrade',
+      limit.upgrade(() => upgraded++),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const url = `http://127.0.0.1:${port}`
+    if (free === 0) await ask({ url })
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(HANDSHAKE)
+    await until(() => asked === 2 - free, 'the question')
+    socket.resetAndDestroy()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    release()
+    await until(() => told.length === 2 - free, 'the decision')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect([(await ask({ url })).status, upgraded]).toEqual([429, 0])
   })
 
   test('that is hung up on while it is held ends nothing', async () => {

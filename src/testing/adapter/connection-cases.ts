@@ -34,6 +34,36 @@ export const delayCases: Cases = {
     }
     equal([ran, server.errors], [1, []])
   },
+  'does not begin for a client that has hung up before the decision': async ({ limit, serve }) => {
+    const timers = watchTimers(60_000)
+    let release = (): void => {}
+    const decided = new Promise<void>((resolve) => (release = resolve))
+    let [asked, closed, told, ran] = [0, 0, 0, 0]
+    const keyer = async (): Promise<string> => {
+      if (asked++ === 1) await decided
+      return 'key'
+    }
+    const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
+    const server = await serve({
+      limits: [limit(slow, { keyer, onDecision: () => told++ })],
+      handler: () => ({ text: String(++ran) }),
+    })
+    try {
+      await ask(server)
+      const client = await dial(server)
+      await until(() => asked === 2, 'the question')
+      client.on('close', () => closed++).destroy()
+      await until(() => closed === 1, 'the end of the connection')
+      // The other side hears of it a little later.
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      release()
+      await until(() => told === 2, 'the decision')
+      await until(() => timers.set.size === 0, 'the freeing of the timer')
+    } finally {
+      timers.stop()
+    }
+    equal([ran, server.errors], [1, []])
+  },
 }
 
 /** The timers of at least `ms` that are set from here on, until they are cleared. Shorter ones come and go in any framework. */
