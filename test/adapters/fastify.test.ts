@@ -4,7 +4,7 @@ import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../
 import { everyone } from '../../src/keyers.ts'
 import { createLimiter } from '../../src/limiter.ts'
 import { fixedWindow } from '../../src/limits.ts'
-import { warningsOf } from '../support/http.ts'
+import { ask, warningsOf } from '../support/http.ts'
 
 let apps: FastifyInstance[] = []
 afterEach(async () => {
@@ -280,6 +280,32 @@ describe('the hook before the handler', () => {
       expect([seen, codes]).toEqual([['8', '7'], []])
     },
   )
+})
+
+describe('a handler that fails', () => {
+  const broken = (): never => {
+    throw new Error('broken')
+  }
+
+  test.each(['Fastify’s', 'the application’s'])('keeps the fields under %s error handler', async (whose) => {
+    const app = create()
+    if (whose !== 'Fastify’s')
+      app.setErrorHandler((error: Error, _request, reply) => reply.code(503).send(error.message))
+    await app.register(rateLimit, times(9))
+    app.get('/', broken)
+    const { statusCode, headers } = await app.inject('/')
+    expect([statusCode, headers['ratelimit']]).toEqual([whose === 'Fastify’s' ? 500 : 503, '"9-per-1h";r=8;t=3600'])
+  })
+
+  test('is a failure, which is given back, in whichever hook it fails', async () => {
+    for (const hook of ['preValidation', 'preHandler', 'onSend', 'handler']) {
+      const app = create()
+      await app.register(rateLimit, times(1, { refundWhen: 'failure' }))
+      app.get('/', hook === 'handler' ? {} : { [hook]: async () => broken() }, hook === 'handler' ? broken : handler)
+      const url = await app.listen({ port: 0, host: '127.0.0.1' })
+      for (let i = 0; i < 3; i++) expect([hook, (await ask({ url })).status]).toEqual([hook, 500])
+    }
+  })
 })
 
 describe('onDenied', () => {

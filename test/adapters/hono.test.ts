@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
-import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
+import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/hono.ts'
 import type { Decision } from '../../src/decision.ts'
 import { everyone } from '../../src/keyers.ts'
@@ -44,6 +44,21 @@ test('the fields reach every kind of response: a text, one of the handler’s ow
   app.get('/immutable', () => Response.redirect('http://localhost/', 302))
   expect([await left(app, '/text'), await left(app, '/own'), await left(app, '/immutable')]).toEqual(['8', '7', '6'])
   expect(await left(app, '/missing')).toBe('5')
+})
+
+test('the fields stay where a handler fails, with an onError of one’s own and without', async () => {
+  for (const onError of [undefined, (error: Error) => new Response(error.message, { status: 500 })]) {
+    const app = new Hono()
+    if (onError !== undefined) app.onError(onError)
+    app.use(rateLimit(times(9)))
+    app.get('/', () => {
+      throw new Error('broken')
+    })
+    const errors = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const { status, headers } = await app.request('/')
+    errors.mockRestore()
+    expect([status, headers.get('ratelimit')]).toEqual([500, '"9-per-1h";r=8;t=3600'])
+  }
 })
 
 test('an HTTPException keeps its status, and counts as a failure', async () => {
