@@ -45,24 +45,36 @@ export function createGate<Request, Response, Next, OnDenied>(
 
   function decide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const latest = earlierDecision(surface, request)
-    if (latest === undefined) return check(request, response, next)
+    if (latest === undefined) return check(request, response, next, latest)
     return chain(passed.before(request, latest), (before) => {
-      if (before === undefined) return check(request, response, next)
+      if (before === undefined) return check(request, response, next, latest)
       // An `onDenied` may have let it go on, which this gate need not do.
       return before.allowed || (surface.sent(response) ? false : refuse(before, request, response, next))
     })
   }
 
-  function check(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+  function check(
+    request: Request,
+    response: Response,
+    next: Next,
+    latest: Decision | undefined,
+  ): MaybePromise<boolean> {
     const decision = limiter.check(request)
-    if (!isPromise(decision)) return carryOut(decision, request, response, next)
-    return decision.then((known) => carryOut(known, request, response, next))
+    if (!isPromise(decision)) return carryOut(decision, latest, request, response, next)
+    // Another gate may have been entered at the same time, and be the latest by now.
+    return decision.then((known) => carryOut(known, earlierDecision(surface, request), request, response, next))
   }
 
-  function carryOut(decision: Decision, request: Request, response: Response, next: Next): MaybePromise<boolean> {
+  function carryOut(
+    decision: Decision,
+    latest: Decision | undefined,
+    request: Request,
+    response: Response,
+    next: Next,
+  ): MaybePromise<boolean> {
     const sent = surface.sent(response)
-    passed.note(decision, earlierDecision(surface, request))
-    tell(decision, request, sent ? undefined : response)
+    passed.note(decision, latest)
+    tell(decision, latest, request, sent ? undefined : response)
     if (onDecision !== undefined) onDecision(decision, request)
     if (!decision.allowed) return sent ? false : refuse(decision, request, response, next)
     if (watchOutcome !== undefined) watchOutcome(request, response, decision)

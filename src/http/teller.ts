@@ -1,13 +1,20 @@
 import { combine, type Decision } from '../decision.ts'
 import { Charge } from '../store.ts'
 import { exposeHeaders } from './cors.ts'
-import { earlierDecision } from './earlier.ts'
 import { fieldNames, fieldWriter, mergeDecisions } from './fields.ts'
 import type { GateOptions } from './options.ts'
 import type { Surface } from './surface.ts'
 
-/** Keeps a decision for the framework's users and, where there still is a response to write to, tells the client. */
-export type Teller<Request, Response> = (decision: Decision, request: Request, response: Response | undefined) => void
+/**
+ * Keeps a decision for the framework's users and, where there still is a response to write to, tells the client; `earlier` is
+ * the one that was made for the request before.
+ */
+export type Teller<Request, Response> = (
+  decision: Decision,
+  earlier: Decision | undefined,
+  request: Request,
+  response: Response | undefined,
+) => void
 
 /** What the client has been told by the time of a decision, where that is not just the decision. */
 const toldBy = new WeakMap<Decision, Decision>()
@@ -16,7 +23,7 @@ const NOTHING: Decision = combine([], undefined)
 /** Makes the teller of a gate. Gates that a request passes one after another tell of all their limits in one field. */
 export function teller<Request, Response>(
   options: GateOptions<never, never>,
-  surface: Pick<Surface<Request, Response, never, never>, 'field' | 'set' | 'known' | 'keep'>,
+  surface: Pick<Surface<Request, Response, never, never>, 'field' | 'set' | 'keep'>,
 ): Teller<Request, Response> {
   const { headers = 'standard' } = options
   const write = fieldWriter(headers, options)
@@ -34,8 +41,7 @@ export function teller<Request, Response>(
     surface.set(response, 'Access-Control-Expose-Headers', exposeHeaders(String(existing ?? ''), exposed))
   }
 
-  return function tell(decision, request, response) {
-    const earlier = earlierDecision(surface, request)
+  return function tell(decision, earlier, request, response) {
     surface.keep(request, decision)
     const told = earlier === undefined && !silent ? decision : retold(earlier, silent ? NOTHING : decision)
     if (told !== decision) toldBy.set(decision, told)
