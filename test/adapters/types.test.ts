@@ -33,6 +33,11 @@ test('options know their framework’s requests', () => {
       onDecision: (decision, request) => void [decision.allowed, request.ip],
     },
     { limiter: createLimiter({ keyer: forExpress.byIP, limits: perSecond(1) }), headers: ['standard', 'legacy'] },
+    { keyer: forExpress.byIP, limits: [], headers: 'legacy', headerNames: { limit: 'X-Quota', reset: false } },
+    // @ts-expect-error -- no such part
+    { keyer: forExpress.byIP, limits: [], headers: 'legacy', headerNames: { total: 'X-Quota' } },
+    // @ts-expect-error -- a field has a name, or is left out
+    { keyer: forExpress.byIP, limits: [], headers: 'legacy', headerNames: { limit: true } },
     { limiter: stack(createLimiter({ keyer: keyers(forExpress.byIP, forExpress.byRoute), limits: perSecond(1) })) },
     // @ts-expect-error -- a limiter has its own limits
     { limiter: createLimiter({ keyer: forExpress.byIP, limits: perSecond(1) }), limits: perSecond(1) },
