@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import { connect } from 'node:http2'
+import { text } from 'node:stream/consumers'
 import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions } from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/fastify.ts'
@@ -306,6 +310,39 @@ describe('a handler that fails', () => {
       for (let i = 0; i < 3; i++) expect([hook, (await ask({ url })).status]).toEqual([hook, 500])
     }
   })
+})
+
+test('a reply that is hijacked has its fields at hand, and its outcome', async () => {
+  const app = create({ forceCloseConnections: true })
+  await app.register(rateLimit, times(2, { settleWith: () => 2 }))
+  app.get('/', (_request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders).end('ok')
+  })
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  expect((await ask({ url })).headers['ratelimit']).toBe('"2-per-1h";r=1;t=3600')
+  expect((await ask({ url })).status).toBe(429)
+})
+
+test('requests by HTTP/2 are limited alike, and given back', async () => {
+  const app = Fastify({ http2: true, forceCloseConnections: true } as FastifyServerOptions)
+  apps.push(app)
+  await app.register(rateLimit, { ...times(1, { refundWhen: 'failure' }), keyer: byIP } as RateLimitOptions)
+  app.get('/', handler)
+  app.get('/failing', async () => Promise.reject(new Error('broken')))
+  const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
+  const get = async (path: string): Promise<[number | undefined, unknown, string]> => {
+    const stream = client.request({ ':path': path })
+    const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders & { ':status'?: number }]
+    return [headers[':status'], headers['retry-after'], (await text(stream)).slice(0, 7)]
+  }
+  try {
+    expect((await get('/failing'))[0]).toBe(500)
+    expect(await get('/')).toEqual([200, undefined, 'ok'])
+    expect(await get('/')).toEqual([429, '3600', '{"type"'])
+  } finally {
+    client.destroy()
+  }
 })
 
 describe('onDenied', () => {
