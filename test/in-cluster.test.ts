@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { isOneOfSeveral } from '../src/stores/in-cluster.ts'
+import { isKnownAsOneOfSeveral, isOneOfSeveral } from '../src/stores/in-cluster.ts'
 
 vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 })
 
@@ -98,5 +98,14 @@ describe('one of several is', () => {
     ['a worker of an app’s own under pm2', { ...cluster(true), env: { pm_id: '3', exec_mode: 'fork_mode' } }, true],
   ])('%s', (_what, process, expected) => {
     expect(isOneOfSeveral(process)).toBe(expected)
+    expect(isKnownAsOneOfSeveral(process)).toBe(expected)
+  })
+
+  test('nobody who may not be asked', () => {
+    const forbidden = (): never => {
+      throw new Error('requires env access')
+    }
+    expect(isKnownAsOneOfSeveral({ env: new Proxy({}, { get: forbidden }) })).toBe(false)
+    expect(isKnownAsOneOfSeveral({ send() {}, getBuiltinModule: forbidden })).toBe(false)
   })
 })

@@ -12,7 +12,7 @@ let warned = false
 /** Tells the operator once, where this process is one of several, that what it counts in memory is only its own share. */
 export function warnInCluster(): void {
   const { process } = globalThis as { process?: ProcessLike }
-  if (warned || process === undefined || !isOneOfSeveral(process)) return
+  if (warned || process === undefined || !isKnownAsOneOfSeveral(process)) return
   warned = true
   warn(
     'SLUICE_PER_PROCESS',
@@ -20,6 +20,15 @@ export function warnInCluster(): void {
       "limit as many times as there are processes. Give limiters a store that all share, such as redisStore(client) from 'sluice/redis'. " +
       'If every process is meant to have limits of its own, start node with --disable-warning=SLUICE_PER_PROCESS.',
   )
+}
+
+/** Deno keeps the environment from whom it was not allowed; a warning is not worth a permission, nor an error. */
+export function isKnownAsOneOfSeveral(process: ProcessLike): boolean {
+  try {
+    return isOneOfSeveral(process)
+  } catch {
+    return false
+  }
 }
 
 /**
