@@ -1,6 +1,7 @@
 // Do the tests notice when somebody slips? Applies one small mistake after another to a copy of this repository and runs the
 // tests that should notice. `npm run mutations -- trial` tries those of files whose path has `trial` in it; `--record` puts
 // the table of all into test/README.md.
+import { http } from './http.mjs'
 import { lua } from './lua.mjs'
 import { record, row, table } from './report.mjs'
 import { failure } from './suite.mjs'
@@ -10,7 +11,7 @@ import { typescript } from './typescript.mjs'
 const args = process.argv.slice(2)
 const wanted = args.filter((each) => each !== '--record')
 const chosen = ({ file }) => wanted.length === 0 || wanted.some((each) => file.includes(each))
-const mutations = [...typescript, ...lua].filter(chosen)
+const mutations = [...typescript, ...http, ...lua].filter(chosen)
 
 const tree = new Tree()
 const rows = []

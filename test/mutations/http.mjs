@@ -1,0 +1,108 @@
+import { inFile } from './mutation.mjs'
+
+const everywhere = ['test/adapters/adapters.test.ts']
+
+const gate = inFile('src/http/gate.ts', {
+  files: [...everywhere, 'test/adapters/express.test.ts', 'test/adapters/koa.test.ts'],
+})
+const teller = inFile('src/http/teller.ts', { files: everywhere })
+const outcome = inFile('src/http/outcome.ts', { files: everywhere, name: 'the outcome' })
+const hold = inFile('src/http/hold.ts', { files: everywhere, name: 'a delay' })
+const ended = inFile('src/http/ended.ts', { files: everywhere, name: 'a delay' })
+const ending = inFile('src/http/ending.ts', { files: ['test/adapters/fetch.test.ts'] })
+const address = inFile('src/http/address.ts', { files: ['test/http/address.test.ts'] })
+const accept = inFile('src/http/accept.ts', { files: ['test/http/problem.test.ts'] })
+const problem = inFile('src/http/problem.ts', { files: ['test/http/problem.test.ts'] })
+const retry = inFile('src/http/retry-after.ts', { files: ['test/http/retry-after.test.ts'] })
+const fields = { files: ['test/http/fields.test.ts', 'test/http/header-names.test.ts'] }
+const figures = inFile('src/http/figures.ts', fields)
+const names = inFile('src/http/header-names.ts', fields)
+const styles = inFile('src/http/header-styles.ts', fields)
+const numbered = inFile('src/http/styles/numbered.ts', fields)
+const newest = inFile('src/http/styles/standard.ts', fields)
+const client = inFile('src/http/client-key.ts', { files: ['test/adapters/express.test.ts'] })
+const express = inFile('adapters/express-keyers.ts', { files: ['test/adapters/express.test.ts'] })
+const koa = inFile('adapters/koa-errors.ts', { files: ['test/adapters/koa.test.ts'] })
+const koaKeyers = inFile('adapters/koa-keyers.ts', { files: ['test/adapters/koa.test.ts'] })
+const fastify = { files: ['test/adapters/fastify.test.ts'] }
+const scope = inFile('adapters/fastify-scope.ts', fastify)
+const plugin = inFile('adapters/fastify.ts', fastify)
+const fastifyKeyers = inFile('adapters/fastify-keyers.ts', fastify)
+const web = inFile('adapters/fetch.ts', { files: ['test/adapters/fetch.test.ts'] })
+const hono = inFile('adapters/hono.ts', { files: ['test/adapters/hono.test.ts'] })
+const node = inFile('adapters/node.ts', { files: ['test/adapters/node.test.ts'] })
+
+/** Slips in what clients and frameworks see. */
+export const http = [
+  gate('a preflight counted', 'if (preflight) return true', 'if (preflight && skip !== undefined) return true'),
+  gate('a fault that is no object passed on', "typeof reason === 'object' && reason !== null", 'reason !== 1'),
+  teller('fields of the limit before lost', ': mergeDecisions(before, later)', ': later'),
+  teller('fields not exposed to scripts', '    expose(response)\n', ''),
+  teller('the time of day for that of a clock', '(clock ?? Date)', '(clock && Date ? Date : Date)'),
+  outcome('a refund for who hung up before the answer', 'if (!surface.sent(response)) return', ''),
+  outcome('a settlement beside a refund', '? 0 : settleWith', '&& settleWith === undefined ? 0 : settleWith'),
+  hold('a timer for who has hung up', '      cancel()\n', ''),
+  ended(
+    'a response that was over unnoticed',
+    'if (response.destroyed === true)',
+    'if (response.destroyed === undefined)',
+  ),
+  ending('a body that is dropped never over', '      end()\n      return reader.cancel', '      return reader.cancel'),
+  ending(
+    'a response without a body never over',
+    '      queueMicrotask(this.#end)\n      return answer',
+    '      return answer',
+  ),
+  address('a mapped address taken for IPv6', 'if (address.isIPv4MappedAddress())', 'if (network === undefined)'),
+  address(
+    'a number taken for an address',
+    'if (isIP(tail) === 4) return tail',
+    'if (ipaddr.IPv4.isValid(tail)) return tail',
+  ),
+  address('an IPv4 tail left to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
+  address('the last group taken for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
+  accept('text for who takes JSON as well', ' && JSON_TYPES.every((type) => weight(ranges, type) === 0)', ''),
+  problem('a denial that is cached', "'no-store'", "'no-cache'"),
+  problem('a shadow limit named as violated', '!allowed && limit.shadow !== true', '!allowed'),
+  retry('the smaller of two waits', 'theirs > largest', 'theirs < largest'),
+  retry('Retry-After: 0', ': Math.max(1, seconds(ms))', ': seconds(ms)'),
+  figures('a hair that costs a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
+  figures('t=0 while nothing is left', 'left === 0 && whole === 0 ? 1 : whole', 'whole'),
+  names('a name with a line break', '$/\n', '/\n'),
+  names(
+    'two parts in one field',
+    'const twice = told.find((name, i) => told.indexOf(name) !== i)',
+    'const twice = told[9]',
+  ),
+  styles('another part taken for the same', '`${part} in ${syntax}`', 'syntax'),
+  numbered('one quota listed twice', 'list.twins ? withoutTwins(decision) : list.text', 'list.text'),
+  newest('a unit that goes without saying', " && unit !== 'requests'", ''),
+  client('an app for all', 'if (app !== latest)', 'if (watch === undefined)'),
+  express('everybody taken for somebody', "? 'everybody' : 'some'", "? 'some' : 'some'"),
+  koa(
+    'fields of the request before',
+    '{ ...headers, ...(Object.fromEntries(kept) as object) }',
+    '{ ...(Object.fromEntries(kept) as object), ...headers }',
+  ),
+  koaKeyers('a count of proxies not seen', 'app.maxIpsCount > 0 || ', ''),
+  scope(
+    'a route and its HEAD apart',
+    'own.pass(request, reply, done))\n  route[hook]',
+    'make(options as never)(request, reply, done))\n  route[hook]',
+  ),
+  scope(
+    'a limit of one’s own beside that of the scope',
+    'own.runner === cover ? own.pass!(request, reply, done) : done()',
+    'pass(request, reply, done)',
+  ),
+  scope('a route that opts out limited', 'if (config.rateLimit === false) return done()', ''),
+  scope('a 404 handler not seen', 'cover.attached = true', 'cover.attached = false'),
+  scope('another plugin’s options taken for ours', "&& ('limits' in options || 'limiter' in options)", ''),
+  plugin('a scope of the plugin’s own', "[Symbol.for('skip-override')]: true", "[Symbol.for('skip-override')]: false"),
+  plugin('hooks that run again taken for a second mount', 'if (decided?.has(request)) return done()', ''),
+  fastifyKeyers('a number of proxies not seen', "typeof trustProxy === 'number'", "typeof trustProxy === 'bigint'"),
+  web('a field of the handler’s overwritten', 'if (!headers.has(name)) headers.set', 'headers.set'),
+  hono('an onDenied without an answer a way in', 'if (!answer && !context.finalized)', 'if (answer === null)'),
+  node('a socket that is gone handed on', 'if (!socket.destroyed) listener', 'listener'),
+  node('a refused socket left half open', "  socket.once('finish', () => socket.destroy())\n", ''),
+]
