@@ -14,7 +14,7 @@ import {
 import { redisStore } from '../../src/stores/redis.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { limits, names } from '../support/harness.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { anyRedis } from '../support/redis.ts'
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
 const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 100_000)
@@ -151,15 +151,17 @@ async function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly
 }
 
 describe('memory and Redis decide alike', () => {
-  let server: RedisServer
+  let server: Awaited<ReturnType<typeof anyRedis>>
   let client: Redis
   let runs = 0
   let compared = 0
   beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.port, { enableAutoPipelining: false })
+    server = await anyRedis()
+    client = new Redis(server.url, { enableAutoPipelining: false })
   })
   afterAll(async () => {
+    const keys = await client.keys(`${server.prefix}*`)
+    if (keys.length > 0) await client.unlink(keys)
     client.disconnect()
     await server.stop()
   })
@@ -174,7 +176,11 @@ describe('memory and Redis decide alike', () => {
         const name = `run${runs++}`
         const clocks = [virtualClock(), virtualClock()] as const
         const memory = await run(limiterOn(memoryStore({ clock: clocks[0] }), name, setup), clocks[0], steps)
-        const redis = await run(limiterOn(redisStore(client, { clock: clocks[1] }), name, setup), clocks[1], steps)
+        const redis = await run(
+          limiterOn(redisStore(client, { clock: clocks[1], prefix: server.prefix }), name, setup),
+          clocks[1],
+          steps,
+        )
         compared += memory.length
         expect(redis).toEqual(memory)
       },
@@ -185,6 +191,8 @@ describe('memory and Redis decide alike', () => {
 
   it('and no key is left without an expiry', async () => {
     expect(compared).toBeGreaterThanOrEqual(DECISIONS)
-    for (const key of await client.keys('*')) expect(await client.pttl(key)).toBeGreaterThan(0)
+    const keys = await client.keys(`${server.prefix}*`)
+    expect(keys.length).toBeGreaterThan(0)
+    for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0)
   })
 })

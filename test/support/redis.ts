@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -31,10 +32,7 @@ function installed(): string {
     execFileSync('apt-get', ['update'], { stdio: 'ignore' })
     execFileSync('apt-get', ['install', '-y', '--no-install-recommends', 'redis-server'], { stdio: 'ignore' })
   } catch (cause) {
-    throw new Error(
-      'The tests need a real Redis: put redis-server or valkey-server on the PATH, or name one in REDIS_URL.',
-      { cause },
-    )
+    throw new Error('The tests need a real Redis: put redis-server or valkey-server on the PATH.', { cause })
   }
   return onPath('redis-server')!
 }
@@ -46,6 +44,15 @@ export async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve))
   // A cluster's bus listens 10,000 above.
   return port > 55_000 ? freePort() : port
+}
+
+/** A server that a test shares with whoever else uses it, and what to begin its keys with: `REDIS_URL`, else one of its own. */
+export async function anyRedis(): Promise<{ url: string; prefix: string; stop(): Promise<void> }> {
+  const prefix = `sluice-test-${randomUUID()}:`
+  const given = process.env['REDIS_URL']
+  if (given !== undefined) return { url: given, prefix, stop: async () => {} }
+  const { url, stop: end } = await startRedis()
+  return { url, prefix, stop: end }
 }
 
 /** Starts a server that keeps nothing on disk. */
