@@ -14,6 +14,7 @@ function countingStore(inner: SyncStore): CountingStore {
   const denials = new Map<string, number>()
   return {
     sync: true,
+    clock: inner.clock,
     denials,
     take(charges, mode) {
       const degraded = inner.take(charges, mode)
