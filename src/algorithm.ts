@@ -190,13 +190,14 @@ export function rescale(ticks: number, from: Parameters, to: Parameters): number
   return Math.floor(ticks / (from.perMs / to.perMs))
 }
 
-/** The twins of the above, which every Lua text may use. */
+/** The twins of the above, and short names, which every Lua text may use. */
 export const luaPrelude = `
+local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
 local LARGEST = 4503599627370496
 
 local function rescale(ticks, from, to)
   if to.perMs >= from.perMs then return ticks * (to.perMs / from.perMs) end
-  return math.floor(ticks / (from.perMs / to.perMs))
+  return floor(ticks / (from.perMs / to.perMs))
 end
 `
 

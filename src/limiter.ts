@@ -153,7 +153,8 @@ class Engine<Input> implements Limiter<Input> {
   }
 
   async #decideLater(store: AsyncStore, input: Input, mode: TakeMode, cost: number | undefined): Promise<Decision> {
-    const charges = await this.#charges(input, cost)
+    const given = this.#charges(input, cost)
+    const charges = isPromise(given) ? await given : given
     return combine(charges, charges.length === 0 ? undefined : await store.take(charges, mode))
   }
 

@@ -201,7 +201,7 @@ local function nearZero(x)
 end
 
 local function decay(x)
-  local halvings = math.floor(x / ${LN2} + 0.5)
+  local halvings = floor(x / ${LN2} + 0.5)
   local f = x - halvings * ${LN2_HIGH} - halvings * ${LN2_LOW}
   local a = 1 - f * nearZero(f)
   while halvings >= 16 do a, halvings = a / 65536, halvings - 16 end
@@ -229,21 +229,21 @@ local function full(p)
 end
 
 local function life(p, r)
-  return r < 0.5 and 0 or math.floor(p.window * ln(2 * r)) + 1
+  return r < 0.5 and 0 or floor(p.window * ln(2 * r)) + 1
 end
 
 local function moment(p, r, elapsed, n)
-  local low = math.max(elapsed, 1)
+  local low = max(elapsed, 1)
   local high = life(p, r)
   local passed = 0
   while high - low > 1 do
-    local k = passed == 1 and high - 1 or low + math.floor((high - low) / 2)
+    local k = passed == 1 and high - 1 or low + floor((high - low) / 2)
     if passed == 0 then
       local x = low / p.window
       local a = decay(x)
       local over = n * share(x, a) + a * r - p.quota
       local slope = n * (x < 0.25 and 0.5 - x / 3 + (x * x) / 8 or (share(x, a) - a) / x) + a * r
-      k = math.min(low + math.max(1, math.ceil((over / slope) * p.window)), high - 1)
+      k = min(low + max(1, ceil((over / slope) * p.window)), high - 1)
     end
     local x = k / p.window
     local a = decay(x)
@@ -257,19 +257,19 @@ end
 
 local function step(p, s, now, n, out)
   local r, last = s[1], s[2]
-  local elapsed = math.max(0, now - last)
+  local elapsed = max(0, now - last)
   local span = life(p, r)
   local fresh = elapsed >= span
-  local t = fresh and now or math.max(now, last)
-  local x = fresh and 1 or math.max(elapsed, 1) / p.window
+  local t = fresh and now or max(now, last)
+  local x = fresh and 1 or max(elapsed, 1) / p.window
   local a = fresh and 0 or decay(x)
   local held = elapsed == 0 and not fresh and r or a * r
 
-  local rate = fresh and n or math.max(n, n * share(x, a) + a * r)
+  local rate = fresh and n or max(n, n * share(x, a) + a * r)
   local allowed = n == 0 or rate <= p.quota
   local persist = not allowed and p.strict == 1
   local touched = persist or (allowed and n > 0)
-  local kept = persist and math.max(held, full(p)) or touched and rate or held
+  local kept = persist and max(held, full(p)) or touched and rate or held
 
   local never = n > p.quota
   local wait = (allowed or never) and 0 or persist and moment(p, kept, 0, n) or moment(p, r, elapsed, n) - elapsed
@@ -277,8 +277,8 @@ local function step(p, s, now, n, out)
 
   out.allowed = allowed
   out.at = t
-  out.retry = allowed and 0 or never and math.huge or wait + (t - now)
-  out.remaining = math.max(0, math.floor(p.quota - kept))
+  out.retry = allowed and 0 or never and huge or wait + (t - now)
+  out.remaining = max(0, floor(p.quota - kept))
   out.reset = reset == 0 and 0 or reset + (t - now)
   out.delay = 0
   out.charged = rate - a * r
@@ -289,25 +289,25 @@ end
 
 local function adjust(p, s, now, when, units, out)
   local r, last = s[1], s[2]
-  local elapsed = math.max(0, now - last)
+  local elapsed = max(0, now - last)
   local fresh = elapsed >= life(p, r)
-  local t = fresh and now or math.max(now, last)
+  local t = fresh and now or max(now, last)
   local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / p.window)
-  local given = r + units * decay(math.min(math.max(0, last - when) / p.window, 100))
+  local given = r + units * decay(min(max(0, last - when) / p.window, 100))
   out.persist = units > 0 or (not fresh and given ~= r)
-  out.next[1] = units > 0 and math.min(held + units, LARGEST) or math.max(0, given)
+  out.next[1] = units > 0 and min(held + units, LARGEST) or max(0, given)
   out.next[2] = units > 0 and t or last
 end
 
 local function convert(p, from, s, now, out)
   local r = s[1]
-  local elapsed = math.max(0, rescale(now, p, from) - s[2])
+  local elapsed = max(0, rescale(now, p, from) - s[2])
   local fresh = elapsed >= life(from, r)
   local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / from.window)
   local last = -rescale(-s[2], from, p)
   local same = from.window / from.perMs == p.window / p.perMs and held <= full(p)
-  out.next[1] = fresh and 0 or same and r or math.min(held, full(p))
-  out.next[2] = fresh and 0 or same and last or math.max(now, last)
+  out.next[1] = fresh and 0 or same and r or min(held, full(p))
+  out.next[2] = fresh and 0 or same and last or max(now, last)
 end
 
 return { step = step, adjust = adjust, convert = convert }

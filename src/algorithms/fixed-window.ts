@@ -93,24 +93,24 @@ function convert(
 
 const lua = `
 local function opening(p, t)
-  return p.clock == 1 and math.floor((t - p.offset) / p.window) * p.window + p.offset or t
+  return p.clock == 1 and floor((t - p.offset) / p.window) * p.window + p.offset or t
 end
 
 local function step(p, s, now, n, out)
   local open = s[2] > 0 and now < s[1] + p.window
-  local t = open and math.max(now, s[1]) or now
+  local t = open and max(now, s[1]) or now
   local start = open and s[1] or opening(p, now)
   local used = open and s[2] or 0
 
   local allowed = n == 0 or n <= p.quota - used
   local persist = not allowed and p.strict == 1
-  local kept = allowed and used + n or persist and math.max(used, p.quota) or used
+  local kept = allowed and used + n or persist and max(used, p.quota) or used
   local left = start + p.window - t
 
   out.allowed = allowed
   out.at = t
-  out.retry = allowed and 0 or n > p.quota and math.huge or left + (t - now)
-  out.remaining = math.max(0, p.quota - kept)
+  out.retry = allowed and 0 or n > p.quota and huge or left + (t - now)
+  out.remaining = max(0, p.quota - kept)
   out.reset = kept > 0 and left + (t - now) or 0
   out.delay = 0
   out.charged = n
@@ -125,7 +125,7 @@ local function adjust(p, s, now, before, units, out)
   local used = open and s[2] or 0
   out.persist = units > 0 or (used > 0 and before >= start)
   out.next[1] = start
-  out.next[2] = math.min(math.max(0, used + units), LARGEST)
+  out.next[2] = min(max(0, used + units), LARGEST)
 end
 
 local function convert(p, from, s, now, out)
@@ -134,8 +134,8 @@ local function convert(p, from, s, now, out)
   local same = from.window / from.perMs == p.window / p.perMs
     and from.clock == p.clock
     and from.offset / from.perMs == p.offset / p.perMs
-  out.next[1] = open and (same and start or opening(p, math.max(now, start))) or 0
-  out.next[2] = open and math.min(s[2], p.quota) or 0
+  out.next[1] = open and (same and start or opening(p, max(now, start))) or 0
+  out.next[2] = open and min(s[2], p.quota) or 0
 end
 
 return { step = step, adjust = adjust, convert = convert }

@@ -101,25 +101,25 @@ function convert(
 const lua = `
 local function step(p, s, now, n, out)
   local u = s[1]
-  local full = math.ceil(u / p.quota)
-  local k = math.floor(math.max(0, now - s[2]) / p.window)
+  local full = ceil(u / p.quota)
+  local k = floor(max(0, now - s[2]) / p.window)
   local born = k >= full + p.idle
-  local t = born and now or math.max(now, s[2])
+  local t = born and now or max(now, s[2])
   local u0 = born and p.start or k >= full and 0 or u - k * p.quota
   local start = (u0 == 0 or born) and t or s[2] + k * p.window
 
   local allowed = n == 0 or n <= p.capacity - u0
   local persist = not allowed and (p.strict == 1 or (born and p.start > 0))
-  local kept = allowed and u0 + n or p.strict == 1 and math.max(u0, p.capacity) or u0
+  local kept = allowed and u0 + n or p.strict == 1 and max(u0, p.capacity) or u0
 
   local touched = persist or (allowed and n > 0)
-  local wait = start + math.ceil((kept + n - p.capacity) / p.quota) * p.window - now
-  local last = touched and start + (math.ceil(kept / p.quota) + p.idle) * p.window or s[2] + (full + p.idle) * p.window
+  local wait = start + ceil((kept + n - p.capacity) / p.quota) * p.window - now
+  local last = touched and start + (ceil(kept / p.quota) + p.idle) * p.window or s[2] + (full + p.idle) * p.window
 
   out.allowed = allowed
   out.at = t
-  out.retry = allowed and 0 or n > p.capacity and math.huge or wait
-  out.remaining = math.max(0, p.capacity - kept)
+  out.retry = allowed and 0 or n > p.capacity and huge or wait
+  out.remaining = max(0, p.capacity - kept)
   out.reset = (touched or not born) and last - now or 0
   out.delay = 0
   out.charged = n
@@ -130,15 +130,15 @@ end
 
 local function adjust(p, s, now, _, units, out)
   local u = s[1]
-  local full = math.ceil(u / p.quota)
-  local k = math.floor(math.max(0, now - s[2]) / p.window)
+  local full = ceil(u / p.quota)
+  local k = floor(max(0, now - s[2]) / p.window)
   local born = k >= full + p.idle
-  local t = born and now or math.max(now, s[2])
+  local t = born and now or max(now, s[2])
   local u0 = born and p.start or k >= full and 0 or u - k * p.quota
   local start = (u0 == 0 or born) and t or s[2] + k * p.window
 
-  local most = math.min(LARGEST, math.floor(LARGEST / p.window) * p.quota)
-  local kept = math.min(math.max(0, u0 + units), most)
+  local most = min(LARGEST, floor(LARGEST / p.window) * p.quota)
+  local kept = min(max(0, u0 + units), most)
   out.persist = units > 0 or (not born and u0 > 0)
   out.next[1] = kept
   out.next[2] = kept == 0 and t or start
@@ -146,14 +146,14 @@ end
 
 local function convert(p, from, s, now, out)
   local u = s[1]
-  local full = math.ceil(u / from.quota)
-  local k = math.floor(math.max(0, rescale(now, p, from) - s[2]) / from.window)
+  local full = ceil(u / from.quota)
+  local k = floor(max(0, rescale(now, p, from) - s[2]) / from.window)
   local fresh = k >= full + from.idle
   local u0 = k >= full and 0 or u - k * from.quota
   local start = -rescale(-(s[2] + k * from.window), from, p)
   local same = from.window / from.perMs == p.window / p.perMs
-  out.next[1] = fresh and 0 or math.min(u0, p.capacity)
-  out.next[2] = fresh and -math.huge or same and u0 > 0 and start or math.max(now, -rescale(-s[2], from, p))
+  out.next[1] = fresh and 0 or min(u0, p.capacity)
+  out.next[2] = fresh and -huge or same and u0 > 0 and start or max(now, -rescale(-s[2], from, p))
 end
 
 return { step = step, adjust = adjust, convert = convert }

@@ -105,26 +105,26 @@ function convert(
 const lua = `
 local function step(p, s, now, n, out)
   local d, last = s[1], s[2]
-  local empty = math.ceil(d / p.drain)
-  local elapsed = math.max(0, now - last)
+  local empty = ceil(d / p.drain)
+  local elapsed = max(0, now - last)
   local born = elapsed >= empty + p.idle
-  local t = born and now or math.max(now, last)
+  local t = born and now or max(now, last)
   local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
 
-  local d1 = n > p.capacity and math.huge or d0 + n * p.unit
+  local d1 = n > p.capacity and huge or d0 + n * p.unit
   local allowed = n == 0 or d1 <= p.full
   local persist = not allowed and (p.strict == 1 or (born and p.start > 0))
-  local kept = allowed and d1 or p.strict == 1 and math.max(d0, p.full) or d0
+  local kept = allowed and d1 or p.strict == 1 and max(d0, p.full) or d0
 
   local touched = persist or (allowed and n > 0)
-  local retry = allowed and 0 or math.ceil((kept + (d1 - d0) - p.full) / p.drain)
-  local reset = touched and math.ceil(kept / p.drain) + p.idle or math.max(0, empty + p.idle - elapsed)
-  local delay = allowed and n > 0 and p.queue == 1 and math.ceil(d0 / p.drain) or 0
+  local retry = allowed and 0 or ceil((kept + (d1 - d0) - p.full) / p.drain)
+  local reset = touched and ceil(kept / p.drain) + p.idle or max(0, empty + p.idle - elapsed)
+  local delay = allowed and n > 0 and p.queue == 1 and ceil(d0 / p.drain) or 0
 
   out.allowed = allowed
   out.at = t
   out.retry = retry == 0 and 0 or retry + (t - now)
-  out.remaining = math.max(0, math.floor((p.full - kept) / p.unit))
+  out.remaining = max(0, floor((p.full - kept) / p.unit))
   out.reset = reset == 0 and 0 or reset + (t - now)
   out.delay = delay == 0 and 0 or delay + (t - now)
   out.charged = n
@@ -135,24 +135,24 @@ end
 
 local function adjust(p, s, now, _, units, out)
   local d, last = s[1], s[2]
-  local empty = math.ceil(d / p.drain)
-  local elapsed = math.max(0, now - last)
+  local empty = ceil(d / p.drain)
+  local elapsed = max(0, now - last)
   local born = elapsed >= empty + p.idle
-  local t = born and now or math.max(now, last)
+  local t = born and now or max(now, last)
   local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
   out.persist = units > 0 or (not born and d0 > 0)
-  out.next[1] = math.min(math.max(0, d0 + units * p.unit), LARGEST)
+  out.next[1] = min(max(0, d0 + units * p.unit), LARGEST)
   out.next[2] = t
 end
 
 local function convert(p, from, s, now, out)
   local d, last = s[1], s[2]
-  local elapsed = math.max(0, rescale(now, p, from) - last)
-  local empty = math.ceil(d / from.drain)
+  local elapsed = max(0, rescale(now, p, from) - last)
+  local empty = ceil(d / from.drain)
   local d0 = elapsed >= empty and 0 or d - elapsed * from.drain
   local fresh = elapsed >= empty + from.idle
-  out.next[1] = fresh and 0 or math.min(math.ceil(d0 / from.unit), p.capacity) * p.unit
-  out.next[2] = fresh and -math.huge or math.max(now, rescale(last, from, p))
+  out.next[1] = fresh and 0 or min(ceil(d0 / from.unit), p.capacity) * p.unit
+  out.next[2] = fresh and -huge or max(now, rescale(last, from, p))
 end
 
 return { step = step, adjust = adjust, convert = convert }

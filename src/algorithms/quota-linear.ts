@@ -138,9 +138,9 @@ local FRESH, BURSTY, SMOOTH = ${FRESH}, ${BURSTY}, ${SMOOTH}
 
 local function step(p, s, now, n, out)
   local mode, b, time = s[1], s[2], s[3]
-  local elapsed = math.max(0, now - time)
-  local fresh = mode == FRESH or elapsed >= (mode == BURSTY and p.window or math.ceil((p.full - b) / p.drain))
-  local t = fresh and now or math.max(now, time)
+  local elapsed = max(0, now - time)
+  local fresh = mode == FRESH or elapsed >= (mode == BURSTY and p.window or ceil((p.full - b) / p.drain))
+  local t = fresh and now or max(now, time)
   local bursty = fresh or mode == BURSTY
   local b0 = fresh and p.full or bursty and b or b + elapsed * p.drain
   local start = not fresh and bursty and time or t
@@ -148,18 +148,18 @@ local function step(p, s, now, n, out)
 
   local allowed = n == 0 or (n <= p.quota and n * p.unit <= b0)
   local persist = not allowed and p.strict == 1
-  local b1 = allowed and b0 - n * p.unit or persist and math.min(b0, 0) or b0
+  local b1 = allowed and b0 - n * p.unit or persist and min(b0, 0) or b0
   local last = bursty and b1 <= 0
   local kept = last and p.unit - left * p.drain or b1
 
   local smooth = last or not bursty
-  local wait = smooth and math.ceil((n * p.unit - kept) / p.drain) or left
-  local reset = smooth and math.ceil((p.full - kept) / p.drain) or kept < p.full and left or 0
+  local wait = smooth and ceil((n * p.unit - kept) / p.drain) or left
+  local reset = smooth and ceil((p.full - kept) / p.drain) or kept < p.full and left or 0
 
   out.allowed = allowed
   out.at = t
-  out.retry = allowed and 0 or n > p.quota and math.huge or wait + (t - now)
-  out.remaining = math.max(0, math.floor(kept / p.unit))
+  out.retry = allowed and 0 or n > p.quota and huge or wait + (t - now)
+  out.remaining = max(0, floor(kept / p.unit))
   out.reset = reset == 0 and 0 or reset + (t - now)
   out.delay = 0
   out.charged = n
@@ -171,37 +171,37 @@ end
 
 local function adjust(p, s, now, when, units, out)
   local mode, b, time = s[1], s[2], s[3]
-  local elapsed = math.max(0, now - time)
-  local fresh = mode == FRESH or elapsed >= (mode == BURSTY and p.window or math.ceil((p.full - b) / p.drain))
-  local t = fresh and now or math.max(now, time)
+  local elapsed = max(0, now - time)
+  local fresh = mode == FRESH or elapsed >= (mode == BURSTY and p.window or ceil((p.full - b) / p.drain))
+  local t = fresh and now or max(now, time)
   local bursty = fresh or mode == BURSTY
   local b0 = fresh and p.full or bursty and b or b + elapsed * p.drain
   local start = not fresh and bursty and time or t
   local left = start + p.window - t
 
-  local b1 = math.min(b0 - units * p.unit, p.full)
+  local b1 = min(b0 - units * p.unit, p.full)
   local last = bursty and b1 <= 0
   local smooth = last or not bursty
   out.persist = units > 0 or (not fresh and (smooth or when >= start))
   out.next[1] = b1 == p.full and FRESH or smooth and SMOOTH or BURSTY
-  out.next[2] = math.max(last and b1 + p.unit - left * p.drain or b1, -LARGEST)
+  out.next[2] = max(last and b1 + p.unit - left * p.drain or b1, -LARGEST)
   out.next[3] = smooth and t or start
 end
 
 local function convert(p, from, s, now, out)
   local mode, b, time = s[1], s[2], s[3]
-  local elapsed = math.max(0, rescale(now, p, from) - time)
+  local elapsed = max(0, rescale(now, p, from) - time)
   local fresh = mode == FRESH
-    or elapsed >= (mode == BURSTY and from.window or math.ceil((from.full - b) / from.drain))
+    or elapsed >= (mode == BURSTY and from.window or ceil((from.full - b) / from.drain))
   local bursty = mode == BURSTY
-  local used = from.quota - math.floor((bursty and b or b + elapsed * from.drain) / from.unit)
+  local used = from.quota - floor((bursty and b or b + elapsed * from.drain) / from.unit)
 
   local same = from.window / from.perMs == p.window / p.perMs
   local began = -rescale(-time, from, p)
-  local t = math.max(now, began)
+  local t = max(now, began)
   local start = bursty and same and began or t
   local last = bursty and used >= p.quota
-  local tokens = math.max(p.quota - used, 1 - p.quota)
+  local tokens = max(p.quota - used, 1 - p.quota)
   out.next[1] = fresh and FRESH or bursty and not last and BURSTY or SMOOTH
   out.next[2] = fresh and 0 or last and p.unit - (start + p.window - t) * p.drain or tokens * p.unit
   out.next[3] = fresh and 0 or last and t or start

@@ -100,27 +100,27 @@ function share(p: Parameters<Name>, out: Outcome): void {
 
 const lua = `
 local function step(p, s, now, n, out)
-  local t = (s[2] > 0 or s[3] > 0) and math.max(now, s[1] * p.window) or now
-  local w = math.floor(t / p.window)
+  local t = (s[2] > 0 or s[3] > 0) and max(now, s[1] * p.window) or now
+  local w = floor(t / p.window)
   local cur = w == s[1] and s[2] or 0
   local prev = w == s[1] and s[3] or w == s[1] + 1 and s[2] or 0
   local e = t - w * p.window
-  local weighted = math.floor((prev * (p.window - e)) / p.window)
+  local weighted = floor((prev * (p.window - e)) / p.window)
 
   local allowed = n == 0 or n <= p.quota - cur - weighted
   local persist = not allowed and p.strict == 1
-  local kept = allowed and cur + n or persist and math.max(cur, p.quota - weighted) or cur
+  local kept = allowed and cur + n or persist and max(cur, p.quota - weighted) or cur
 
   local a = p.quota - kept - n
-  local later = math.max(0, p.window - math.floor(((p.quota - n + 1) * p.window - 1) / kept))
-  local wait = a < 0 and p.window - e + later or p.window - math.floor(((a + 1) * p.window - 1) / prev) - e
-  local retry = allowed and 0 or n > p.quota and math.huge or wait
+  local later = max(0, p.window - floor(((p.quota - n + 1) * p.window - 1) / kept))
+  local wait = a < 0 and p.window - e + later or p.window - floor(((a + 1) * p.window - 1) / prev) - e
+  local retry = allowed and 0 or n > p.quota and huge or wait
   local reset = kept > 0 and 2 * p.window - e or prev > 0 and p.window - e or 0
 
   out.allowed = allowed
   out.at = t
   out.retry = retry == 0 and 0 or retry + (t - now)
-  out.remaining = math.max(0, p.quota - kept - weighted)
+  out.remaining = max(0, p.quota - kept - weighted)
   out.reset = reset == 0 and 0 or reset + (t - now)
   out.delay = 0
   out.charged = n
@@ -131,36 +131,36 @@ local function step(p, s, now, n, out)
 end
 
 local function adjust(p, s, now, before, units, out)
-  local t = (s[2] > 0 or s[3] > 0) and math.max(now, s[1] * p.window) or now
-  local w = math.floor(t / p.window)
+  local t = (s[2] > 0 or s[3] > 0) and max(now, s[1] * p.window) or now
+  local w = floor(t / p.window)
   local cur = w == s[1] and s[2] or 0
   local prev = w == s[1] and s[3] or w == s[1] + 1 and s[2] or 0
 
-  local charged = math.floor(before / p.window)
+  local charged = floor(before / p.window)
   local older = units < 0 and charged == w - 1
-  local most = math.floor(LARGEST / p.window)
+  local most = floor(LARGEST / p.window)
   local held = older and prev or charged == w and cur or 0
   out.persist = units > 0 or held > 0
   out.next[1] = w
-  out.next[2] = older and cur or math.min(math.max(0, cur + units), most)
-  out.next[3] = older and math.max(0, prev + units) or prev
+  out.next[2] = older and cur or min(max(0, cur + units), most)
+  out.next[3] = older and max(0, prev + units) or prev
 end
 
 local function convert(p, from, s, now, out)
-  local t = math.max(rescale(now, p, from), s[1] * from.window)
-  local w = math.floor(t / from.window)
+  local t = max(rescale(now, p, from), s[1] * from.window)
+  local w = floor(t / from.window)
   local cur = w == s[1] and s[2] or 0
   local prev = w == s[1] and s[3] or w == s[1] + 1 and s[2] or 0
   local left = from.window - (t - w * from.window)
   local same = from.window / from.perMs == p.window / p.perMs
 
-  local used = math.min(same and cur or cur + math.ceil((prev * left) / from.window), p.quota)
-  local time = math.max(now, -rescale(-w * from.window, from, p))
-  local into = math.floor(time / p.window)
-  local fits = math.floor(((p.quota - used + 1) * p.window - 1) / (p.window - (time - into * p.window)))
+  local used = min(same and cur or cur + ceil((prev * left) / from.window), p.quota)
+  local time = max(now, -rescale(-w * from.window, from, p))
+  local into = floor(time / p.window)
+  local fits = floor(((p.quota - used + 1) * p.window - 1) / (p.window - (time - into * p.window)))
   out.next[1] = (cur > 0 or prev > 0) and into or 0
   out.next[2] = used
-  out.next[3] = same and math.min(prev, fits) or 0
+  out.next[3] = same and min(prev, fits) or 0
 end
 
 return { step = step, adjust = adjust, convert = convert }

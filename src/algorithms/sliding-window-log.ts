@@ -162,8 +162,8 @@ function convert(
 
 const lua = `
 local function step(p, s, now, n, out, entries)
-  local i = math.max(math.floor(now / p.grain), s[1] > 0 and s[2] or -math.huge)
-  local t = math.max(now, i * p.grain)
+  local i = max(floor(now / p.grain), s[1] > 0 and s[2] or -huge)
+  local t = max(now, i * p.grain)
   local sum = s[1]
   local drop = 0
   local e = entries.first
@@ -175,8 +175,8 @@ local function step(p, s, now, n, out, entries)
 
   local allowed = n == 0 or n <= p.quota - sum
   local persist = not allowed and p.strict == 1
-  local push = allowed and n or persist and math.min(n, p.quota) or 0
-  local kept = allowed and sum + n or persist and math.max(sum, p.quota) or sum
+  local push = allowed and n or persist and min(n, p.quota) or 0
+  local kept = allowed and sum + n or persist and max(sum, p.quota) or sum
 
   local excess = sum + push - kept
   while excess > 0 and excess >= entries.cost(e) do
@@ -200,8 +200,8 @@ local function step(p, s, now, n, out, entries)
 
   out.allowed = allowed
   out.at = t
-  out.retry = allowed and 0 or not wait and math.huge or (last + p.life) * p.grain - now
-  out.remaining = math.max(0, p.quota - kept)
+  out.retry = allowed and 0 or not wait and huge or (last + p.life) * p.grain - now
+  out.remaining = max(0, p.quota - kept)
   out.reset = kept > 0 and (newest + p.life) * p.grain - now or 0
   out.delay = 0
   out.charged = n
@@ -216,8 +216,8 @@ local function step(p, s, now, n, out, entries)
 end
 
 local function adjust(p, s, now, when, units, out, entries)
-  local i = math.max(math.floor(now / p.grain), s[1] > 0 and s[2] or -math.huge)
-  local charged = math.floor(when / p.grain)
+  local i = max(floor(now / p.grain), s[1] > 0 and s[2] or -huge)
+  local charged = floor(when / p.grain)
   local sum = s[1]
   local drop = 0
   local e = entries.first
@@ -238,7 +238,7 @@ local function adjust(p, s, now, when, units, out, entries)
   end
 
   local cost = found == -1 and 0 or entries.cost(found)
-  local change = units < 0 and -math.min(-units, cost) or math.min(units, LARGEST - sum)
+  local change = units < 0 and -min(-units, cost) or min(units, LARGEST - sum)
   local emptied = change < 0 and cost + change == 0
   local newest = emptied and charged == s[2] and before or s[2]
   out.persist = change ~= 0
@@ -248,11 +248,11 @@ local function adjust(p, s, now, when, units, out, entries)
   out.edit.amend = change < 0 and sum + change > 0 and found or -1
   out.edit.amendCost = cost + change
   out.edit.pushTime = i
-  out.edit.pushCost = math.max(0, change)
+  out.edit.pushCost = max(0, change)
 end
 
 local function convert(p, from, s, now, out, entries)
-  local i = math.max(math.floor(rescale(now, p, from) / from.grain), s[1] > 0 and s[2] or -math.huge)
+  local i = max(floor(rescale(now, p, from) / from.grain), s[1] > 0 and s[2] or -huge)
   local sum = s[1]
   local drop = 0
   local e = entries.first
@@ -263,8 +263,8 @@ local function convert(p, from, s, now, out, entries)
   end
 
   local same = from.grain / from.perMs == p.grain / p.perMs
-  local time = math.max(now, -rescale(-s[2] * from.grain, from, p))
-  local kept = math.min(sum, p.quota)
+  local time = max(now, -rescale(-s[2] * from.grain, from, p))
+  local kept = min(sum, p.quota)
   local excess = same and sum - kept or sum
   while e ~= -1 and excess >= entries.cost(e) do
     excess = excess - entries.cost(e)
@@ -272,11 +272,11 @@ local function convert(p, from, s, now, out, entries)
     e = entries.next(e)
   end
   out.next[1] = kept
-  out.next[2] = kept == 0 and 0 or same and s[2] or math.floor(time / p.grain)
+  out.next[2] = kept == 0 and 0 or same and s[2] or floor(time / p.grain)
   out.edit.drop = drop
   out.edit.amend = excess > 0 and e or -1
   out.edit.amendCost = excess > 0 and entries.cost(e) - excess or 0
-  out.edit.pushTime = math.floor(time / p.grain)
+  out.edit.pushTime = floor(time / p.grain)
   out.edit.pushCost = same and 0 or kept
 end
 

@@ -1,6 +1,7 @@
 import { type Algorithm, createOutcome, type Entries, MAX_CELLS, type Parameters } from '../algorithm.ts'
 import { knownAlgorithms } from '../limit.ts'
 import { type NamedCell, namedCells } from './cells.ts'
+import { readSignature } from '../stores/redis-signature.ts'
 import type { Stored } from './fetch.ts'
 
 /** What is held against a key. Times are milliseconds. */
@@ -30,6 +31,8 @@ export interface Entry {
 }
 
 const CHUNK = 32
+/** What the value of a key that is locked out begins with. */
+const LOCKED = 1
 
 export function held(key: string, stored: Stored): Held {
   const names = [...stored.fields.keys()].filter((field) => !field.includes('\0')).toSorted()
@@ -38,12 +41,14 @@ export function held(key: string, stored: Stored): Held {
 
 function limitIn(limit: string, { now, fields }: Stored): HeldByLimit {
   const value = fields.get(limit)!
-  const end = value.indexOf(0, 8)
-  const [name, ...numbers] = value.subarray(8, end).toString().split(',')
+  const isLocked = value[0] === LOCKED
+  const start = isLocked ? 9 : 0
+  const end = value.indexOf(0, start)
+  const { name, numbers } = readSignature(value.subarray(start, end).toString())
   const cells = doubles(value.subarray(end + 1))
-  const lockedFor = Math.max(0, value.readDoubleLE(0) - now) / 1000
+  const lockedFor = isLocked ? Math.max(0, value.readDoubleLE(1) - now) / 1000 : 0
   const algorithm = algorithms().find((each) => each.name === name)
-  const parameters = named(algorithm, numbers.map(Number))
+  const parameters = named(algorithm, numbers)
   const count = algorithm?.blank.length ?? cells.length
   const entries = algorithm?.entries ? entriesIn(fields, limit, cells[count]!, cells[count + 1]!) : []
   const own = cells.slice(0, count)
@@ -51,7 +56,7 @@ function limitIn(limit: string, { now, fields }: Stored): HeldByLimit {
     limit,
     algorithm: name === '' ? undefined : name,
     parameters,
-    state: namedCells(name!, own, parameters),
+    state: namedCells(name, own, parameters),
     entries,
     lockedFor,
     verdict: algorithm && verdict(algorithm, parameters as Parameters, own, entries, now),

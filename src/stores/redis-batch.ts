@@ -1,5 +1,7 @@
 import type { Algorithm } from '../algorithm.ts'
 import type { Charge, Policy } from '../store.ts'
+import { readVerdict } from './redis-reply.ts'
+import { signature } from './redis-signature.ts'
 
 /** `refuse`: another part of the transaction has been denied already. */
 export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'forget'
@@ -12,109 +14,106 @@ export interface Transaction {
   readonly units: readonly number[]
 }
 
-/** Numbers that a verdict takes in a reply. */
-const WIDTH = 8
-
 /** Many transactions as the arguments of one script call. */
 export class Batch {
   readonly keys: string[] = []
   readonly algorithms: Set<Algorithm> = new Set()
   readonly transactions: readonly Transaction[]
-  readonly #keyNumbers = new Map<string, number>()
-  readonly #policyNumbers = new Map<Policy, number>()
-  readonly #policies: string[] = []
-  readonly #body: string[] = []
+  readonly #policies: Policy[] = []
+  readonly #runs: string[] = []
 
   constructor(transactions: readonly Transaction[]) {
     this.transactions = transactions
-    for (const each of transactions) this.#add(each)
+    const after = this.#addRun(0)
+    if (after === transactions.length && this.#isUsual(transactions[0]!)) this.#runs.length = 0
+    else for (let i = after; i < transactions.length;) i = this.#addRun(i)
   }
 
-  /** The script's arguments; `now` in microseconds, or `''` for the server's time. */
-  arguments(now: string, slack: number): string[] {
-    const head = [now, String(slack), String(this.#policyNumbers.size)]
-    return [...head, ...this.#policies, String(this.transactions.length), ...this.#body]
+  /** The script's arguments, behind the time if it is ours. */
+  arguments(now: readonly string[]): string[] {
+    const args = [...now, String(this.#policies.length)]
+    for (const policy of this.#policies) args.push(policy.limit.name, described(policy))
+    for (const word of this.#runs) args.push(word)
+    return args
   }
 
-  /** Writes the verdicts of a reply into the charges. What went wrong with each transaction, or `undefined`. */
-  settle(reply: readonly unknown[]): (string | undefined)[] {
-    let at = 0
-    return this.transactions.map(({ mode, charges }) => {
-      const status = reply[at++]
-      if (Number(status) !== 0) return String(status)
-      if (mode === 'adjust' || mode === 'forget') return undefined
-      for (const charge of charges) {
-        verdict(charge, reply, at)
-        at += WIDTH
-      }
-      return undefined
-    })
-  }
-
-  #add({ mode, keys, charges, units }: Transaction): void {
-    this.#body.push(mode)
-    if (mode === 'forget') {
-      this.#body.push(this.#keyNumber(keys[0]!))
-      return
+  /** Writes the verdicts of a reply into the charges. Calls `done` for each transaction, with what went wrong, if anything. */
+  settle(reply: readonly unknown[], done: (index: number, failure: string | undefined) => void): void {
+    const now = Number(reply[0])
+    let at = 1
+    for (let i = 0; i < this.transactions.length; i++) {
+      const { mode, charges } = this.transactions[i]!
+      const failure = failureIn(reply[at])
+      if (failure !== undefined || mode === 'adjust' || mode === 'forget') at++
+      else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
+      done(i, failure)
     }
-    this.#body.push(String(charges.length))
+  }
+
+  /** Adds a transaction and all that follow and are alike but for their keys. Returns the index of the one after them. */
+  #addRun(first: number): number {
+    const pattern = this.transactions[first]!
+    let next = first + 1
+    while (next < this.transactions.length && alike(pattern, this.transactions[next]!)) next++
+    for (let i = first; i < next; i++) addDistinct(this.keys, this.transactions[i]!.keys)
+    this.#describe(pattern, next - first)
+    return next
+  }
+
+  #describe({ mode, keys, charges, units }: Transaction, times: number): void {
+    const said: string[] = []
+    let width = mode === 'forget' ? 1 : 0
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!
-      this.#body.push(this.#keyNumber(keys[i]!), this.#policyNumber(charge.policy))
-      if (mode === 'adjust') this.#body.push(String(units[i]), String(charge.at))
-      else this.#body.push(String(charge.cost))
+      if (i === 0 || keys[i] !== keys[i - 1]) width++
+      said.push(String(width), this.#policyNumber(charge.policy))
+      if (mode === 'adjust') said.push(String(units[i]), String(charge.at))
+      else said.push(String(charge.cost))
     }
+    this.#runs.push(mode, String(times), String(width), String(charges.length), ...said)
   }
 
-  #keyNumber(key: string): string {
-    let number = this.#keyNumbers.get(key)
-    if (number === undefined) {
-      number = this.keys.push(key)
-      this.#keyNumbers.set(key, number)
-    }
-    return String(number)
+  /** True when the only run asks for one unit of every policy on one key: that goes without saying. */
+  #isUsual({ mode, keys, charges }: Transaction): boolean {
+    if (mode !== 'consume' || charges.length !== this.#policies.length) return false
+    return charges.every(({ cost }, i) => cost === 1 && keys[i] === keys[0])
   }
 
   #policyNumber(policy: Policy): string {
-    let number = this.#policyNumbers.get(policy)
-    if (number === undefined) {
-      number = this.#policyNumbers.size + 1
-      this.#policyNumbers.set(policy, number)
-      this.algorithms.add(policy.mechanism.algorithm)
-      for (const word of described(policy)) this.#policies.push(word)
-    }
-    return String(number)
+    const index = this.#policies.indexOf(policy)
+    if (index !== -1) return String(index + 1)
+    this.algorithms.add(policy.mechanism.algorithm)
+    return String(this.#policies.push(policy))
   }
 }
 
-/** A policy in words, once. */
-function described(policy: Policy): readonly string[] {
-  return (policy.cache ??= describe(policy)) as readonly string[]
+/** Neighbours on the same key share one. */
+function addDistinct(to: string[], keys: readonly string[]): void {
+  for (let i = 0; i < keys.length; i++) if (i === 0 || keys[i] !== keys[i - 1]) to.push(keys[i]!)
 }
 
-function describe({ limit, mechanism: { algorithm, parameters, signature } }: Policy): readonly string[] {
+function alike(one: Transaction, other: Transaction): boolean {
+  if (one.mode !== other.mode || one.mode === 'adjust' || one.charges.length !== other.charges.length) return false
+  for (let i = 0; i < one.charges.length; i++) {
+    const [a, b] = [one.charges[i]!, other.charges[i]!]
+    if (a.policy !== b.policy || a.cost !== b.cost) return false
+    if (i > 0 && (one.keys[i] === one.keys[i - 1]) !== (other.keys[i] === other.keys[i - 1])) return false
+  }
+  return true
+}
+
+/** A policy in a word, made once. */
+function described(policy: Policy): string {
+  return (policy.cache ??= describe(policy)) as string
+}
+
+function describe({ limit, mechanism }: Policy): string {
+  const mark = limit.strict === true ? 'strict' : limit.shadow === true ? 'shadow' : ''
   const block = (limit.block ?? 0) * 1000
-  const own = algorithm.parameters.map((name) => parameters[name])
-  const numbers = [parameters.strict, parameters.perMs, ...own].map(String)
-  return [limit.name, signature, limit.shadow ? '1' : '0', String(block), algorithm.name, ...numbers]
+  return mark === '' && block === 0 ? signature(mechanism) : `${signature(mechanism)};${mark};${block}`
 }
 
-/** Ticks to milliseconds, as the memory store does it. */
-function verdict(charge: Charge, reply: readonly unknown[], at: number): void {
-  const { perMs } = charge.policy.mechanism.parameters
-  const lock = numberIn(reply[at + 5]) / 1000
-  charge.allowed = numberIn(reply[at]) === 1
-  charge.remaining = numberIn(reply[at + 1])
-  charge.retryAfter = numberIn(reply[at + 2]) / perMs
-  charge.resetAfter = Math.max(numberIn(reply[at + 3]) / perMs, lock)
-  charge.delay = numberIn(reply[at + 4]) / perMs
-  if (!charge.allowed) charge.retryAfter = Math.max(charge.retryAfter, lock)
-  charge.receipt(numberIn(reply[at + 6]), numberIn(reply[at + 7]))
-}
-
-/** A number as clients hand it over: a number, a bigint, or its text. None is negative; −1 stands for infinity. */
-function numberIn(value: unknown): number {
-  const number = Number(value)
-  if (Number.isNaN(number)) throw new TypeError('the answer is not what the script sends')
-  return number === -1 ? Infinity : number
+/** Where a transaction begins there is a number, or else what went wrong. Some clients hand over numbers as texts. */
+function failureIn(value: unknown): string | undefined {
+  return typeof value === 'string' && Number.isNaN(Number(value)) ? value : undefined
 }

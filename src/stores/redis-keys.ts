@@ -12,7 +12,7 @@ function limiterText(limiter: string): string {
 }
 
 /** Lone surrogates have no UTF-8: such a key is written as JSON, and so is one that could be taken for it. */
-function keyText(key: string): string {
+export function keyText(key: string): string {
   return key.startsWith('"') || !isWellFormed(key) ? JSON.stringify(key) : key
 }
 

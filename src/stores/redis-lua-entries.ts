@@ -9,9 +9,9 @@ local function chunkField(field, number)
   return field .. '\0' .. number
 end
 
--- Aims E at the entries of a trial's key.
-local function aim(E, trial, head, tail)
-  E.key, E.field, E.head, E.tail = trial.key, trial.field, head, tail
+-- Aims E at the entries of a field.
+local function aim(E, key, field, head, tail)
+  E.key, E.field, E.head, E.tail = key, field, head, tail
   E.first = head < tail and head or -1
   E.chunks, E.dirty = {}, {}
   return E
@@ -102,7 +102,7 @@ end
 local function replaceEntries(trial, set, gone)
   local C = trial.E
   editCopy(C, trial.out.edit)
-  local E = aim(newEntries(), trial, 0, 0)
+  local E = aim(newEntries(), trial.key, trial.field, 0, 0)
   local index = 0
   for i = C.head, #C.times do
     local number = floor(index / CHUNK)
@@ -128,8 +128,7 @@ local function pushEntry(E, head, time, cost)
 end
 
 -- Writes an edit in place. Returns the new head and tail.
-local function editEntries(trial, set, gone)
-  local E, edit = trial.E, trial.out.edit
+local function editEntries(E, edit, set, gone)
   if edit.amend ~= -1 then put(E, edit.amend, E.time(edit.amend), edit.amendCost) end
   local head, tail = E.head + edit.drop, E.tail
   if edit.pushCost > 0 then tail = pushEntry(E, head, edit.pushTime, edit.pushCost) end
@@ -137,10 +136,32 @@ local function editEntries(trial, set, gone)
     dropAll(gone, E)
     head, tail = 0, 0
   else
-    dropChunks(gone, trial.field, floor(E.head / CHUNK), floor(head / CHUNK) - 1)
+    dropChunks(gone, E.field, floor(E.head / CHUNK), floor(head / CHUNK) - 1)
     setChunks(set, E, floor(head / CHUNK))
   end
   E.head, E.tail, E.first = head, tail, head < tail and head or -1
   return head, tail
+end
+
+local function clearEdit(out)
+  out.edit = { drop = 0, amend = -1, amendCost = 0, pushTime = 0, pushCost = 0 }
+end
+
+-- The entries of what is decided plainly, for the step.
+function rare.aimed(ask, key, head, tail)
+  if not ask.E then
+    ask.E = newEntries()
+    clearEdit(ask.out)
+  end
+  return aim(ask.E, key, ask.policy.field, head, tail)
+end
+
+-- Notes what is to be written for them, behind n words of set. Returns the new head and tail, and how many words there are.
+function rare.edited(ask, n)
+  local chunks, gone = {}, {}
+  local head, tail = editEntries(ask.E, ask.out.edit, chunks, gone)
+  for i = 1, #chunks do set[n + i] = chunks[i] end
+  ask.gone = gone
+  return head, tail, n + #chunks
 end
 `

@@ -1,177 +1,85 @@
-/** What comes first: short names, and the arguments that all transactions share. */
-export const luaHead: string = String.raw`
-local call = redis.call
-local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
-local pack, unpacked, sub, find = struct.pack, struct.unpack, string.sub, string.find
-
-local position = 2
-local function text()
-  position = position + 1
-  return ARGV[position]
-end
-local function number()
-  position = position + 1
-  return tonumber(ARGV[position])
-end
-
-local now = tonumber(ARGV[1])
-if not now then
-  local time = call('TIME')
-  now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
-local slack = tonumber(ARGV[2])
-`
-
-/** The limits that are spoken of, and the charges of one transaction after another. */
-export const luaArguments: string = String.raw`
-local policies = {}
-for i = 1, number() do
-  local policy = { field = text(), signature = text(), shadow = text() == '1', block = number(), kind = kindNamed(text()) }
-  local p = { strict = number(), perMs = number() }
-  local names = policy.kind.parameters
-  for j = 1, #names do p[names[j]] = number() end
-  policy.p, policy.strict = p, p.strict == 1
-  policies[i] = policy
-end
-
--- The trials of one transaction, and the hashes they fall to; used again by the next.
-local trials, hashes = {}, {}
-local trialCount, hashCount = 0, 0
-
-local function openHash(key, first)
-  hashCount = hashCount + 1
-  local hash = hashes[hashCount] or {}
-  hash.key, hash.first, hash.micros, hash.set, hash.gone = key, first, 0, {}, {}
-  hashes[hashCount] = hash
-  return hash
-end
-
-local function takeCharges(mode)
-  trialCount, hashCount = number(), 0
-  local hash
-  for i = 1, trialCount do
-    local trial = trials[i] or newTrial()
-    trials[i] = trial
-    local key, policy = KEYS[number()], policies[number()]
-    if not hash or hash.key ~= key then hash = openHash(key, i) end
-    hash.last = i
-    trial.key, trial.policy, trial.field, trial.hash = key, policy, policy.field, hash
-    if mode == 'adjust' then trial.units, trial.at = number(), number() else trial.cost = number() end
-  end
-end
-
-`
-
 /**
- * A transaction: reads all its limits, steps all, then writes all or nothing. A server that is out of memory refuses the
- * first write of a script or none, so that what has begun is written whole.
+ * What comes last: one run of transactions after another, those of a run alike but for their keys. One that fails leaves the
+ * others alone. `rare` is what a call seldom needs, and not even made before.
  */
-export const luaTransactions: string = String.raw`
-local function fetch(hash)
-  local first, last = hash.first, hash.last
-  if first == last then return parse(trials[first], call('HGET', hash.key, trials[first].field)) end
-  local fields = {}
-  for i = first, last do fields[i - first + 1] = trials[i].field end
-  local values = call('HMGET', hash.key, unpack(fields))
-  for i = first, last do parse(trials[i], values[i - first + 1]) end
+export function luaFrame(plain: string, rare: string): string {
+  return `
+local reply, said = { now }, 1
+
+-- What a transaction asks, the same throughout a run: for each charge its limit, which of the transaction's keys, the cost (or
+-- the units to be added) and, for an adjustment, when it was charged. There is room for all that a step writes.
+local asks, fields, set, count = {}, {}, {}, 0
+
+local function asked(i, policy)
+  local ask = {
+    policy = policy, key = 1, cost = 1, time = 0, s = false, pair = { 0, 0, 0 }, charged = false,
+    out = {
+      allowed = false, at = 0, retry = 0, remaining = 0, reset = 0, delay = 0, charged = 0, persist = false,
+      next = { 0, 0, 0 }, edit = false,
+    },
+  }
+  fields[i], asks[i] = policy.field, ask
+  return ask
 end
 
-local expiries = {}
-
--- In slices: a log may have more fields than the stack has room for.
-local function inSlices(command, key, list)
-  for i = 1, #list, 2000 do call(command, key, unpack(list, i, min(i + 1999, #list))) end
+-- Sees to it that a key is kept for so many seconds; if it is not, it is kept for longer.
+local function prolong(key, seconds, longer)
+  if call('PTTL', key) < seconds * 1000 then call('PEXPIRE', key, ceil(longer * 1000)) end
 end
 
--- Fields that fall away, but for those that are written anew.
-local function without(gone, set)
-  local written, rest = {}, {}
-  for i = 1, #set, 2 do written[set[i]] = true end
-  for _, field in ipairs(gone) do
-    if not written[field] then rest[#rest + 1] = field end
+local rare
+local function rarely()
+  if not rare then
+    rare = {};
+    (function()
+${rare}
+    end)()
   end
-  return rest
+  return rare
 end
+${plain}
+local turn, used = 0, 0
 
-local function write(hash)
-  if #hash.set == 0 then return end
-  expiries[hash.key] = max(expiries[hash.key] or 0, hash.micros)
-  inSlices('HSET', hash.key, hash.set)
-  if #hash.gone > 0 then inSlices('HDEL', hash.key, without(hash.gone, hash.set)) end
-end
-
-local function decide(mode)
-  local admitted = mode ~= 'refuse'
-  for i = 1, trialCount do
-    local trial = trials[i]
-    evaluate(trial)
-    if not trial.allowed and not trial.policy.shadow then admitted = false end
+local function perform(mode, times, width, isPlain)
+  while turn < times do
+    turn = turn + 1
+    used = used + width
+    if not (isPlain and plainly(mode, KEYS[used])) then rarely().transact(mode, used - width) end
   end
-  for i = 1, trialCount do conclude(trials[i], admitted, mode ~= 'peek') end
 end
 
-local function perform(mode)
-  for i = 1, hashCount do fetch(hashes[i]) end
-  if mode == 'adjust' then
-    for i = 1, trialCount do adjust(trials[i]) end
-  else
-    decide(mode)
+local function work()
+  if not ARGV[place] then
+    -- No word but for the limits: each transaction takes one unit of all of them, on one key.
+    count = #policies
+    for i = 1, count do asked(i, policies[i]) end
+    return perform('consume', #KEYS, 1, true)
   end
-  for i = 1, hashCount do write(hashes[i]) end
-end
-
-`
-
-/** What comes last: one transaction after another, its answer, and expiry. One that fails leaves the others alone. */
-export const luaReply: string = String.raw`
-local reply, said = {}, 0
-local function say(value)
-  -- Whole numbers go as they are; a reply would cut off the rest of others.
-  if value == huge then value = -1 elseif value % 1 ~= 0 then value = string.format('%.17g', value) end
-  said = said + 1
-  reply[said] = value
-end
-
-local function sayVerdict(trial)
-  say(trial.allowed and 1 or 0)
-  say(trial.remaining)
-  say(trial.retry)
-  say(trial.reset)
-  say(trial.delay)
-  say(trial.told)
-  say(trial.at)
-  say(trial.charged)
-end
-
-local function sayFailure(failure)
-  -- A step that failed may have left the parameters as it had borrowed them.
-  for _, policy in ipairs(policies) do policy.p.strict = policy.strict and 1 or 0 end
-  said = said + 1
-  reply[said] = tostring(type(failure) == 'table' and failure.err or failure)
-end
-
-for _ = 1, number() do
-  local mode = text()
-  local done, failure
-  if mode == 'forget' then
-    done, failure = pcall(call, 'DEL', KEYS[number()])
-  else
-    takeCharges(mode)
-    done, failure = pcall(perform, mode)
-  end
-  if not done then
-    sayFailure(failure)
-  else
-    say(0)
-    if mode ~= 'forget' and mode ~= 'adjust' then
-      for i = 1, trialCount do sayVerdict(trials[i]) end
+  while ARGV[place] do
+    local mode, times, width = ARGV[place], ARGV[place + 1] + 0, ARGV[place + 2] + 0
+    local isPlain = width == 1 and mode ~= 'adjust' and mode ~= 'forget'
+    local at = place + 4
+    count = ARGV[place + 3] + 0
+    for i = 1, count do
+      local ask = asked(i, policies[ARGV[at + 1] + 0])
+      ask.key, ask.cost = ARGV[at] + 0, ARGV[at + 2] + 0
+      at = at + 3
+      if mode == 'adjust' then
+        ask.time = ARGV[at] + 0
+        at = at + 1
+      end
     end
+    perform(mode, times, width, isPlain)
+    place, turn = at, 0
   end
 end
 
-for key, micros in pairs(expiries) do
-  local needed = ceil(micros / 1000) + slack
-  if call('PTTL', key) < needed then call('PEXPIRE', key, needed + slack) end
+while true do
+  local done, failure = pcall(work)
+  if done then return reply end
+  -- No transaction's fault: arguments that cannot be read.
+  if turn == 0 then return failure end
+  rarely().sayFailure(failure)
 end
-return reply
 `
+}

@@ -1,34 +1,20 @@
 /** The state of one limit in Lua: how a field's value is read, whoever wrote it, and how it is written. */
 export const luaState: string = String.raw`
-local UNLOCKED = '\0\0\0\0\0\0\0\0'
+-- A value that begins so has a lock before everything else.
+local LOCKED = '\1'
 
 local function parse(trial, value)
-  trial.value, trial.lock, trial.wrote = value, 0, ''
+  trial.value, trial.lock, trial.wrote, trial.restAt = value, 0, '', 1
   if not value then return end
-  trial.lock = unpacked('<d', value)
-  local stop = find(value, '\0', 9, true)
-  trial.wrote = sub(value, 9, stop - 1)
+  if string.byte(value) == 1 then trial.lock, trial.restAt = unpacked('<d', value, 2) end
+  local stop = find(value, '\0', trial.restAt, true)
+  trial.wrote = sub(value, trial.restAt, stop - 1)
   trial.cellsAt = stop + 1
-end
-
--- The kind and the parameters that a signature names.
-local function known(signature)
-  local values = {}
-  for word in string.gmatch(signature, '[^,]+') do values[#values + 1] = word end
-  local kind = kindNamed(values[1])
-  if not kind then return nil end
-  local p = { strict = 0, perMs = tonumber(values[2]) }
-  for i, name in ipairs(kind.parameters) do p[name] = tonumber(values[i + 2]) end
-  return kind, p
-end
-
-local function clearEdit(out)
-  out.edit = { drop = 0, amend = -1, amendCost = 0, pushTime = 0, pushCost = 0 }
 end
 
 local function readCells(trial, kind)
   local s = { unpacked(kind.format, trial.value, trial.cellsAt) }
-  return s, s[kind.cells + 1]
+  return s, s[kind.cells + 1], s[kind.cells + 2]
 end
 
 -- What another configuration wrote, carried over where the algorithm is the same.
@@ -36,13 +22,13 @@ local function inherit(trial, kind, p)
   local oldKind, oldP = known(trial.wrote)
   trial.strays = not oldKind
   if not oldKind then return end
-  local s, at = readCells(trial, oldKind)
-  local E = oldKind.entries and aim(newEntries(), trial, unpacked('<dd', trial.value, at))
+  local s, head, tail = readCells(trial, oldKind)
+  local E = oldKind.entries and aim(newEntries(), trial.key, trial.field, head, tail)
   trial.old = E
   if oldKind ~= kind then return end
   local C = E and copyOf(E)
   local out = trial.out
-  clearEdit(out)
+  if C then clearEdit(out) end
   kind.twin.convert(p, oldP, s, trial.tick, out, C)
   for i = 1, kind.cells do trial.s[i] = out.next[i] end
   if not C then return end
@@ -56,15 +42,12 @@ local function read(trial, signature, kind, p)
   trial.tick = p.perMs == 1000 and now or floor(now / 1000)
   trial.old, trial.copied, trial.strays = nil, false, false
   local same = trial.wrote == signature
-  local at
-  if same then trial.s, at = readCells(trial, kind) else trial.s = { unpack(kind.blank) } end
+  local head, tail = 0, 0
+  if same then trial.s, head, tail = readCells(trial, kind) else trial.s = { unpack(kind.blank) } end
   if kind.entries then
-    if not trial.own then
-      trial.own = newEntries()
-      clearEdit(trial.out)
-    end
-    if same then aim(trial.own, trial, unpacked('<dd', trial.value, at)) else aim(trial.own, trial, 0, 0) end
-    trial.E = trial.own
+    if not trial.own then trial.own = newEntries() end
+    if not trial.out.edit then clearEdit(trial.out) end
+    trial.E = aim(trial.own, trial.key, trial.field, head, tail)
   end
   if not same and trial.wrote ~= '' then inherit(trial, kind, p) end
 end
@@ -77,28 +60,32 @@ local function dropStrays(gone, trial)
   end
 end
 
+-- A lock that is over is kept for as long as a clock may step back.
 local function locked(trial)
-  return trial.lock == 0 and UNLOCKED or pack('<d', trial.lock)
+  return trial.lock <= now - slack * 1000000 and '' or LOCKED .. pack('<d', trial.lock)
 end
 
 -- Notes what is to be written for a state that is kept.
 local function keep(trial, signature, set, gone)
-  local kind, out = trial.kind, trial.out
-  local value = locked(trial) .. signature .. '\0' .. pack(kind.format, unpack(out.next, 1, kind.cells))
+  local kind, next = trial.kind, trial.out.next
   if trial.strays then dropStrays(gone, trial)
   elseif trial.old and not trial.copied then dropAll(gone, trial.old) end
   if kind.entries then
-    local edited = trial.copied and replaceEntries or editEntries
-    value = value .. pack('<dd', edited(trial, set, gone))
+    local head, tail
+    if trial.copied then head, tail = replaceEntries(trial, set, gone)
+    else head, tail = editEntries(trial.E, trial.out.edit, set, gone) end
+    next[kind.cells + 1], next[kind.cells + 2] = head, tail
   end
+  -- For how long it is kept is looked up the next time.
+  next[kind.numbers] = 0
   set[#set + 1] = trial.field
-  set[#set + 1] = value
+  set[#set + 1] = locked(trial) .. signature .. '\0' .. pack(kind.format, unpack(next, 1, kind.numbers))
 end
 
 -- Notes a lock alone.
 local function keepLock(trial, set)
   local value = trial.value
   set[#set + 1] = trial.field
-  set[#set + 1] = locked(trial) .. (value and sub(value, 9) or '\0')
+  set[#set + 1] = locked(trial) .. (value and sub(value, trial.restAt) or '\0')
 end
 `

@@ -1,9 +1,5 @@
 /** One charge in Lua: read, stepped and, once all others have spoken, kept or left. The twin of `Trial` in `trial.ts`. */
 export const luaTrial: string = String.raw`
-local function newTrial()
-  return { out = { next = {}, reset = 0 } }
-end
-
 local function step(trial, cost, strict)
   local p = trial.p
   local saved = p.strict
@@ -83,10 +79,10 @@ local function adjust(trial)
   local kind, p, signature = policy.kind, policy.p, policy.signature
   local wroteP = wroteStill(trial)
   if wroteP then p, signature = wroteP, trial.wrote
-  elseif trial.units < 0 then return end
+  elseif trial.cost < 0 then return end
   read(trial, signature, kind, p)
-  clearEdit(out)
-  kind.twin.adjust(p, trial.s, trial.tick, rescale(trial.at, policy.p, p), trial.units, out, trial.E)
+  if kind.entries then clearEdit(out) end
+  kind.twin.adjust(p, trial.s, trial.tick, rescale(trial.at, policy.p, p), trial.cost, out, trial.E)
   if not out.persist then return end
   keep(trial, signature, hash.set, hash.gone)
   trial.s = { unpack(out.next, 1, kind.cells) }

@@ -12,24 +12,29 @@ interface Pending {
 }
 
 /** Transactions in one script call: Redis does nothing else while it runs. */
-const LARGEST_BATCH = 256
+const LARGEST_BATCH = 64
+const SMALLEST_BATCH = 2
+/**
+ * Calls in which what is asked travels, when it is enough: so this process and Redis have work at the same time, the answer to
+ * one being read while another is decided.
+ */
+const CALLS = 4
 
 /** How transactions get to Redis: those of one turn of the event loop in one script call, or in a cluster one for each slot. */
 export class RedisQueue {
   readonly #runner: ScriptRunner
-  readonly #now: () => string
-  readonly #slack: number
+  readonly #clock: (() => number) | undefined
   readonly #algorithms = new Set<Algorithm>()
   #script: Script | undefined
   #pending: Pending[] = []
   #underWay = 0
+  #asked = 0
   #scheduled = false
 
-  /** `now` tells the time in microseconds, or `''` for the server's; keys outlive their use by `slack` milliseconds. */
-  constructor(runner: ScriptRunner, now: () => string, slack: number) {
+  /** `clock`, where given, tells the time in microseconds instead of the server. */
+  constructor(runner: ScriptRunner, clock?: () => number) {
     this.#runner = runner
-    this.#now = now
-    this.#slack = slack
+    this.#clock = clock
   }
 
   /** True when keys of one script must share a slot. */
@@ -43,31 +48,36 @@ export class RedisQueue {
   }
 
   /**
-   * Sends transactions, in this order where they share a slot: at once when nothing is under way; what is asked meanwhile
-   * travels together when this turn of the event loop ends.
+   * Sends a transaction, after those sent before it where they share a slot: at once when nothing is under way, together with
+   * what else comes of the same event; else, when this turn of the event loop ends, with all that was asked meanwhile.
    */
-  send(...transactions: readonly Transaction[]): Promise<void> {
-    const sent = transactions.map((each) => this.#enqueue(each))
-    if (this.#underWay === 0) this.#flush()
-    else if (!this.#scheduled) {
-      this.#scheduled = true
-      setImmediate(() => this.#flush())
-    }
-    return sent.length === 1 ? sent[0]! : allDone(sent)
-  }
-
-  #enqueue(transaction: Transaction): Promise<void> {
-    return new Promise((resolve, reject) => {
+  send(transaction: Transaction): Promise<void> {
+    const sent = new Promise<void>((resolve, reject) => {
       this.#pending.push({ transaction, resolve, reject })
     })
+    if (!this.#scheduled) this.#schedule()
+    return sent
   }
 
-  #flush(): void {
+  /** Sends several, in this order. Waits for all, also when one has failed: then nothing is under way any more. */
+  async sendAll(transactions: readonly Transaction[]): Promise<void> {
+    const sent = await Promise.allSettled(transactions.map((each) => this.send(each)))
+    for (const each of sent) if (each.status === 'rejected') throw each.reason
+  }
+
+  #schedule(): void {
+    this.#scheduled = true
+    if (this.#underWay === 0) process.nextTick(this.#flush)
+    else setImmediate(this.#flush)
+  }
+
+  readonly #flush = (): void => {
     this.#scheduled = false
     const pending = this.#pending
     this.#pending = []
+    const most = Math.min(Math.max(Math.ceil((pending.length + this.#asked) / CALLS), SMALLEST_BATCH), LARGEST_BATCH)
     for (const group of this.#together(pending)) {
-      for (let i = 0; i < group.length; i += LARGEST_BATCH) void this.#run(group.slice(i, i + LARGEST_BATCH))
+      for (let i = 0; i < group.length; i += most) void this.#run(group.slice(i, i + most))
     }
   }
 
@@ -86,24 +96,25 @@ export class RedisQueue {
 
   async #run(group: readonly Pending[]): Promise<void> {
     this.#underWay++
+    this.#asked += group.length
     try {
       const batch = new Batch(group.map(({ transaction }) => transaction))
-      const failures = batch.settle(await this.#call(batch))
-      for (const [i, { resolve, reject }] of group.entries()) {
-        const message = failures[i]
+      batch.settle(await this.#call(batch), (i, message) => {
+        const { resolve, reject } = group[i]!
         if (message === undefined) resolve()
         else reject(failure(new Error(message)))
-      }
+      })
     } catch (error) {
       for (const { reject } of group) reject(failure(error))
     } finally {
       this.#underWay--
+      this.#asked -= group.length
     }
   }
 
   async #call(batch: Batch): Promise<readonly unknown[]> {
     const { text, sha } = this.#scriptFor(batch)
-    const args = batch.arguments(this.#now(), this.#slack)
+    const args = batch.arguments(this.#clock === undefined ? [] : [String(this.#clock())])
     try {
       return (await this.#runner.evalsha(sha, batch.keys, args)) as readonly unknown[]
     } catch (error) {
@@ -116,14 +127,10 @@ export class RedisQueue {
   #scriptFor(batch: Batch): Script {
     const known = this.#algorithms.size
     for (const each of batch.algorithms) this.#algorithms.add(each)
-    if (this.#script === undefined || this.#algorithms.size > known) this.#script = scriptFor([...this.#algorithms])
+    if (this.#script === undefined || this.#algorithms.size > known)
+      this.#script = scriptFor([...this.#algorithms], this.#clock !== undefined)
     return this.#script
   }
-}
-
-/** Waits for all, also when one has failed: what comes next may rely on it that nothing is under way any more. */
-async function allDone(sent: readonly Promise<void>[]): Promise<void> {
-  for (const each of await Promise.allSettled(sent)) if (each.status === 'rejected') throw each.reason
 }
 
 /** valkey-glide has words of its own for what the server says. */

@@ -33,7 +33,7 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
     try {
       await queue.send({ ...group, mode: denied && mode === 'consume' ? 'refuse' : mode, units: [] })
     } catch (error) {
-      await Promise.allSettled(reserved.map((each) => queue.send(...withdrawal(each, []))))
+      await Promise.allSettled(reserved.map((each) => queue.sendAll(withdrawal(each, []))))
       throw error
     }
     denied ||= group.charges.some(vetoes)
@@ -47,7 +47,7 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
 async function withdraw(queue: RedisQueue, group: Group, mode: TakeMode): Promise<void> {
   const free = group.charges.map(({ policy, key }) => new Charge(policy, key, 0))
   const peek: Transaction = { ...group, charges: free, mode: 'peek', units: [] }
-  await queue.send(...(mode === 'consume' ? withdrawal(group, [peek]) : [peek]))
+  await queue.sendAll(mode === 'consume' ? withdrawal(group, [peek]) : [peek])
   for (const [i, charge] of group.charges.entries()) {
     charge.delay = 0
     charge.receipt(0, 0)

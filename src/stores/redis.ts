@@ -4,7 +4,7 @@ import type { AsyncStore, Charge, Degraded, Store, TakeMode } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../validate.ts'
 import type { Transaction } from './redis-batch.ts'
 import { type RedisClient, runnerFor } from './redis-clients.ts'
-import { PREFIX, redisKey } from './redis-keys.ts'
+import { keyText, PREFIX, redisKey } from './redis-keys.ts'
 import { RedisQueue } from './redis-queue.ts'
 import { bySlot, takeBySlot } from './redis-slots.ts'
 
@@ -22,10 +22,6 @@ export interface RedisStoreOptions {
   readonly cluster?: boolean
 }
 
-/** Milliseconds that a key outlives its use; with a clock of one's own nobody knows how far it is from the server's. */
-const SLACK = 1000
-const SLACK_OF_FOREIGN_CLOCK = 3_600_000
-
 /**
  * Keeps state in Redis (6.2 or later) or Valkey, single or cluster: one limit for the whole fleet, by the server's clock.
  * The client is yours; the store neither connects nor closes it.
@@ -39,16 +35,18 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   const { prefix = PREFIX, clock, cluster } = options
   if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
   const runner = runnerFor(client, cluster === undefined ? undefined : boolean('cluster', cluster))
-  if (clock === undefined) return new RedisStore(new RedisQueue(runner, () => '', SLACK), prefix)
-  const queue = new RedisQueue(runner, () => String(microseconds(clock)), SLACK_OF_FOREIGN_CLOCK)
+  const queue = new RedisQueue(runner, clock && (() => microseconds(clock)))
   return new RedisStore(queue, prefix, clock)
 }
+
+const NONE: readonly number[] = []
 
 class RedisStore implements AsyncStore {
   readonly sync = false
   readonly clock: Clock | undefined
   readonly #queue: RedisQueue
   readonly #prefix: string
+  readonly #starts = new Map<string, string>()
   #closed = false
 
   constructor(queue: RedisQueue, prefix: string, clock?: Clock) {
@@ -61,12 +59,11 @@ class RedisStore implements AsyncStore {
     return other === this
   }
 
-  async take(charges: readonly Charge[], mode: TakeMode): Promise<Degraded | undefined> {
-    this.#refuseWhenClosed()
-    const groups = bySlot(this.#queue, this.#keys(charges), charges)
-    if (groups.length === 1) await this.#queue.send({ ...groups[0]!, mode, units: [] })
-    else await takeBySlot(this.#queue, groups, mode)
-    return undefined
+  take(charges: readonly Charge[], mode: TakeMode): Promise<Degraded | undefined> {
+    if (this.#closed) return Promise.reject(closed())
+    const keys = this.#keys(charges)
+    if (!this.#queue.inCluster) return this.#queue.send({ mode, keys, charges, units: NONE }) as Promise<undefined>
+    return this.#takeInCluster(keys, charges, mode)
   }
 
   async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
@@ -80,7 +77,7 @@ class RedisStore implements AsyncStore {
     for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
       sent.push({ mode: 'adjust', keys, charges, units: charges.map((charge) => changes.get(charge)!) })
     }
-    await this.#queue.send(...sent)
+    await this.#queue.sendAll(sent)
   }
 
   async forget(limiter: string, key: string): Promise<void> {
@@ -92,11 +89,44 @@ class RedisStore implements AsyncStore {
     this.#closed = true
   }
 
+  async #takeInCluster(
+    keys: readonly string[],
+    charges: readonly Charge[],
+    mode: TakeMode,
+  ): Promise<Degraded | undefined> {
+    const groups = bySlot(this.#queue, keys, charges)
+    if (groups.length === 1) await this.#queue.send({ ...groups[0]!, mode, units: NONE })
+    else await takeBySlot(this.#queue, groups, mode)
+    return undefined
+  }
+
+  /** Where each charge lives: neighbours of one limiter and key share a text. */
   #keys(charges: readonly Charge[]): string[] {
-    return charges.map(({ policy, key }) => redisKey(this.#prefix, policy.limiter, key))
+    const keys = new Array<string>(charges.length)
+    for (let i = 0; i < charges.length; i++) {
+      const { policy, key } = charges[i]!
+      const before = i === 0 ? undefined : charges[i - 1]!
+      const same = before !== undefined && before.key === key && before.policy.limiter === policy.limiter
+      keys[i] = same ? keys[i - 1]! : this.#start(policy.limiter) + keyText(key)
+    }
+    return keys
+  }
+
+  /** What the keys of a limiter begin with. */
+  #start(limiter: string): string {
+    let start = this.#starts.get(limiter)
+    if (start === undefined) {
+      start = redisKey(this.#prefix, limiter, '')
+      this.#starts.set(limiter, start)
+    }
+    return start
   }
 
   #refuseWhenClosed(): void {
-    if (this.#closed) throw new SluiceError('STORE_CLOSED', 'This store has been closed')
+    if (this.#closed) throw closed()
   }
+}
+
+function closed(): SluiceError {
+  return new SluiceError('STORE_CLOSED', 'This store has been closed')
 }

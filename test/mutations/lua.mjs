@@ -14,7 +14,9 @@ const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'L
 const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
 
 const script = inFile('src/stores/redis-script.ts', equality('gcra'), 'Lua')
-const frame = inFile('src/stores/redis-lua-frame.ts', equality('gcra|fixedWindow'), 'Lua')
+const plain = inFile('src/stores/redis-lua-plain.ts', equality('gcra|fixedWindow|slidingWindowLog'), 'Lua')
+const reply = inFile('src/stores/redis-lua-reply.ts', equality('exponential'), 'Lua')
+const transaction = inFile('src/stores/redis-lua-transaction.ts', equality('gcra|fixedWindow'), 'Lua')
 const state = inFile('src/stores/redis-lua-state.ts', kept, 'Lua')
 const entries = inFile('src/stores/redis-lua-entries.ts', kept, 'Lua')
 const trial = inFile(
@@ -27,8 +29,8 @@ const trial = inFile(
 export const lua = [
   prelude(
     'a coarser tick rounded up',
-    'return math.floor(ticks / (from.perMs / to.perMs))',
-    'return math.ceil(ticks / (from.perMs / to.perMs))',
+    'return floor(ticks / (from.perMs / to.perMs))',
+    'return ceil(ticks / (from.perMs / to.perMs))',
   ),
   prelude('another largest number', 'local LARGEST = 4503599627370496', 'local LARGEST = 4503599627370495'),
   linear(
@@ -36,13 +38,9 @@ export const lua = [
     'local allowed = n == 0 or d1 <= p.full',
     'local allowed = n == 0 or d1 < p.full',
   ),
-  linear(
-    'a wait rounded down',
-    'local retry = allowed and 0 or math.ceil(',
-    'local retry = allowed and 0 or math.floor(',
-  ),
-  linear('`−` for `+` in a refund', 'math.max(0, d0 + units * p.unit)', 'math.max(0, d0 - units * p.unit)'),
-  interval('a reset rounded down', 'start + (math.ceil(kept / p.quota)', 'start + (math.floor(kept / p.quota)'),
+  linear('a wait rounded down', 'local retry = allowed and 0 or ceil(', 'local retry = allowed and 0 or floor('),
+  linear('`−` for `+` in a refund', '= min(max(0, d0 + units * p.unit)', '= min(max(0, d0 - units * p.unit)'),
+  interval('a reset rounded down', 'start + (ceil(kept / p.quota)', 'start + (floor(kept / p.quota)'),
   interval(
     '`>` for `≥` where a bucket is full',
     'k >= full and 0 or u - k * p.quota\n  local start = (u0 == 0 or born) and t or s[2] + k * p.window\n\n  local allowed',
@@ -64,7 +62,7 @@ export const lua = [
     'sum + change == 0 and count or drop',
     'sum + change ~= 0 and count or drop',
   ),
-  counter('the older window rounded up', 'local weighted = math.floor(', 'local weighted = math.ceil('),
+  counter('the older window rounded up', 'local weighted = floor(', 'local weighted = ceil('),
   counter(
     'the window before the wrong one',
     'w == s[1] + 1 and s[2] or 0\n  local e',
@@ -73,23 +71,37 @@ export const lua = [
   hybrid('`+` for `−` in the penalty', 'local kept = last and p.unit - left', 'local kept = last and p.unit + left'),
   hybrid(
     'the largest penalty not the least',
-    'math.max(p.quota - used, 1 - p.quota)',
-    'math.min(p.quota - used, 1 - p.quota)',
+    'tokens = max(p.quota - used, 1 - p.quota)',
+    'tokens = min(p.quota - used, 1 - p.quota)',
   ),
-  measured('a life rounded up', 'and 0 or math.floor(p.window * ln', 'and 0 or math.ceil(p.window * ln'),
-  measured('the smaller of two rates', 'fresh and n or math.max(n,', 'fresh and n or math.min(n,'),
+  measured('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
+  measured('the smaller of two rates', 'fresh and n or max(n,', 'fresh and n or min(n,'),
   measured('a logarithm of the wrong half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
 
   script('a new key seen in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),
-  frame(
-    'a shadow limit that vetoes',
+  plain(
+    'a limit that has changed taken for the same',
+    'find(value, policy.prefix, 1, true) ~= 1',
+    'not find(value, policy.kind.format)',
+  ),
+  plain('a shadow limit that vetoes', 'if not policy.shadow then', 'if policy.shadow then'),
+  plain('a peek that charges', "if any and mode ~= 'peek'", "if any and mode ~= 'take'"),
+  plain('a denial that does not lock', 'policy.block > 0 then return false', 'policy.block < 0 then return false'),
+  plain(
+    '`and` for `or` in what strict charges',
+    'out.allowed and (admitted or policy.strict)',
+    'out.allowed and (admitted and policy.strict)',
+  ),
+  plain('a time of its own not told', 'at ~= policy.tick or units', 'at == policy.tick or units'),
+  transaction(
+    'a shadow limit that vetoes after all',
     'not trial.allowed and not trial.policy.shadow',
     'not trial.allowed and trial.policy.shadow',
   ),
-  frame('fractions cut off', 'value % 1 ~= 0', 'value % 1 == 0'),
-  frame('a peek that charges', "mode ~= 'peek'", "mode ~= 'take'"),
+  transaction('a lock that a peek leaves', "admitted, mode ~= 'peek'", "admitted, mode ~= 'take'"),
+  reply('fractions cut off', 'value % 1 ~= 0', 'value % 1 == 0'),
   state('another kind taken for the same', 'if oldKind ~= kind then return end', 'if oldKind == kind then return end'),
-  state('a lock not kept', 'trial.lock == 0 and UNLOCKED', 'trial.lock ~= 0 and UNLOCKED'),
+  state('a lock not kept', "trial.lock <= now - slack * 1000000 and ''", "trial.lock > now - slack * 1000000 and ''"),
   state(
     'entries of a former algorithm left behind',
     'elseif trial.old and not trial.copied',
@@ -110,7 +122,7 @@ export const lua = [
     'return admitted and trial.policy.strict',
   ),
   trial('`+` for `−` in how long a lock holds', 'trial.told = trial.lock - now', 'trial.told = trial.lock + now'),
-  trial('a debt refused', 'elseif trial.units < 0 then return end', 'elseif trial.units > 0 then return end'),
+  trial('a debt refused', 'elseif trial.cost < 0 then return end', 'elseif trial.cost > 0 then return end'),
   trial(
     'given back to what is fresh',
     'return trial.out.reset > 0 and p or nil',

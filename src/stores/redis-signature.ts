@@ -1,0 +1,24 @@
+import type { Mechanism } from '../limit.ts'
+
+/**
+ * What a state in Redis is signed with: the algorithm, and its parameters, which Lua reads from it. It is written as shortly as
+ * may be, since Redis packs only small values, and is twice as fast with packed ones: numbers to the base 36, those which are no
+ * whole numbers from 0 behind a `=`.
+ */
+export function signature({ algorithm, parameters }: Mechanism): string {
+  const numbers = [parameters.perMs, ...algorithm.parameters.map((name) => parameters[name]!)]
+  return [algorithm.name, ...numbers.map(written)].join(',')
+}
+
+function written(number: number): string {
+  return Number.isSafeInteger(number) && number >= 0 ? number.toString(36) : `=${number}`
+}
+
+/** The algorithm's name and its parameters, `perMs` first. */
+export function readSignature(text: string): { readonly name: string; readonly numbers: readonly number[] } {
+  const [name, ...words] = text.split(',')
+  return {
+    name: name!,
+    numbers: words.map((word) => (word.startsWith('=') ? Number(word.slice(1)) : parseInt(word, 36))),
+  }
+}
