@@ -50,7 +50,8 @@ function limitIn(limit: string, { now, fields }: Stored): HeldByLimit {
   const algorithm = algorithms().find((each) => each.name === name)
   const parameters = named(algorithm, numbers)
   const count = algorithm?.blank.length ?? cells.length
-  const entries = algorithm?.entries ? entriesIn(fields, limit, cells[count]!, cells[count + 1]!) : []
+  const open = value.subarray(end + 1 + 8 * (count + 2) + 4)
+  const entries = algorithm?.entries ? entriesIn(fields, limit, cells[count]!, cells[count + 1]!, open) : []
   const own = cells.slice(0, count)
   return {
     limit,
@@ -77,10 +78,12 @@ function doubles(bytes: Buffer): number[] {
   return Array.from({ length: Math.floor(bytes.length / 8) }, (_, i) => bytes.readDoubleLE(i * 8))
 }
 
-function entriesIn(fields: Stored['fields'], limit: string, head: number, tail: number): Entry[] {
+/** Entries in chunks: the last one, which is open, stands in the state itself. */
+function entriesIn(fields: Stored['fields'], limit: string, head: number, tail: number, open: Buffer): Entry[] {
   const entries: Entry[] = []
   for (let i = head; i < tail; i++) {
-    const chunk = fields.get(`${limit}\0${Math.floor(i / CHUNK)}`)
+    const number = Math.floor(i / CHUNK)
+    const chunk = number === Math.floor(tail / CHUNK) ? open : fields.get(`${limit}\0${number}`)
     const at = (i % CHUNK) * 16
     if (chunk !== undefined) entries.push({ time: chunk.readDoubleLE(at), cost: chunk.readDoubleLE(at + 8) })
   }

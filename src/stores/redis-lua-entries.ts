@@ -1,6 +1,6 @@
 /**
- * Entries in Lua: a queue of (time, cost) from index `head` up to `tail`, in chunks of which each is a field of its own, read
- * when it is needed. Whoever steps sees what `Entries` promises; here are also the edits that follow from a step.
+ * Entries in Lua: a queue of (time, cost) from index `head` up to `tail`, in chunks. Each is a field of its own, read when it is
+ * needed, but for the open one, that the next entry goes to: that is part of the state. Whoever steps sees what `Entries` promises; here are also the edits that follow from a step.
  */
 export const luaEntries: string = String.raw`
 local CHUNK = 32
@@ -10,10 +10,10 @@ local function chunkField(field, number)
 end
 
 -- Aims E at the entries of a field.
-local function aim(E, key, field, head, tail)
+local function aim(E, key, field, head, tail, open)
   E.key, E.field, E.head, E.tail = key, field, head, tail
   E.first = head < tail and head or -1
-  E.chunks, E.dirty = {}, {}
+  E.chunks, E.dirty = { [floor(tail / CHUNK)] = open }, {}
   return E
 end
 
@@ -89,20 +89,23 @@ local function dropAll(gone, E)
   dropChunks(gone, E.field, floor(E.head / CHUNK), lastChunk(E))
 end
 
-local function setChunks(set, E, first)
+-- Notes the chunks to be written, from one number on. Returns the open one.
+local function setChunks(set, E, first, tail)
+  local last = floor(tail / CHUNK)
   for number in pairs(E.dirty) do
-    if number >= first then
+    if number >= first and number < last then
       set[#set + 1] = chunkField(E.field, number)
       set[#set + 1] = E.chunks[number]
     end
   end
+  return E.chunks[last] or ''
 end
 
--- Writes a copy in place of what it was made from. Returns the new head and tail.
+-- Writes a copy in place of what it was made from. Returns the new head and tail, and the open chunk.
 local function replaceEntries(trial, set, gone)
   local C = trial.E
   editCopy(C, trial.out.edit)
-  local E = aim(newEntries(), trial.key, trial.field, 0, 0)
+  local E = aim(newEntries(), trial.key, trial.field, 0, 0, '')
   local index = 0
   for i = C.head, #C.times do
     local number = floor(index / CHUNK)
@@ -110,10 +113,8 @@ local function replaceEntries(trial, set, gone)
     put(E, index, C.times[i], C.costs[i])
     index = index + 1
   end
-  local used = ceil(index / CHUNK)
-  dropChunks(gone, trial.field, max(used, floor(C.old.head / CHUNK)), lastChunk(C.old))
-  setChunks(set, E, 0)
-  return 0, index
+  dropChunks(gone, trial.field, max(floor(index / CHUNK), floor(C.old.head / CHUNK)), lastChunk(C.old))
+  return 0, index, setChunks(set, E, 0, index)
 end
 
 local function pushEntry(E, head, time, cost)
@@ -127,41 +128,45 @@ local function pushEntry(E, head, time, cost)
   return tail + 1
 end
 
--- Writes an edit in place. Returns the new head and tail.
+-- Writes an edit in place. Returns the new head and tail, and the open chunk.
 local function editEntries(E, edit, set, gone)
   if edit.amend ~= -1 then put(E, edit.amend, E.time(edit.amend), edit.amendCost) end
   local head, tail = E.head + edit.drop, E.tail
   if edit.pushCost > 0 then tail = pushEntry(E, head, edit.pushTime, edit.pushCost) end
+  local open = ''
   if head == tail then
     dropAll(gone, E)
     head, tail = 0, 0
   else
     dropChunks(gone, E.field, floor(E.head / CHUNK), floor(head / CHUNK) - 1)
-    setChunks(set, E, floor(head / CHUNK))
+    open = setChunks(set, E, floor(head / CHUNK), tail)
   end
   E.head, E.tail, E.first = head, tail, head < tail and head or -1
-  return head, tail
+  return head, tail, open
 end
 
 local function clearEdit(out)
   out.edit = { drop = 0, amend = -1, amendCost = 0, pushTime = 0, pushCost = 0 }
 end
 
--- The entries of what is decided plainly, for the step.
-function rare.aimed(ask, key, head, tail)
+-- The entries behind a state that is decided plainly, for the step.
+function rare.aimed(ask, key, s, value)
   if not ask.E then
     ask.E = newEntries()
     clearEdit(ask.out)
   end
-  return aim(ask.E, key, ask.policy.field, head, tail)
+  local kind = ask.policy.kind
+  local open = value and sub(value, s[kind.numbers + 1]) or ''
+  return aim(ask.E, key, ask.policy.field, s[kind.cells + 1], s[kind.cells + 2], open)
 end
 
--- Notes what is to be written for them, behind n words of set. Returns the new head and tail, and how many words there are.
+-- Notes what is to be written for them, behind n words of set. Returns the new head and tail, the open chunk, and how many words
+-- there are.
 function rare.edited(ask, n)
   local chunks, gone = {}, {}
-  local head, tail = editEntries(ask.E, ask.out.edit, chunks, gone)
+  local head, tail, open = editEntries(ask.E, ask.out.edit, chunks, gone)
   for i = 1, #chunks do set[n + i] = chunks[i] end
   ask.gone = gone
-  return head, tail, n + #chunks
+  return head, tail, open, n + #chunks
 end
 `

@@ -24,7 +24,7 @@ const steps = String.raw`
       end
     end
     ask.s = s
-    local E = kind.entries and rarely().aimed(ask, key, s[kind.cells + 1], s[kind.cells + 2])
+    local E = kind.entries and rarely().aimed(ask, key, s, value)
     policy.step(policy.p, s, policy.tick, ask.cost, out, E)
     if not out.allowed then
       if policy.block > 0 then return false end
@@ -63,12 +63,13 @@ const keeps = String.raw`
         local policy, next = ask.policy, ask.out.next
         local kind = policy.kind
         local numbers, packed = kind.numbers
-        if kind.entries then next[numbers - 2], next[numbers - 1], n = rare.edited(ask, n) end
+        local open = ''
+        if kind.entries then next[numbers - 2], next[numbers - 1], open, n = rare.edited(ask, n) end
         next[numbers] = kept or ask.s[numbers]
         if kind.numbers == 3 then packed = pack(kind.format, next[1], next[2], next[3])
         else packed = pack(kind.format, unpack(next, 1, numbers)) end
         set[n + 1] = policy.field
-        set[n + 2] = policy.prefix .. packed
+        set[n + 2] = policy.prefix .. packed .. open
         n = n + 2
       end
     end
@@ -93,7 +94,7 @@ const says = String.raw`
     local remaining, reset, retry = out.remaining, out.reset, out.retry
     if not (allowed and admitted) or cost == 0 or mode == 'peek' then at, units = 0, 0 end
     if
-      out.delay ~= 0 or remaining % 1 ~= 0 or reset % 1 ~= 0 or retry % 1 ~= 0
+      out.delay ~= 0 or remaining < 0 or remaining % 1 ~= 0 or reset % 1 ~= 0 or retry % 1 ~= 0
       or (at ~= 0 and (at ~= policy.tick or units ~= cost))
     then
       rarely().sayAll(allowed, remaining, retry, reset, out.delay, 0, at, units)

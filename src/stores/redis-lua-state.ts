@@ -14,7 +14,7 @@ end
 
 local function readCells(trial, kind)
   local s = { unpacked(kind.format, trial.value, trial.cellsAt) }
-  return s, s[kind.cells + 1], s[kind.cells + 2]
+  return s, s[kind.cells + 1], s[kind.cells + 2], sub(trial.value, s[kind.numbers + 1])
 end
 
 -- What another configuration wrote, carried over where the algorithm is the same.
@@ -22,8 +22,8 @@ local function inherit(trial, kind, p)
   local oldKind, oldP = known(trial.wrote)
   trial.strays = not oldKind
   if not oldKind then return end
-  local s, head, tail = readCells(trial, oldKind)
-  local E = oldKind.entries and aim(newEntries(), trial.key, trial.field, head, tail)
+  local s, head, tail, open = readCells(trial, oldKind)
+  local E = oldKind.entries and aim(newEntries(), trial.key, trial.field, head, tail, open)
   trial.old = E
   if oldKind ~= kind then return end
   local C = E and copyOf(E)
@@ -42,12 +42,12 @@ local function read(trial, signature, kind, p)
   trial.tick = p.perMs == 1000 and now or floor(now / 1000)
   trial.old, trial.copied, trial.strays = nil, false, false
   local same = trial.wrote == signature
-  local head, tail = 0, 0
-  if same then trial.s, head, tail = readCells(trial, kind) else trial.s = { unpack(kind.blank) } end
+  local head, tail, open = 0, 0, ''
+  if same then trial.s, head, tail, open = readCells(trial, kind) else trial.s = { unpack(kind.blank) } end
   if kind.entries then
     if not trial.own then trial.own = newEntries() end
     if not trial.out.edit then clearEdit(trial.out) end
-    trial.E = aim(trial.own, trial.key, trial.field, head, tail)
+    trial.E = aim(trial.own, trial.key, trial.field, head, tail, open)
   end
   if not same and trial.wrote ~= '' then inherit(trial, kind, p) end
 end
@@ -67,19 +67,19 @@ end
 
 -- Notes what is to be written for a state that is kept.
 local function keep(trial, signature, set, gone)
-  local kind, next = trial.kind, trial.out.next
+  local kind, next, open = trial.kind, trial.out.next, ''
   if trial.strays then dropStrays(gone, trial)
   elseif trial.old and not trial.copied then dropAll(gone, trial.old) end
   if kind.entries then
     local head, tail
-    if trial.copied then head, tail = replaceEntries(trial, set, gone)
-    else head, tail = editEntries(trial.E, trial.out.edit, set, gone) end
+    if trial.copied then head, tail, open = replaceEntries(trial, set, gone)
+    else head, tail, open = editEntries(trial.E, trial.out.edit, set, gone) end
     next[kind.cells + 1], next[kind.cells + 2] = head, tail
   end
   -- For how long it is kept is looked up the next time.
   next[kind.numbers] = 0
   set[#set + 1] = trial.field
-  set[#set + 1] = locked(trial) .. signature .. '\0' .. pack(kind.format, unpack(next, 1, kind.numbers))
+  set[#set + 1] = locked(trial) .. signature .. '\0' .. pack(kind.format, unpack(next, 1, kind.numbers)) .. open
 end
 
 -- Notes a lock alone.

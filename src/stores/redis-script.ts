@@ -8,6 +8,7 @@ import { luaReply } from './redis-lua-reply.ts'
 import { luaState } from './redis-lua-state.ts'
 import { luaTransaction } from './redis-lua-transaction.ts'
 import { luaTrial } from './redis-lua-trial.ts'
+import { kindName } from './redis-signature.ts'
 
 /** A script and the name Redis knows it by. */
 export interface Script {
@@ -25,8 +26,8 @@ const SLACK_OF_OWN_CLOCK = 3_600_000
  *
  * KEYS: for each transaction its hashes, one for each (limiter, key). In a hash one field for each limit, `signature · NUL ·
  * cells · kept`: numbers as little-endian doubles, but `kept`, the epoch second until which the hash is known to be kept, as
- * four bytes. A locked one begins with `\1 · lock`. A limit that keeps entries has `head · tail` behind its cells and further
- * fields, `name · NUL · number`, of up to 32 entries `time · cost` each.
+ * four bytes. A locked one begins with `\1 · lock`. A limit that keeps entries has `head · tail` behind its cells, the newest of
+ * its entries `time · cost` behind everything, and the others in fields of 32 each, `name · NUL · number`.
  *
  * ARGV: the time in microseconds, if it is by our own clock; the policies; runs of transactions that are alike but for their keys,
  * or nothing when all transactions are for one unit of all policies.
@@ -53,7 +54,7 @@ function luaKnown(algorithms: readonly Algorithm[]): string {
   const kinds = algorithms.map((each) => {
     const twin = `twins[${texts.indexOf(each.lua)}]`
     return `
-  if name == ${quoted(each.name)} then
+  if name == ${quoted(kindName(each))} then
     ${twin} = ${twin} or (function()
 ${each.lua}
     end)()

@@ -1,3 +1,4 @@
+import type { Algorithm } from '../algorithm.ts'
 import type { Mechanism } from '../limit.ts'
 
 /**
@@ -7,7 +8,12 @@ import type { Mechanism } from '../limit.ts'
  */
 export function signature({ algorithm, parameters }: Mechanism): string {
   const numbers = [parameters.perMs, ...algorithm.parameters.map((name) => parameters[name]!)]
-  return [algorithm.name, ...numbers.map(written)].join(',')
+  return [kindName(algorithm), ...numbers.map(written)].join(',')
+}
+
+/** An algorithm's name without what would end it. */
+export function kindName({ name }: Algorithm): string {
+  return encodeURIComponent(name)
 }
 
 function written(number: number): string {
@@ -18,7 +24,7 @@ function written(number: number): string {
 export function readSignature(text: string): { readonly name: string; readonly numbers: readonly number[] } {
   const [name, ...words] = text.split(',')
   return {
-    name: name!,
+    name: decodeURIComponent(name!),
     numbers: words.map((word) => (word.startsWith('=') ? Number(word.slice(1)) : parseInt(word, 36))),
   }
 }

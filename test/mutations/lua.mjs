@@ -82,7 +82,7 @@ export const lua = [
   plain(
     'a limit that has changed taken for the same',
     'find(value, policy.prefix, 1, true) ~= 1',
-    'not find(value, policy.kind.format)',
+    'find(value, policy.prefix, 1, true) == 0',
   ),
   plain('a shadow limit that vetoes', 'if not policy.shadow then', 'if policy.shadow then'),
   plain('a peek that charges', "if any and mode ~= 'peek'", "if any and mode ~= 'take'"),
@@ -92,7 +92,7 @@ export const lua = [
     'out.allowed and (admitted or policy.strict)',
     'out.allowed and (admitted and policy.strict)',
   ),
-  plain('a time of its own not told', 'at ~= policy.tick or units', 'at == policy.tick or units'),
+  plain('a time of its own not told', '~= policy.tick or units', '~= policy.tick and units'),
   transaction(
     'a shadow limit that vetoes after all',
     'not trial.allowed and not trial.policy.shadow',
@@ -110,11 +110,8 @@ export const lua = [
   entries('`+ 16` for `+ 17` after an entry', 'sub(chunk, at + 17)', 'sub(chunk, at + 16)'),
   entries('a time read for a cost', '% CHUNK * 16 + 9', '% CHUNK * 16 + 1'),
   entries('costs of one tick not added up', 'E.cost(tail - 1) + cost', 'cost'),
-  entries(
-    'a chunk that still counts dropped',
-    'floor(head / CHUNK) - 1)\n    setChunks',
-    'floor(head / CHUNK))\n    setChunks',
-  ),
+  entries('a chunk that still counts dropped', 'floor(head / CHUNK) - 1)\n    open', 'floor(head / CHUNK))\n    open'),
+  entries('the open chunk one too early', 'number >= first and number < last', 'number >= first and number < last - 1'),
   trial('a lock in the past', 'now + policy.block, true', 'now - policy.block, true'),
   trial(
     '`and` for `or` in what strict charges',
