@@ -65,9 +65,11 @@ ${each.lua}
   return `
 local kinds, twins = {}, {}
 
--- A number in a signature, as redis-signature.ts writes it.
-local function number(word)
-  return tonumber(word, 36) or tonumber(string.sub(word, 2))
+local number = tonumber
+
+-- A number in a signature that is no whole number from 0.
+local function odd(word)
+  return number(string.sub(word, 2))
 end
 
 local function known(signature)
@@ -90,7 +92,7 @@ function kindOf({ blank, entries = false }: Algorithm, twin: string): string {
 function parametersOf({ parameters }: Algorithm): string {
   const names = ['perMs', ...parameters]
   const words = names.map((_, i) => `w${i}`).join(', ')
-  const numbers = names.map((name, i) => `[${quoted(name)}] = number(w${i})`)
+  const numbers = names.map((name, i) => `[${quoted(name)}] = number(w${i}, 36) or odd(w${i})`)
   return `local ${words} = match(signature, '${',([^,]*)'.repeat(names.length)}')
     return kinds[name], { strict = 0, ${numbers.join(', ')} }`
 }

@@ -119,6 +119,7 @@ export const lua = [
     'return admitted and trial.policy.strict',
   ),
   trial('`+` for `−` in how long a lock holds', 'trial.told = trial.lock - now', 'trial.told = trial.lock + now'),
+  trial('a charge taken for one in other ticks', 'rescale(trial.at, policy.p, p)', 'trial.at'),
   trial('a debt refused', 'elseif trial.cost < 0 then return end', 'elseif trial.cost > 0 then return end'),
   trial(
     'given back to what is fresh',

@@ -1,11 +1,14 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, gcra, type Limit, memoryStore, type Store } from '../../src/index.ts'
+import { createLimiter, gcra, type Limit, memoryStore, slidingWindowCounter, type Store } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 const slow = gcra({ quota: 10, window: '10s', name: 'changing' })
+// The first in ticks of a microsecond; the second, whose products are larger, in ticks of a millisecond.
+const fine = slidingWindowCounter({ quota: 10, window: '1d', name: 'changing' })
+const coarse = slidingWindowCounter({ quota: 100_000, window: '1d', name: 'changing' })
 const fast = gcra({ quota: 10, window: '1s', name: 'changing' })
 
 describe('settled later', () => {
@@ -33,4 +36,28 @@ describe('settled later', () => {
     const { limits } = await limiter.peek(slow, { cost: 0 })
     expect(limits[0]!.remaining).toBe(6)
   })
+  const changes = [
+    ['memory', fine, coarse],
+    ['memory', coarse, fine],
+    ['Redis', fine, coarse],
+    ['Redis', coarse, fine],
+  ] as const
+  it.each(changes)(
+    'a charge is given back to the window it fell in, also in other ticks: %s',
+    async (kind, one, other) => {
+      const clock = virtualClock()
+      const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(client, { clock })
+      const limiter = createLimiter({
+        name: `${other.quota}`,
+        store,
+        keyer: () => 'key',
+        limits: (limit: Limit) => limit,
+      })
+      const decision = await limiter.check(one)
+      await limiter.check(other)
+      await limiter.refund(decision)
+      const { limits } = await limiter.peek(other, { cost: 0 })
+      expect(limits[0]!.remaining).toBe(other.quota - 1)
+    },
+  )
 })
