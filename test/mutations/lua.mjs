@@ -14,7 +14,11 @@ const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'L
 const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
 
 const script = inFile('src/stores/redis-script.ts', equality('gcra'), 'Lua')
-const plain = inFile('src/stores/redis-lua-plain.ts', equality('gcra|fixedWindow|slidingWindowLog'), 'Lua')
+const plain = inFile(
+  'src/stores/redis-lua-plain.ts',
+  { files: ['test/redis/plain.test.ts', 'test/redis/equality.test.ts'], name: 'shortest way|gcra|fixedWindow' },
+  'Lua',
+)
 const reply = inFile('src/stores/redis-lua-reply.ts', equality('exponential'), 'Lua')
 const transaction = inFile('src/stores/redis-lua-transaction.ts', equality('gcra|fixedWindow'), 'Lua')
 const state = inFile('src/stores/redis-lua-state.ts', kept, 'Lua')
