@@ -171,7 +171,9 @@ function adjust(
   const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / p.window)
   // What a charge still adds to what was measured last.
   const given = r + units * decay(Math.min(Math.max(0, last - then) / p.window, 100))
-  out.persist = units > 0 || (!fresh && given !== r)
+  // What was measured since may be as much as a request makes by itself, whatever was there before.
+  const unsure = p.cautious === 1 && units < 0 && last > then
+  out.persist = units > 0 || (!fresh && given !== r && !unsure)
   out.next[0] = units > 0 ? Math.min(held + units, LARGEST) : Math.max(0, given)
   out.next[1] = units > 0 ? t : last
 }
@@ -294,7 +296,8 @@ local function adjust(p, s, now, when, units, out)
   local t = fresh and now or max(now, last)
   local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / p.window)
   local given = r + units * decay(min(max(0, last - when) / p.window, 100))
-  out.persist = units > 0 or (not fresh and given ~= r)
+  local unsure = p.cautious == 1 and units < 0 and last > when
+  out.persist = units > 0 or (not fresh and given ~= r and not unsure)
   out.next[1] = units > 0 and min(held + units, LARGEST) or max(0, given)
   out.next[2] = units > 0 and t or last
 end

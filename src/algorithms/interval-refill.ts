@@ -60,7 +60,7 @@ function adjust(
   s: Float64Array,
   at: number,
   now: number,
-  _then: number,
+  then: number,
   units: number,
   out: Outcome,
 ): void {
@@ -73,7 +73,10 @@ function adjust(
   const start = u0 === 0 || born ? t : s[at + 1]! + k * p.window
 
   const most = Math.min(LARGEST, Math.floor(LARGEST / p.window) * p.quota)
-  const kept = Math.min(Math.max(0, u0 + units), most)
+  // There may have been one refill more than whole windows, unless the one that counts from now was before the charge.
+  const refills = p.cautious === 1 && then < start ? Math.floor((now - then) / p.window) + 1 : 0
+  const change = units < 0 ? Math.min(0, units + refills * p.quota) : units
+  const kept = Math.min(Math.max(0, u0 + change), most)
   out.persist = units > 0 || (!born && u0 > 0)
   out.next[0] = kept
   out.next[1] = kept === 0 ? t : start
@@ -128,7 +131,7 @@ local function step(p, s, now, n, out)
   out.next[2] = start
 end
 
-local function adjust(p, s, now, _, units, out)
+local function adjust(p, s, now, when, units, out)
   local u = s[1]
   local full = ceil(u / p.quota)
   local k = floor(max(0, now - s[2]) / p.window)
@@ -138,7 +141,9 @@ local function adjust(p, s, now, _, units, out)
   local start = (u0 == 0 or born) and t or s[2] + k * p.window
 
   local most = min(LARGEST, floor(LARGEST / p.window) * p.quota)
-  local kept = min(max(0, u0 + units), most)
+  local refills = p.cautious == 1 and when < start and floor((now - when) / p.window) + 1 or 0
+  local change = units < 0 and min(0, units + refills * p.quota) or units
+  local kept = min(max(0, u0 + change), most)
   out.persist = units > 0 or (not born and u0 > 0)
   out.next[1] = kept
   out.next[2] = kept == 0 and t or start

@@ -68,7 +68,7 @@ function adjust(
   s: Float64Array,
   at: number,
   now: number,
-  _then: number,
+  then: number,
   units: number,
   out: Outcome,
 ): void {
@@ -79,8 +79,11 @@ function adjust(
   const born = elapsed >= empty + p.idle
   const t = born ? now : Math.max(now, last)
   const d0 = born ? p.start : elapsed >= empty ? 0 : d - elapsed * p.drain
+  // If others came since, nobody knows how much of what has drained would have been there without the charge.
+  const drained = p.cautious === 1 && last > then ? Math.max(0, now - then) * p.drain : 0
+  const change = units < 0 ? Math.min(0, units * p.unit + drained) : units * p.unit
   out.persist = units > 0 || (!born && d0 > 0)
-  out.next[0] = Math.min(Math.max(0, d0 + units * p.unit), LARGEST)
+  out.next[0] = Math.min(Math.max(0, d0 + change), LARGEST)
   out.next[1] = t
 }
 
@@ -133,15 +136,17 @@ local function step(p, s, now, n, out)
   out.next[2] = t
 end
 
-local function adjust(p, s, now, _, units, out)
+local function adjust(p, s, now, when, units, out)
   local d, last = s[1], s[2]
   local empty = ceil(d / p.drain)
   local elapsed = max(0, now - last)
   local born = elapsed >= empty + p.idle
   local t = born and now or max(now, last)
   local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
+  local drained = p.cautious == 1 and last > when and max(0, now - when) * p.drain or 0
+  local change = units < 0 and min(0, units * p.unit + drained) or units * p.unit
   out.persist = units > 0 or (not born and d0 > 0)
-  out.next[1] = min(max(0, d0 + units * p.unit), LARGEST)
+  out.next[1] = min(max(0, d0 + change), LARGEST)
   out.next[2] = t
 end
 

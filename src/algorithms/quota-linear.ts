@@ -88,7 +88,9 @@ function adjust(
   const start = !fresh && bursty ? time : t
   const left = start + p.window - t
 
-  const b1 = Math.min(b0 - units * p.unit, p.full)
+  const drained = p.cautious === 1 && !bursty && time > then ? Math.max(0, now - then) * p.drain : 0
+  const change = units < 0 ? Math.min(0, units * p.unit + drained) : units * p.unit
+  const b1 = Math.min(b0 - change, p.full)
   const last = bursty && b1 <= 0
   const smooth = last || !bursty
   out.persist = units > 0 || (!fresh && (smooth || then >= start))
@@ -179,7 +181,9 @@ local function adjust(p, s, now, when, units, out)
   local start = not fresh and bursty and time or t
   local left = start + p.window - t
 
-  local b1 = min(b0 - units * p.unit, p.full)
+  local drained = p.cautious == 1 and not bursty and time > when and max(0, now - when) * p.drain or 0
+  local change = units < 0 and min(0, units * p.unit + drained) or units * p.unit
+  local b1 = min(b0 - change, p.full)
   local last = bursty and b1 <= 0
   local smooth = last or not bursty
   out.persist = units > 0 or (not fresh and (smooth or when >= start))

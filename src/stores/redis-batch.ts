@@ -3,10 +3,13 @@ import type { Charge, Policy } from '../store.ts'
 import { readVerdict } from './redis-reply.ts'
 import { signature } from './redis-signature.ts'
 
-/** `refuse`: another part of the transaction has been denied already. */
-export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'forget'
+/**
+ * `refuse`: another part of the transaction has been denied already. `withdraw`: an adjustment that gives back what was reserved
+ * for a request that is denied, no more than is surely left of it.
+ */
+export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'withdraw' | 'forget'
 
-/** What stands or falls together: charges with their keys in Redis, and for `adjust` the units of each. */
+/** What stands or falls together: charges with their keys in Redis, and for adjustments the units of each. */
 export interface Transaction {
   readonly mode: Mode
   readonly keys: readonly string[]
@@ -44,7 +47,7 @@ export class Batch {
     for (let i = 0; i < this.transactions.length; i++) {
       const { mode, charges } = this.transactions[i]!
       const failure = failureIn(reply[at])
-      if (failure !== undefined || mode === 'adjust' || mode === 'forget') at++
+      if (failure !== undefined || adjusts(mode) || mode === 'forget') at++
       else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
       done(i, failure)
     }
@@ -67,7 +70,7 @@ export class Batch {
       const charge = charges[i]!
       if (i === 0 || keys[i] !== keys[i - 1]) width++
       said.push(String(width), this.#policyNumber(charge.policy))
-      if (mode === 'adjust') said.push(String(units[i]), String(charge.at))
+      if (adjusts(mode)) said.push(String(units[i]), String(charge.at))
       else said.push(String(charge.cost))
     }
     this.#runs.push(mode, String(times), String(width), String(charges.length), ...said)
@@ -87,13 +90,17 @@ export class Batch {
   }
 }
 
+function adjusts(mode: Mode): mode is 'adjust' | 'withdraw' {
+  return mode === 'adjust' || mode === 'withdraw'
+}
+
 /** Neighbours on the same key share one. */
 function addDistinct(to: string[], keys: readonly string[]): void {
   for (let i = 0; i < keys.length; i++) if (i === 0 || keys[i] !== keys[i - 1]) to.push(keys[i]!)
 }
 
 function alike(one: Transaction, other: Transaction): boolean {
-  if (one.mode !== other.mode || one.mode === 'adjust' || one.charges.length !== other.charges.length) return false
+  if (one.mode !== other.mode || adjusts(one.mode) || one.charges.length !== other.charges.length) return false
   for (let i = 0; i < one.charges.length; i++) {
     const [a, b] = [one.charges[i]!, other.charges[i]!]
     if (a.policy !== b.policy || a.cost !== b.cost) return false

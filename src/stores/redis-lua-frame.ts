@@ -57,14 +57,15 @@ local function work()
   end
   while ARGV[place] do
     local mode, times, width = ARGV[place], ARGV[place + 1] + 0, ARGV[place + 2] + 0
-    local isPlain = width == 1 and mode ~= 'adjust' and mode ~= 'forget'
+    local adjusts = mode == 'adjust' or mode == 'withdraw'
+    local isPlain = width == 1 and not adjusts and mode ~= 'forget'
     local at = place + 4
     count = ARGV[place + 3] + 0
     for i = 1, count do
       local ask = asked(i, policies[ARGV[at + 1] + 0])
       ask.key, ask.cost = ARGV[at] + 0, ARGV[at + 2] + 0
       at = at + 3
-      if mode == 'adjust' then
+      if adjusts then
         ask.time = ARGV[at] + 0
         at = at + 1
       end

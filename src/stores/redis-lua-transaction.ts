@@ -83,13 +83,14 @@ function rare.transact(mode, before)
   end
   takeCharges(before)
   for i = 1, hashCount do fetch(hashes[i]) end
-  if mode == 'adjust' then
-    for i = 1, count do adjust(trials[i]) end
+  local adjusts = mode == 'adjust' or mode == 'withdraw'
+  if adjusts then
+    for i = 1, count do adjust(trials[i], mode == 'withdraw') end
   else
     decide(mode)
   end
   for i = 1, hashCount do write(hashes[i]) end
-  if mode == 'adjust' then return say(0) end
+  if adjusts then return say(0) end
   for i = 1, count do sayVerdict(trials[i]) end
 end
 `

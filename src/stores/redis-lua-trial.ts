@@ -74,7 +74,7 @@ local function wroteStill(trial)
   return trial.out.reset > 0 and p or nil
 end
 
-local function adjust(trial)
+local function adjust(trial, cautious)
   local policy, out, hash = trial.policy, trial.out, trial.hash
   local kind, p, signature = policy.kind, policy.p, policy.signature
   local wroteP = wroteStill(trial)
@@ -82,6 +82,7 @@ local function adjust(trial)
   elseif trial.cost < 0 then return end
   read(trial, signature, kind, p)
   if kind.entries then clearEdit(out) end
+  p.cautious = cautious and 1 or 0
   kind.twin.adjust(p, trial.s, trial.tick, rescale(trial.at, policy.p, p), trial.cost, out, trial.E)
   if not out.persist then return end
   keep(trial, signature, hash.set, hash.gone)

@@ -58,7 +58,7 @@ async function withdraw(queue: RedisQueue, group: Group, mode: TakeMode): Promis
 }
 
 function withdrawal(group: Group, then: readonly Transaction[]): Transaction[] {
-  return [{ ...group, mode: 'adjust', units: group.charges.map(givenBack) }, ...then]
+  return [{ ...group, mode: 'withdraw', units: group.charges.map(givenBack) }, ...then]
 }
 
 function vetoes({ allowed, limit }: Charge): boolean {

@@ -43,7 +43,7 @@ export const lua = [
     'local allowed = n == 0 or d1 < p.full',
   ),
   linear('a wait rounded down', 'local retry = allowed and 0 or ceil(', 'local retry = allowed and 0 or floor('),
-  linear('`−` for `+` in a refund', '= min(max(0, d0 + units * p.unit)', '= min(max(0, d0 - units * p.unit)'),
+  linear('`−` for `+` in a refund', '= min(max(0, d0 + change)', '= min(max(0, d0 - change)'),
   interval('a reset rounded down', 'start + (ceil(kept / p.quota)', 'start + (floor(kept / p.quota)'),
   interval(
     '`>` for `≥` where a bucket is full',

@@ -41,7 +41,8 @@ export const typescript = [
   linear('a wait rounded down', 'const retry = allowed ? 0 : Math.ceil(', 'const retry = allowed ? 0 : Math.floor('),
   linear('a delay rounded down', '1 ? Math.ceil(d0 / p.drain) : 0', '1 ? Math.floor(d0 / p.drain) : 0'),
   linear('what remains rounded up', 'Math.floor((p.full - kept) / p.unit)', 'Math.ceil((p.full - kept) / p.unit)'),
-  linear('`−` for `+` in a refund', 'Math.max(0, d0 + units * p.unit)', 'Math.max(0, d0 - units * p.unit)'),
+  linear('`−` for `+` in a refund', 'Math.max(0, d0 + change)', 'Math.max(0, d0 - change)'),
+  linear('what has drained given back in a cluster', 'Math.max(0, now - then) * p.drain : 0', '0 : 0'),
   linear(
     'a change rounded for the client',
     'Math.min(Math.ceil(d0 / from.unit)',

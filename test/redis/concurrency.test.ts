@@ -123,8 +123,12 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     }
     const admitted = await race(place, [perKey, shared], keys)
     expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(60)
-    const expected = admitted.map((each) => HARD.map(() => 97 - each).concat(0))
-    expect(await left(place, [perKey, shared], keys)).toEqual(expected)
+    const found = await left(place, [perKey, shared], keys)
+    for (const [i, remaining] of found.entries()) {
+      expect(remaining.pop()).toBe(0)
+      // What may have drained while it was reserved is kept, and that is far less than a unit.
+      for (const each of remaining) expect([97 - admitted[i]!, 97 - admitted[i]! - 1]).toContain(each)
+    }
   })
 
   it('have given everything back also when the scarce limit is asked first', async () => {

@@ -101,9 +101,10 @@ export class Subject {
     return admitted
   }
 
-  adjust(now: number, then: number, units: number): void {
+  adjust(now: number, then: number, units: number, cautious = 0): void {
     clearEdit(this.#out.edit)
-    this.algorithm.adjust(this.parameters, this.cells, 0, now, then, units, this.#out, this.entries)
+    const parameters = { ...this.parameters, cautious }
+    this.algorithm.adjust(parameters, this.cells, 0, now, then, units, this.#out, this.entries)
     if (this.#out.persist) this.keep(this.#out)
   }
 
