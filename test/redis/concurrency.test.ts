@@ -115,7 +115,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
   it('never get one too many from a stack over several slots, and what is denied is given back', async () => {
     const run = runs++
     const keys = ['a', 'b', 'c', 'd', 'e', 'f']
-    const perKey = { name: `each-${run}`, limits: HARD.map((each, i) => ({ ...each, name: `limit-${i}` })) }
+    const perKey = { name: `each-${run}`, limits: HARD.map((each, i) => Object.assign({ name: `limit-${i}` }, each)) }
     const shared = {
       name: `all-${run}`,
       key: 'everyone',
