@@ -1,4 +1,5 @@
 import { shown, SluiceError } from './errors.ts'
+import { refuse } from './validate.ts'
 
 /**
  * A clock: epoch milliseconds, fractions allowed. `Date` is one.
@@ -13,6 +14,12 @@ const { timeOrigin } = performance
 /** Epoch milliseconds that never step back, whatever happens to the wall clock. */
 export const steadyClock: Clock = {
   now: () => timeOrigin + performance.now(),
+}
+
+/** The option `clock`. */
+export function clockGiven(given: Clock): Clock {
+  const tells = typeof (given as Partial<Clock> | null)?.now === 'function'
+  return tells ? given : refuse('clock', 'an object with now(), as Date is', given)
 }
 
 /** A clock's time in whole microseconds. Throws `INVALID_CLOCK` when it tells none. */

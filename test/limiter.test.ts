@@ -14,6 +14,7 @@ import {
   SluiceError,
   stack,
 } from '../src/index.ts'
+import { redisStore } from '../src/stores/redis.ts'
 import { virtualClock } from '../src/testing.ts'
 
 const clock = virtualClock()
@@ -458,6 +459,16 @@ describe('wrong options', () => {
   ])('%o: %s', (options, code) => {
     expect(() => createLimiter(options as never)).toThrow(SluiceError)
     expect(() => createLimiter(options as never)).toThrow(expect.objectContaining({ code }) as Error)
+  })
+
+  it('what is no clock is refused', () => {
+    for (const clock of [() => 1, {}, null, 5]) {
+      const refused = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
+      expect(() => memoryStore({ clock: clock as never })).toThrow(refused)
+      expect(() => redisStore({ evalsha: () => {}, eval: () => {} } as never, { clock: clock as never })).toThrow(
+        refused,
+      )
+    }
   })
 
   it('a clock that tells no time is an error', () => {

@@ -1,6 +1,7 @@
 import { type Algorithm, createOutcome, type Entries, MAX_CELLS, type Parameters } from '../algorithm.ts'
 import { knownAlgorithms } from '../limit.ts'
 import { type NamedCell, namedCells } from './cells.ts'
+import { CHUNK } from '../stores/redis-lua/entries.ts'
 import { readSignature } from '../stores/redis-signature.ts'
 import type { Stored } from './fetch.ts'
 
@@ -30,7 +31,6 @@ export interface Entry {
   readonly cost: number
 }
 
-const CHUNK = 32
 /** What the value of a key that is locked out begins with. */
 const LOCKED = 1
 
@@ -50,7 +50,7 @@ function limitIn(limit: string, { now, fields }: Stored): HeldByLimit {
   const algorithm = algorithms().find((each) => each.name === name)
   const parameters = named(algorithm, numbers)
   const count = algorithm?.blank.length ?? cells.length
-  const open = value.subarray(end + 1 + 8 * (count + 2) + 4)
+  const open = value.subarray(end + 1 + 8 * (count + 4) + 4)
   const entries = algorithm?.entries ? entriesIn(fields, limit, cells[count]!, cells[count + 1]!, open) : []
   const own = cells.slice(0, count)
   return {

@@ -1,4 +1,4 @@
-import { type Clock, microseconds, steadyClock } from '../clock.ts'
+import { type Clock, clockGiven, microseconds, steadyClock } from '../clock.ts'
 import type { Charge, Degraded, Policy, Store, SyncStore, TakeMode } from '../store.ts'
 import type { Limit } from '../limit.ts'
 import { knownOptions, refuse, wholeNumber } from '../validate.ts'
@@ -44,7 +44,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
   const { maxKeys = 1_000_000, onFull = warnFull, clock = steadyClock } = options
   if (typeof onFull !== 'function') refuse('onFull', 'a function', onFull)
   warnInCluster()
-  return new MemoryStore(wholeNumber('maxKeys', maxKeys), onFull, clock)
+  return new MemoryStore(wholeNumber('maxKeys', maxKeys), onFull, clockGiven(clock))
 }
 
 function warnFull({ limiter, limit, maxKeys }: FullTable): void {

@@ -1,4 +1,4 @@
-import { type Clock, microseconds } from '../clock.ts'
+import { type Clock, clockGiven, microseconds } from '../clock.ts'
 import { SluiceError } from '../errors.ts'
 import type { AsyncStore, Charge, Degraded, Store, TakeMode } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../validate.ts'
@@ -34,6 +34,7 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   knownOptions('redisStore', options, ['prefix', 'clock', 'cluster'])
   const { prefix = PREFIX, clock, cluster } = options
   if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
+  if (clock !== undefined) clockGiven(clock)
   const runner = runnerFor(client, cluster === undefined ? undefined : boolean('cluster', cluster))
   const queue = new RedisQueue(runner, clock && (() => microseconds(clock)))
   return new RedisStore(queue, prefix, clock)

@@ -15,16 +15,26 @@ const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), '
 
 const script = inFile('src/stores/redis-script.ts', equality('gcra'), 'Lua')
 const plain = inFile(
-  'src/stores/redis-lua-plain.ts',
+  'src/stores/redis-lua/plain.ts',
   { files: ['test/redis/plain.test.ts', 'test/redis/equality.test.ts'], name: 'shortest way|gcra|fixedWindow' },
   'Lua',
 )
-const reply = inFile('src/stores/redis-lua-reply.ts', equality('exponential'), 'Lua')
-const transaction = inFile('src/stores/redis-lua-transaction.ts', equality('gcra|fixedWindow'), 'Lua')
-const state = inFile('src/stores/redis-lua-state.ts', kept, 'Lua')
-const entries = inFile('src/stores/redis-lua-entries.ts', kept, 'Lua')
+const alone = inFile(
+  'src/stores/redis-lua/alone.ts',
+  { files: ['test/redis/plain.test.ts', 'test/redis/equality.test.ts'], name: 'shortest way|gcra|exponential' },
+  'Lua',
+)
+const expiry = inFile('src/stores/redis-lua/expiry.ts', { files: ['test/redis/plain.test.ts'] }, 'Lua')
+const reply = inFile(
+  'src/stores/redis-lua/reply.ts',
+  { files: ['test/redis/plain.test.ts', 'test/redis/equality.test.ts'], name: 'shortest way|exponential' },
+  'Lua',
+)
+const transaction = inFile('src/stores/redis-lua/transaction.ts', equality('gcra|fixedWindow'), 'Lua')
+const state = inFile('src/stores/redis-lua/state.ts', kept, 'Lua')
+const entries = inFile('src/stores/redis-lua/entries.ts', kept, 'Lua')
 const trial = inFile(
-  'src/stores/redis-lua-trial.ts',
+  'src/stores/redis-lua/trial.ts',
   { files: ['test/redis/adjust.test.ts', 'test/redis/equality.test.ts'], name: 'settled|gcra|fixedWindow' },
   'Lua',
 )
@@ -96,14 +106,23 @@ export const lua = [
     'out.allowed and (admitted or policy.strict)',
     'out.allowed and (admitted and policy.strict)',
   ),
-  plain('a time of its own not told', '~= policy.tick or units', '~= policy.tick and units'),
   transaction(
     'a shadow limit that vetoes after all',
     'not trial.allowed and not trial.policy.shadow',
     'not trial.allowed and trial.policy.shadow',
   ),
   transaction('a lock that a peek leaves', "admitted, mode ~= 'peek'", "admitted, mode ~= 'take'"),
+  alone(
+    'a limit that has changed taken for the same',
+    'find(value, prefix, 1, true) ~= 1',
+    'find(value, prefix, 1, true) == 0',
+  ),
+  alone('a denial not written where it has to be', 'if allowed or out.persist', 'if allowed and out.persist'),
+  alone('ticks taken for others', 'p.perMs == 1000 and now', 'p.perMs == 1 and now'),
+  expiry('an expiry set each time', 'slack > kept then', 'slack < kept then'),
+  expiry('an expiry made shorter', "call('PTTL', ${key}) <", "call('PTTL', ${key}) >"),
   reply('fractions cut off', 'value % 1 ~= 0', 'value % 1 == 0'),
+  reply('a time of its own not told', '~= tick or units', '~= tick and units'),
   state('another kind taken for the same', 'if oldKind ~= kind then return end', 'if oldKind == kind then return end'),
   state('a lock not kept', "trial.lock <= now - slack * 1000000 and ''", "trial.lock > now - slack * 1000000 and ''"),
   state(
@@ -112,10 +131,12 @@ export const lua = [
     'elseif trial.old and trial.copied',
   ),
   entries('`+ 16` for `+ 17` after an entry', 'sub(chunk, at + 17)', 'sub(chunk, at + 16)'),
-  entries('a time read for a cost', '% CHUNK * 16 + 9', '% CHUNK * 16 + 1'),
-  entries('costs of one tick not added up', 'E.cost(tail - 1) + cost', 'cost'),
-  entries('a chunk that still counts dropped', 'floor(head / CHUNK) - 1)\n    open', 'floor(head / CHUNK))\n    open'),
-  entries('the open chunk one too early', 'number >= first and number < last', 'number >= first and number < last - 1'),
+  entries('a time read for a cost', 'E.readTime, E.readCost = e', 'E.readCost, E.readTime = e'),
+  entries('costs of one tick not added up', 'E.cost(newest) + cost', 'cost'),
+  entries('a chunk that still counts dropped', 'from, firstChunk(E) - 1)', 'from, firstChunk(E))'),
+  entries('the open chunk one too early', 'min(last - 1, E.high)', 'min(last - 2, E.high)'),
+  entries('a first entry that is gone', 'if head < E.tail then', 'if head > E.tail then'),
+  entries('a first entry as it was before', 'if e == E.head then E.firstTime', 'if e ~= E.head then E.firstTime'),
   trial('a lock in the past', 'now + policy.block, true', 'now - policy.block, true'),
   trial(
     '`and` for `or` in what strict charges',

@@ -51,8 +51,8 @@ describe('entries of a log in Redis', () => {
       expect(await inRedis.check(log)).toEqual(expected)
       most.push(await fields())
     }
-    // Ninety-one of them, 32 to a field, the newest in the field of the state.
-    expect(Math.max(...most)).toBe(4)
+    // Ninety-one of them, eight to a field, the newest in the field of the state.
+    expect(Math.max(...most)).toBe(13)
     for (const clock of clocks) clock.advance(5000)
     await inRedis.check(log)
     expect(await fields()).toBe(1)
@@ -66,7 +66,7 @@ describe('entries of a log in Redis', () => {
       clock.advance(1)
       await limiter.check(log)
     }
-    expect(await fields()).toBe(3)
+    expect(await fields()).toBe(9)
     await limiter.check(counter)
     expect(await fields()).toBe(1)
   })

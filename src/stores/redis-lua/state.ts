@@ -13,8 +13,7 @@ local function parse(trial, value)
 end
 
 local function readCells(trial, kind)
-  local s = { unpacked(kind.format, trial.value, trial.cellsAt) }
-  return s, s[kind.cells + 1], s[kind.cells + 2], sub(trial.value, s[kind.numbers + 1])
+  return { unpacked(kind.format, trial.value, trial.cellsAt) }
 end
 
 -- What another configuration wrote, carried over where the algorithm is the same.
@@ -22,17 +21,17 @@ local function inherit(trial, kind, p)
   local oldKind, oldP = known(trial.wrote)
   trial.strays = not oldKind
   if not oldKind then return end
-  local s, head, tail, open = readCells(trial, oldKind)
-  local E = oldKind.entries and aim(newEntries(), trial.key, trial.field, head, tail, open)
+  local s = readCells(trial, oldKind)
+  local E = oldKind.entries and lists.aim(lists.newEntries(), trial.key, trial.field, s, oldKind.cells, trial.value)
   trial.old = E
   if oldKind ~= kind then return end
-  local C = E and copyOf(E)
+  local C = E and lists.copyOf(E)
   local out = trial.out
-  if C then clearEdit(out) end
+  if C then lists.clearEdit(out) end
   kind.twin.convert(p, oldP, s, trial.tick, out, C)
   for i = 1, kind.cells do trial.s[i] = out.next[i] end
   if not C then return end
-  editCopy(C, out.edit)
+  lists.editCopy(C, out.edit)
   trial.E, trial.copied = C, true
 end
 
@@ -42,12 +41,11 @@ local function read(trial, signature, kind, p)
   trial.tick = p.perMs == 1000 and now or floor(now / 1000)
   trial.old, trial.copied, trial.strays = nil, false, false
   local same = trial.wrote == signature
-  local head, tail, open = 0, 0, ''
-  if same then trial.s, head, tail, open = readCells(trial, kind) else trial.s = { unpack(kind.blank) } end
+  trial.s = same and readCells(trial, kind) or { unpack(kind.blank) }
   if kind.entries then
-    if not trial.own then trial.own = newEntries() end
-    if not trial.out.edit then clearEdit(trial.out) end
-    trial.E = aim(trial.own, trial.key, trial.field, head, tail, open)
+    if not trial.own then trial.own = lists.newEntries() end
+    if not trial.out.edit then lists.clearEdit(trial.out) end
+    trial.E = lists.aim(trial.own, trial.key, trial.field, trial.s, kind.cells, same and trial.value)
   end
   if not same and trial.wrote ~= '' then inherit(trial, kind, p) end
 end
@@ -69,12 +67,12 @@ end
 local function keep(trial, signature, set, gone)
   local kind, next, open = trial.kind, trial.out.next, ''
   if trial.strays then dropStrays(gone, trial)
-  elseif trial.old and not trial.copied then dropAll(gone, trial.old) end
+  elseif trial.old and not trial.copied then lists.dropAll(gone, trial.old) end
   if kind.entries then
-    local head, tail
-    if trial.copied then head, tail, open = replaceEntries(trial, set, gone)
-    else head, tail, open = editEntries(trial.E, trial.out.edit, set, gone) end
-    next[kind.cells + 1], next[kind.cells + 2] = head, tail
+    local E = trial.E
+    if trial.copied then E, open = lists.replaceEntries(trial, set, gone)
+    else open = lists.editEntries(E, trial.out.edit, set, #set, gone) end
+    lists.describe(E, next, kind.cells)
   end
   -- For how long it is kept is looked up the next time.
   next[kind.numbers] = 0

@@ -81,7 +81,7 @@ local function adjust(trial, cautious)
   if wroteP then p, signature = wroteP, trial.wrote
   elseif trial.cost < 0 then return end
   read(trial, signature, kind, p)
-  if kind.entries then clearEdit(out) end
+  if kind.entries then lists.clearEdit(out) end
   p.cautious = cautious and 1 or 0
   kind.twin.adjust(p, trial.s, trial.tick, rescale(trial.at, policy.p, p), trial.cost, out, trial.E)
   if not out.persist then return end

@@ -1,3 +1,5 @@
+import { luaProlong } from './expiry.ts'
+
 /**
  * Any transaction: reads all its limits, steps all, then writes all or nothing. A server that is out of memory refuses the
  * first write of a script or none, so that what has begun is written whole.
@@ -37,11 +39,6 @@ local function fetch(hash)
   for i = first, last do parse(trials[i], values[i - first + 1]) end
 end
 
--- In slices: a log may have more fields than the stack has room for.
-function rare.inSlices(command, key, list)
-  for i = 1, #list, 2000 do call(command, key, unpack(list, i, min(i + 1999, #list))) end
-end
-
 -- Fields that fall away, but for those that are written anew.
 local function without(gone, set)
   local written, rest = {}, {}
@@ -54,10 +51,10 @@ end
 
 local function write(hash)
   if #hash.set == 0 then return end
-  rare.inSlices('HSET', hash.key, hash.set)
-  if #hash.gone > 0 then rare.inSlices('HDEL', hash.key, without(hash.gone, hash.set)) end
+  inSlices('HSET', hash.key, hash.set)
+  if #hash.gone > 0 then inSlices('HDEL', hash.key, without(hash.gone, hash.set)) end
   local lasts = hash.micros / 1000000
-  prolong(hash.key, lasts + slack, lasts + 2 * slack)
+  ${luaProlong('hash.key', 'lasts + slack', 'lasts + 2 * slack')}
 end
 
 local function decide(mode)
@@ -71,7 +68,7 @@ local function decide(mode)
 end
 
 local function sayVerdict(trial)
-  rare.sayAll(
+  makeWords().sayAll(
     trial.allowed, trial.remaining, trial.retry, trial.reset, trial.delay, trial.told, trial.at, trial.charged
   )
 end
@@ -79,7 +76,7 @@ end
 function rare.transact(mode, before)
   if mode == 'forget' then
     call('DEL', KEYS[before + 1])
-    return say(0)
+    return makeWords().say(0)
   end
   takeCharges(before)
   for i = 1, hashCount do fetch(hashes[i]) end
@@ -90,7 +87,7 @@ function rare.transact(mode, before)
     decide(mode)
   end
   for i = 1, hashCount do write(hashes[i]) end
-  if adjusts then return say(0) end
+  if adjusts then return makeWords().say(0) end
   for i = 1, count do sayVerdict(trials[i]) end
 end
 `
