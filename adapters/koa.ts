@@ -62,7 +62,8 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   }
 
   return function limitRate(context, next) {
-    const admitted = gate.enter(context, context.response, next)
+    const onwards = options.onDenied === undefined ? next : () => goOn(context, next)
+    const admitted = gate.enter(context, context.response, onwards)
     if (typeof admitted !== 'boolean') return admitted.then((yes) => (yes ? goOn(context, next) : undefined))
     return admitted ? goOn(context, next) : undefined
   }

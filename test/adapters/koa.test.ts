@@ -149,6 +149,18 @@ describe.each([
     expect(await ask(server)).toMatchObject({ status: 200, body: 'false' })
   })
 
+  test('and if that fails, the client is told what it has cost', async () => {
+    const app = new Koa()
+    app.on('error', () => {})
+    app.use(rateLimit(times(1, { onDenied: (_context, next) => next() })))
+    app.use(() => {
+      throw new Error('broken')
+    })
+    server = await serve(app.callback() as never)
+    await ask(server)
+    expect(await ask(server)).toMatchObject({ status: 500, headers: { ratelimit: '"1-per-1h";r=0;t=3600' } })
+  })
+
   test('a response that is sent already is left alone', async () => {
     const app = new Koa()
     app.use((context, next) => {

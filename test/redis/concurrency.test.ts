@@ -26,6 +26,10 @@ const HARD: readonly LimitInput[] = [
   { algorithm: 'quotaLinear', quota: 97, window: YEAR },
 ]
 
+function named({ algorithm, ...own }: LimitInput): string {
+  return 'refill' in own ? `${algorithm}, ${String(own.refill)}` : algorithm
+}
+
 interface MemberData {
   readonly name: string
   /** Whom it counts, when that is always the same. */
@@ -88,7 +92,7 @@ async function left(place: string, members: readonly MemberData[], keys: readonl
 }
 
 describe.each(['one server', 'a cluster'])('processes that race for a limit on %s', (place) => {
-  it.each(HARD)('are admitted exactly what it allows: $algorithm $refill', async (json) => {
+  it.each(HARD.map((json) => [named(json), json] as const))('are admitted exactly what %s allows', async (_, json) => {
     const members = [{ name: `race-${runs++}`, limits: [json] }]
     const keys = ['a', 'b', 'c']
     expect(await race(place, members, keys)).toEqual([97, 97, 97])

@@ -1,50 +1,24 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   fixedWindow,
   gcra,
-  type Limit,
   type Limiter,
   slidingWindowLog,
   SluiceError,
   stack,
 } from '../../src/index.ts'
-import { redisStore, type RedisStoreOptions } from '../../src/stores/redis.ts'
-import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { redisStore } from '../../src/stores/redis.ts'
 import { families } from '../support/redis-clients.ts'
 import { startCluster } from '../support/redis-cluster.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { connect, leftovers, limiterOn, server, until } from '../support/redis-one-test.ts'
 
 const YEAR = 31_536_000_000
 /** What docs/redis.md says a user needs. */
 const COMMANDS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
-
-const leftovers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const each of leftovers.splice(0).toReversed()) await each()
-})
-
-async function server(...options: readonly string[]): Promise<RedisServer> {
-  const started = await startRedis(...options)
-  leftovers.push(() => started.stop())
-  return started
-}
-
-function connect(port: number, options: { [option: string]: unknown } = {}): Redis {
-  const client = new Redis({ port, host: '127.0.0.1', maxRetriesPerRequest: 1, ...options } as object).on(
-    'error',
-    () => undefined,
-  )
-  leftovers.push(() => client.disconnect())
-  return client
-}
-
-function limiterOn(client: Redis, limits: Limit | Limit[], options: RedisStoreOptions = {}): Limiter<string> {
-  return createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: redisStore(client, options) })
-}
 
 async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
   return (await limiter.peek(key, { cost: 0 })).limits.map(({ remaining }) => remaining)
@@ -92,107 +66,6 @@ describe('a server that has forgotten the script', () => {
     expect(await left(after, 'k')).toEqual([4, 4])
     expect((await after.check('k')).remaining).toBe(3)
     expect(await admin.pttl('sluice:test:k')).toBeGreaterThan(0)
-  })
-})
-
-async function until(done: () => Promise<boolean>): Promise<void> {
-  while (!(await done())) await pause(20)
-}
-
-describe('no key is left without an expiry', () => {
-  const cases: readonly (readonly [string, Limit[], (limiter: Limiter<string>, clock: VirtualClock) => unknown])[] = [
-    ['in a window of a millisecond', [gcra({ quota: 1, window: 1 })], (limiter) => limiter.check('k')],
-    ['in a window of a year', [fixedWindow({ quota: 9, window: YEAR })], (limiter) => limiter.check('k')],
-    [
-      'after a refund',
-      [gcra({ quota: 9, window: '1m' }), slidingWindowLog({ quota: 9, window: '1m', name: 'l' })],
-      async (limiter) => limiter.refund(await limiter.check('k')),
-    ],
-    [
-      'after a debt',
-      [gcra({ quota: 9, window: '1m' })],
-      async (limiter) => limiter.settle(await limiter.check('k'), 1e6),
-    ],
-    [
-      'after a debt on a key that was free',
-      [gcra({ quota: 9, window: '1m' })],
-      async (limiter, clock) => {
-        const decision = await limiter.check('k')
-        clock.advance(YEAR)
-        await limiter.reset('k')
-        await limiter.settle(decision, 5)
-      },
-    ],
-    ['after a lock', [gcra({ quota: 1, window: '1m', block: '1h' })], (limiter) => limiter.check('k', { cost: 2 })],
-    [
-      'in a log that shrinks',
-      [slidingWindowLog({ quota: 500, window: 1000 })],
-      async (limiter, clock) => {
-        for (let i = 0; i < 200; i++) {
-          clock.advance(3)
-          await limiter.check('k')
-        }
-        clock.advance(950)
-        await limiter.check('k')
-      },
-    ],
-  ]
-  it.each(cases)('%s', async (_, limits, act) => {
-    const { port } = await server()
-    const client = connect(port)
-    const clock = virtualClock()
-    const limiter = limiterOn(client, limits, { clock })
-    await act(limiter, clock)
-    const keys = await client.keys('*')
-    expect(keys).toEqual(['sluice:test:k'])
-    const { resetAfter } = await limiter.peek('k', { cost: 0 })
-    expect(await client.pttl(keys[0]!)).toBeGreaterThan(resetAfter)
-  })
-
-  it('and it goes when it is not needed any more, at the time of the server', async () => {
-    const { port } = await server()
-    const client = connect(port)
-    await limiterOn(client, gcra({ quota: 5, window: 50 })).check('k')
-    await until(async () => (await client.dbsize()) === 0)
-  })
-
-  it('a log that has shrunk keeps no chunk it does not need', async () => {
-    const { port } = await server()
-    const client = connect(port)
-    const clock = virtualClock()
-    const limiter = limiterOn(client, slidingWindowLog({ quota: 500, window: 1000, name: 'l' }), { clock })
-    for (let i = 0; i < 300; i++) {
-      clock.advance(3)
-      await limiter.check('k')
-    }
-    expect(await client.hlen('sluice:test:k')).toBeGreaterThan(9)
-    clock.advance(5000)
-    await limiter.check('k')
-    expect(await client.hlen('sluice:test:k')).toBeLessThanOrEqual(2)
-  })
-
-  it('and a large one is forgotten and carried over whole', { timeout: 60_000 }, async () => {
-    const { port } = await server()
-    const client = connect(port)
-    const clock = virtualClock()
-    const store = redisStore(client, { clock })
-    let limit = slidingWindowLog({ quota: 1e6, window: '1h', name: 'l' })
-    const limiter = createLimiter<string>({ name: 'large', keyer: (key) => key, limits: () => limit, store })
-    // More fields than one command of a script can name.
-    for (let i = 0; i < 150_000 / 250; i++) {
-      const asked: unknown[] = []
-      for (let j = 0; j < 250; j++) {
-        clock.advance(0.001)
-        asked.push(limiter.check('k'))
-      }
-      await Promise.all(asked)
-      clock.advance(0.001)
-    }
-    limit = slidingWindowLog({ quota: 900_000, window: '2h', name: 'l' })
-    expect((await limiter.check('k')).limits[0]!.remaining).toBeGreaterThan(0)
-    clock.advance(YEAR)
-    expect((await limiter.check('k')).remaining).toBe(899_999)
-    expect(await client.hlen('sluice:large:k')).toBeLessThanOrEqual(2)
   })
 })
 
