@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -7,6 +8,7 @@ import {
   type Limit,
   type Limiter,
   memoryStore,
+  slidingWindowBuckets,
   slidingWindowLog,
   type Store,
 } from '../../src/index.ts'
@@ -56,6 +58,41 @@ describe('entries of a log in Redis', () => {
     for (const clock of clocks) clock.advance(5000)
     await inRedis.check(log)
     expect(await fields()).toBe(1)
+  })
+
+  it('are edited as in memory, over many fields: taken, given back, and carried over to a limit that has changed', async () => {
+    const logs = [40, 25, 60].map((quota) => slidingWindowLog({ quota, window: 100, name: 'changing' }))
+    const strict = slidingWindowLog({ quota: 40, window: 100, name: 'changing', strict: true })
+    const buckets = slidingWindowBuckets({ quota: 40, window: 100, buckets: 50, name: 'changing' })
+    const act = fc.oneof(
+      { weight: 8, arbitrary: fc.record({ pause: fc.nat(9), cost: fc.integer({ min: 1, max: 4 }) }) },
+      { weight: 3, arbitrary: fc.record({ refund: fc.nat(60) }) },
+      { weight: 1, arbitrary: fc.record({ limit: fc.constantFrom(...logs, strict, buckets) }) },
+    )
+    let runs = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(act, { minLength: 60, maxLength: 200, size: 'max' }), async (acts) => {
+        const clocks = [virtualClock(), virtualClock()] as const
+        const stores = [memoryStore({ clock: clocks[0] }), redisStore(client, { clock: clocks[1] })] as const
+        const both = stores.map((store) => limiterOn(store, `edited-${runs}`))
+        runs++
+        const admitted: (readonly Decision[])[] = []
+        let limit: Limit = logs[0]!
+        for (const each of acts) {
+          if ('limit' in each) limit = each.limit
+          else if ('refund' in each) {
+            const decisions = admitted.at(-1 - each.refund)
+            if (decisions !== undefined) await Promise.all(both.map((limiter, i) => limiter.refund(decisions[i]!)))
+          } else {
+            for (const clock of clocks) clock.advance(each.pause)
+            const decisions = await Promise.all(both.map((limiter) => limiter.check(limit, { cost: each.cost })))
+            expect(decisions[1]).toEqual(decisions[0])
+            admitted.push(decisions)
+          }
+        }
+      }),
+      { numRuns: 25 },
+    )
   })
 
   it('go with the algorithm that kept them', async () => {
