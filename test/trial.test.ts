@@ -181,3 +181,28 @@ describe('limits beside each other on a key that is known', () => {
     expect(limiter.check('a').allowed).toBe(true)
   })
 })
+
+describe('a key never seen', () => {
+  it('is told what a limit holds without the charge, when another limit denies', () => {
+    const { limiter } = setup(
+      fixedWindow({ quota: 9, window: '1h', name: 'wide' }),
+      fixedWindow({ quota: 1, window: '1h', name: 'narrow' }),
+    )
+    const { allowed, limits } = limiter.check('a', { cost: 2 })
+    expect(allowed).toBe(false)
+    expect(limits.map((each) => [each.allowed, each.remaining])).toEqual([
+      [true, 9],
+      [false, 1],
+    ])
+  })
+
+  it('begins in the millisecond that it comes in, where ticks are milliseconds', () => {
+    const longest = 5e12
+    const { clock, limiter } = setup(fixedWindow({ quota: 1, window: longest }))
+    const began = clock.now()
+    clock.advance(0.5)
+    limiter.check('a')
+    clock.advance(began + longest - clock.now())
+    expect(limiter.check('a').allowed).toBe(true)
+  })
+})

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Algorithm, clearEdit, createOutcome, luaPrelude, type Parameters, rescale } from '../../src/algorithm.ts'
-import { ArrayEntries, capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
+import { EntryList } from '../../src/testing/algorithm/entry-list.ts'
+import { capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 /** What a twin is called with, and nothing else: the rest of a store is not under test here. */
@@ -68,7 +69,7 @@ function said({ verb, algorithm, p, from, now, when, cost, cells, entries }: Cas
   const out = createOutcome()
   clearEdit(out.edit)
   const s = Float64Array.from(cells)
-  const list = new ArrayEntries()
+  const list = new EntryList()
   list.items.push(...entries)
   if (verb === 'step') algorithm.step(p, s, 0, now, cost, out, list)
   else if (verb === 'adjust') algorithm.adjust(p, s, 0, now, when, cost, out, list)

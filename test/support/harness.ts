@@ -1,54 +1,7 @@
 import fc from 'fast-check'
-import {
-  type Algorithm,
-  clearEdit,
-  createOutcome,
-  type Edit,
-  type Entries,
-  type Outcome,
-  type Parameters,
-} from '../../src/algorithm.ts'
+import { type Algorithm, clearEdit, createOutcome, type Outcome, type Parameters } from '../../src/algorithm.ts'
 import { knownAlgorithms, type Limit, limit, type LimitInput, mechanism } from '../../src/limit.ts'
-
-export interface Entry {
-  readonly time: number
-  cost: number
-}
-
-/** Entries in one plain array, where a handle is an index. Refuses edits that no algorithm may make. */
-export class ArrayEntries implements Entries {
-  readonly items: Entry[] = []
-
-  get first(): number {
-    return this.items.length > 0 ? 0 : -1
-  }
-
-  next(e: number): number {
-    return e + 1 < this.items.length ? e + 1 : -1
-  }
-
-  time(e: number): number {
-    return this.items[e]!.time
-  }
-
-  cost(e: number): number {
-    return this.items[e]!.cost
-  }
-
-  apply({ drop, amend, amendCost, pushTime, pushCost }: Edit): void {
-    if (!(drop >= 0 && drop <= this.items.length)) throw new Error(`dropped ${drop} of ${this.items.length}`)
-    if (amend !== -1 && !(amend >= drop && amend < this.items.length)) throw new Error(`amended ${amend}, gone by then`)
-    if (amend !== -1) this.items[amend]!.cost = amendCost
-    this.items.splice(0, drop)
-    if (pushCost > 0) this.push(pushTime, pushCost)
-  }
-
-  push(time: number, cost: number): void {
-    const newest = this.items.at(-1)
-    if (newest?.time === time) newest.cost += cost
-    else this.items.push({ time, cost })
-  }
-}
+import { type Entry, EntryList } from '../../src/testing/algorithm/entry-list.ts'
 
 /** What a step has said, as plain data. */
 export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
@@ -67,7 +20,7 @@ export class Subject {
   /** The window in ticks. */
   readonly window: number
   readonly cells: Float64Array
-  readonly entries: ArrayEntries = new ArrayEntries()
+  readonly entries: EntryList = new EntryList()
   readonly #out: Outcome = createOutcome()
 
   /** Under the ticks the limit has by itself, or under ticks of a millisecond all the same. */

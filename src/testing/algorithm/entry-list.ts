@@ -1,6 +1,6 @@
 import type { Edit, Entries } from '../../algorithm.ts'
 
-interface Entry {
+export interface Entry {
   readonly time: number
   cost: number
 }

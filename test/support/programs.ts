@@ -1,0 +1,191 @@
+import { type ChildProcess, execFile, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'vitest'
+
+/** A fenced block of a page. */
+export interface Block {
+  readonly language: string
+  /** The line of its first line of code, from 1. */
+  readonly line: number
+  readonly code: string
+  /** Of a program that listens: what to ask it, and what it answers. */
+  transcript?: string
+}
+
+/** The blocks of a page. A `console` behind a program is that program's transcript. */
+export function blocksOf(markdown: string): Block[] {
+  const blocks: Block[] = []
+  for (const { 1: language = '', 2: code = '', index } of markdown.matchAll(/^```(.*)\n([^]*?)^```$/gm)) {
+    const line = markdown.slice(0, index).split('\n').length + 1
+    const program = blocks.at(-1)
+    if (language === 'console' && program?.language === 'ts') program.transcript = code
+    else blocks.push({ language, line, code })
+  }
+  return blocks
+}
+
+/** How many fences the blocks of a page have: any more of them belong to a block that is passed over. */
+export function fencesOf(blocks: readonly Block[]): number {
+  return blocks.reduce((sum, { transcript }) => sum + (transcript === undefined ? 2 : 4), 0)
+}
+
+export const root: string = fileURLToPath(new URL('../..', import.meta.url))
+
+const strict = {
+  extends: '../tsconfig.json',
+  compilerOptions: {
+    noEmit: false,
+    declaration: false,
+    isolatedDeclarations: false,
+    noUnusedLocals: false,
+    noUncheckedIndexedAccess: true,
+    noPropertyAccessFromIndexSignature: true,
+    noImplicitReturns: true,
+    rootDir: '.',
+    outDir: '../dist/programs',
+  },
+  include: ['.'],
+}
+
+// Servers listen on a free port and tell which. From then on their clock stands still: however slow a machine is, the answers
+// are those that were written down.
+const preload = `
+  import { Server } from 'node:net'
+  const { listen } = Server.prototype
+  Server.prototype.listen = function listenAnywhere(...args) {
+    const now = performance.now()
+    performance.now = () => now
+    process.on('disconnect', () => process.exit())
+    this.once('listening', () => process.send(this.address().port))
+    return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
+  }`
+
+/** Programs of pages, by a name for each, compiled under strict flags against the package as it is built from here. */
+export class Programs {
+  readonly #folder: string
+  readonly #complaints: string
+
+  private constructor(folder: string, complaints: string) {
+    this.#folder = folder
+    this.#complaints = complaints
+  }
+
+  /** Compiles each at its own lines; a Redis at its usual port is the one at `redis`. */
+  static async compile(programs: ReadonlyMap<string, Block>, redis: string): Promise<Programs> {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
+    for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
+      await cp(join(root, part), join(folder, part), { recursive: true })
+    }
+    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
+    await mkdir(join(folder, 'programs'))
+    for (const [name, { line, code }] of programs) {
+      const program = code.replaceAll('redis://localhost:6379', redis)
+      await writeFile(join(folder, 'programs', `${name}.ts`), '\n'.repeat(line - 1) + program)
+    }
+    await writeFile(join(folder, 'programs', 'tsconfig.json'), JSON.stringify(strict))
+    await writeFile(join(folder, 'preload.mjs'), preload)
+    const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '--pretty', 'false', '-p']
+    expect(await node(folder, ...tsc, 'tsconfig.build.json')).toBe('')
+    return new Programs(folder, await node(folder, ...tsc, 'programs'))
+  }
+
+  /**
+   * Runs a program. What it prints is what its comments `// → …` say, in order; a server answers what its transcript shows.
+   * @param silent what a server that shows no answers has to do at least
+   */
+  async verify(name: string, { code, transcript }: Block, silent?: (port: number) => Promise<void>): Promise<void> {
+    expect(this.#complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
+    const execArgv = ['--import', join(this.#folder, 'preload.mjs')]
+    const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, stdio: 'pipe' })
+    try {
+      if (!code.includes('.listen(')) return await verifyOutput(child, code)
+      const port = await portOf(child)
+      if (transcript !== undefined) await verifyTranscript(transcript, port)
+      else if (silent !== undefined) await silent(port)
+      else throw new Error('A server is followed by a `console` block that shows what it answers')
+    } finally {
+      child.kill('SIGKILL')
+    }
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** Runs a program of Node's; answers what it wrote, however it ended. */
+export function node(folder: string, ...args: readonly string[]): Promise<string> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd: folder }, (_error, stdout, stderr) => resolve(stdout + stderr))
+  })
+}
+
+async function verifyOutput(child: ChildProcess, code: string): Promise<void> {
+  const [out, errors, [exitCode]] = await Promise.all([text(child.stdout!), text(child.stderr!), once(child, 'close')])
+  expect(errors).toBe('')
+  expect(exitCode).toBe(0)
+  const promised = [...code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line)
+  expect(out.split('\n').slice(0, -1)).toEqual(promised)
+}
+
+async function portOf(child: ChildProcess): Promise<number> {
+  const errors = text(child.stderr!)
+  const [port] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [number]
+  if (child.exitCode !== null) throw new Error(`It did not start:\n${await errors}`)
+  return port
+}
+
+async function verifyTranscript(transcript: string, port: number): Promise<void> {
+  for (const exchange of transcript.split(/^\$ /m).slice(1)) await verifyExchange(exchange, port)
+}
+
+/** Sends what a line of `curl` would send, and compares the answer with the lines below it. */
+async function verifyExchange(exchange: string, port: number): Promise<void> {
+  const end = exchange.indexOf('\n')
+  const { url, init, include } = curl(exchange.slice(0, end))
+  const response = await fetch(url.replace('localhost:3000', `127.0.0.1:${port}`), init)
+  const body = await response.text()
+  const [head, shownBody] = include ? halves(exchange.slice(end + 1)) : ['', exchange.slice(end + 1)]
+
+  const fields = head.split('\n').filter((each) => each !== '')
+  if (include) expect(`HTTP/1.1 ${response.status} ${response.statusText}`).toBe(fields.shift())
+  const names = fields.map((each) => each.slice(0, each.indexOf(': ')))
+  expect(names.map((name) => `${name}: ${response.headers.get(name)}`)).toEqual(fields)
+
+  const json = /\bjson\b/.test(response.headers.get('content-type') ?? '')
+  if (shownBody === undefined) return
+  if (json) expect(JSON.parse(body)).toEqual(JSON.parse(shownBody))
+  else expect(body.trimEnd()).toBe(shownBody.trimEnd())
+}
+
+/** Head and body of an answer; the body is `undefined` when it is not shown. */
+function halves(answer: string): [string, string | undefined] {
+  const gap = answer.indexOf('\n\n')
+  return gap === -1 ? [answer, undefined] : [answer.slice(0, gap), answer.slice(gap + 2)]
+}
+
+interface Request {
+  url: string
+  include: boolean
+  readonly init: { method?: string; body?: string; readonly headers: [string, string][] }
+}
+
+function curl(command: string): Request {
+  const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
+  expect(words.shift()).toBe('curl')
+  const request: Request = { url: '', include: false, init: { headers: [] } }
+  for (let word = words.shift(); word !== undefined; word = words.shift()) {
+    if (word === '-i') request.include = true
+    else if (word === '-X') request.init.method = words.shift()!
+    else if (word === '-H') request.init.headers.push(words.shift()!.split(': ', 2) as [string, string])
+    else if (word === '-d') request.init.body = words.shift()!
+    else if (word.startsWith('http://localhost:3000/')) request.url = word
+    else throw new Error(`curl ${word} is not known here`)
+  }
+  return request
+}
