@@ -1,13 +1,12 @@
 // The suites that come with the package: what comes with the package passes them, and what is broken does not.
 import type { Server } from 'node:http'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest'
+import { describe, expect, it, test, vi } from 'vitest'
 import { memoryStore, type SyncStore } from '../src/index.ts'
 import { defineAlgorithm, knownAlgorithms, type Limit, limit, type LimitInput } from '../src/limit.ts'
 import { redisStore } from '../src/stores/redis.ts'
 import { adapterBehaviours, algorithmBehaviours, type Behaviour, storeBehaviours } from '../src/testing.ts'
 import { everyFramework } from './adapters/frameworks.ts'
-import { type RedisServer, startRedis } from './support/redis.ts'
+import { redisForAll } from './support/redis-tests.ts'
 
 vi.mock(import('../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
 
@@ -82,24 +81,15 @@ describe('algorithmBehaviours', async () => {
 })
 
 describe('storeBehaviours', () => {
-  let server: RedisServer
-  let client: Redis
+  const redis = redisForAll()
   let runs = 0
-  beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.port)
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
-  })
 
   describe('memoryStore', () => {
     for (const { name, run } of storeBehaviours((clock) => memoryStore({ clock }))) test(name, run)
   })
 
   describe('redisStore', () => {
-    const makeStore = (clock: { now(): number }) => redisStore(client, { clock, prefix: `suite${++runs}:` })
+    const makeStore = (clock: { now(): number }) => redisStore(redis.client, { clock, prefix: `suite${++runs}:` })
     for (const { name, run } of storeBehaviours(makeStore)) test(name, run)
   })
 

@@ -1,9 +1,8 @@
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createLimiter, gcra, type Limit, memoryStore, slidingWindowCounter, type Store } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { redisForAll } from '../support/redis-tests.ts'
 
 const slow = gcra({ quota: 10, window: '10s', name: 'changing' })
 // The first in ticks of a microsecond; the second, whose products are larger, in ticks of a millisecond.
@@ -12,20 +11,11 @@ const coarse = slidingWindowCounter({ quota: 100_000, window: '1d', name: 'chang
 const fast = gcra({ quota: 10, window: '1s', name: 'changing' })
 
 describe('settled later', () => {
-  let server: RedisServer
-  let client: Redis
-  beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.port)
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
-  })
+  const redis = redisForAll()
 
   it.each(['memory', 'Redis'])('a charge on what is fresh by then falls under its own limit: %s', async (kind) => {
     const clock = virtualClock()
-    const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(client, { clock })
+    const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(redis.client, { clock })
     const limiter = createLimiter({ store, keyer: () => 'key', limits: (limit: Limit) => limit })
     const decision = await limiter.check(slow)
     await limiter.check(fast)
@@ -46,7 +36,7 @@ describe('settled later', () => {
     'a charge is given back to the window it fell in, also in other ticks: %s',
     async (kind, one, other) => {
       const clock = virtualClock()
-      const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(client, { clock })
+      const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(redis.client, { clock })
       const limiter = createLimiter({
         name: `${other.quota}`,
         store,

@@ -1,6 +1,5 @@
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -14,38 +13,29 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { redisForAll } from '../support/redis-tests.ts'
 
 const log = slidingWindowLog({ quota: 100, window: '1s', name: 'changing' })
 const counter = fixedWindow({ quota: 100, window: '1s', name: 'changing' })
 
 describe('entries of a log in Redis', () => {
-  let server: RedisServer
-  let client: Redis
-  beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.port)
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
-  })
+  const redis = redisForAll()
 
   const limiterOn = (store: Store, name: string): Limiter<Limit> =>
     createLimiter({ name, store, keyer: () => 'key', limits: (limit: Limit) => limit })
 
   /** How many fields the only key of the server has. */
   async function fields(): Promise<number> {
-    const keys = await client.keys('*')
+    const keys = await redis.client.keys('*')
     expect(keys).toHaveLength(1)
-    return client.hlen(keys[0]!)
+    return redis.client.hlen(keys[0]!)
   }
 
   it('stay as long as they count, and go when they no longer do', async () => {
-    await client.flushall()
+    await redis.client.flushall()
     const clocks = [virtualClock(), virtualClock()] as const
     const inMemory = limiterOn(memoryStore({ clock: clocks[0] }), 'stay')
-    const inRedis = limiterOn(redisStore(client, { clock: clocks[1] }), 'stay')
+    const inRedis = limiterOn(redisStore(redis.client, { clock: clocks[1] }), 'stay')
     const most: number[] = []
     for (let i = 0; i < 400; i++) {
       for (const clock of clocks) clock.advance(11)
@@ -73,7 +63,7 @@ describe('entries of a log in Redis', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(act, { minLength: 60, maxLength: 200, size: 'max' }), async (acts) => {
         const clocks = [virtualClock(), virtualClock()] as const
-        const stores = [memoryStore({ clock: clocks[0] }), redisStore(client, { clock: clocks[1] })] as const
+        const stores = [memoryStore({ clock: clocks[0] }), redisStore(redis.client, { clock: clocks[1] })] as const
         const both = stores.map((store) => limiterOn(store, `edited-${runs}`))
         runs++
         const admitted: (readonly Decision[])[] = []
@@ -96,9 +86,9 @@ describe('entries of a log in Redis', () => {
   })
 
   it('go with the algorithm that kept them', async () => {
-    await client.flushall()
+    await redis.client.flushall()
     const clock = virtualClock()
-    const limiter = limiterOn(redisStore(client, { clock }), 'go')
+    const limiter = limiterOn(redisStore(redis.client, { clock }), 'go')
     for (let i = 0; i < 70; i++) {
       clock.advance(1)
       await limiter.check(log)

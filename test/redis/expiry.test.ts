@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
-import { connect, limiterOn, server, until } from '../support/redis-one-test.ts'
+import { connect, limiterOn, server, until } from '../support/redis-tests.ts'
 
 const YEAR = 31_536_000_000
 

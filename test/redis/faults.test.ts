@@ -14,7 +14,7 @@ import {
 import { redisStore } from '../../src/stores/redis.ts'
 import { families } from '../support/redis-clients.ts'
 import { startCluster } from '../support/redis-cluster.ts'
-import { connect, leftovers, limiterOn, server, until } from '../support/redis-one-test.ts'
+import { connect, leftovers, limiterOn, server, until } from '../support/redis-tests.ts'
 
 const YEAR = 31_536_000_000
 /** What docs/redis.md says a user needs. */

@@ -1,5 +1,4 @@
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   defineAlgorithm,
@@ -12,7 +11,7 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { redisForAll } from '../support/redis-tests.ts'
 
 /** As many cells as a state may have, and what is used in the last. */
 const wide = defineAlgorithm({
@@ -56,20 +55,11 @@ const wide = defineAlgorithm({
 })
 
 describe('what Redis decides in the shortest way', () => {
-  let server: RedisServer
-  let client: Redis
-  beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.port)
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
-  })
+  const redis = redisForAll()
 
   const clock = virtualClock()
   const limiterOf = (name: string, limits: readonly Limit[]): Limiter<string> =>
-    createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client, { clock }) })
+    createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(redis.client, { clock }) })
 
   async function left(limiter: Limiter<string>): Promise<number[]> {
     return (await limiter.peek('k', { cost: 0 })).limits.map(({ remaining }) => remaining)
@@ -117,7 +107,7 @@ describe('what Redis decides in the shortest way', () => {
       name: 'changed',
       keyer: (key) => key,
       limits: () => limit,
-      store: redisStore(client, { clock }),
+      store: redisStore(redis.client, { clock }),
     })
     await limiter.check('b', { cost: 2 })
     limit = gcra({ name: 'one', quota: 9, window: '1d' })
@@ -155,11 +145,11 @@ describe('what Redis decides in the shortest way', () => {
       name: 'seldom',
       keyer: (key) => key,
       limits: gcra({ quota: 10, window: '1s' }),
-      store: redisStore(client),
+      store: redisStore(redis.client),
     })
-    await client.config('RESETSTAT')
+    await redis.client.config('RESETSTAT')
     for (let i = 0; i < 300; i++) await limiter.check('k')
-    const stats = await client.info('commandstats')
+    const stats = await redis.client.info('commandstats')
     expect(Number(/cmdstat_pexpire:calls=(\d+)/.exec(stats)![1])).toBeLessThan(10)
   })
 })

@@ -1,9 +1,28 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterEach } from 'vitest'
+import { afterAll, afterEach, beforeAll } from 'vitest'
 import { createLimiter, type Limit, type Limiter } from '../../src/index.ts'
 import { redisStore, type RedisStoreOptions } from '../../src/stores/redis.ts'
 import { type RedisServer, startRedis } from './redis.ts'
+
+interface Shared {
+  readonly server: RedisServer
+  readonly client: Redis
+}
+
+/** A server for all tests of a block, and a client. */
+export function redisForAll(): Shared {
+  const shared: { -readonly [part in keyof Shared]?: Shared[part] } = {}
+  beforeAll(async () => {
+    shared.server = await startRedis()
+    shared.client = new Redis(shared.server.port)
+  })
+  afterAll(async () => {
+    shared.client?.disconnect()
+    await shared.server?.stop()
+  })
+  return shared as Shared
+}
 
 /** What a test has started, which goes after it. */
 export const leftovers: (() => unknown)[] = []
