@@ -107,27 +107,27 @@ function convert(
 
 const lua = `
 local function step(p, s, now, n, out)
-  local d, last = s[1], s[2]
-  local empty = ceil(d / p.drain)
+  local d, last, drain, unit, full, idle = s[1], s[2], p.drain, p.unit, p.full, p.idle
+  local empty = ceil(d / drain)
   local elapsed = max(0, now - last)
-  local born = elapsed >= empty + p.idle
+  local born = elapsed >= empty + idle
   local t = born and now or max(now, last)
-  local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
+  local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * drain
 
-  local d1 = n > p.capacity and huge or d0 + n * p.unit
-  local allowed = n == 0 or d1 <= p.full
+  local d1 = n > p.capacity and huge or d0 + n * unit
+  local allowed = n == 0 or d1 <= full
   local persist = not allowed and (p.strict == 1 or (born and p.start > 0))
-  local kept = allowed and d1 or p.strict == 1 and max(d0, p.full) or d0
+  local kept = allowed and d1 or p.strict == 1 and max(d0, full) or d0
 
   local touched = persist or (allowed and n > 0)
-  local retry = allowed and 0 or ceil((kept + (d1 - d0) - p.full) / p.drain)
-  local reset = touched and ceil(kept / p.drain) + p.idle or max(0, empty + p.idle - elapsed)
-  local delay = allowed and n > 0 and p.queue == 1 and ceil(d0 / p.drain) or 0
+  local retry = allowed and 0 or ceil((kept + (d1 - d0) - full) / drain)
+  local reset = touched and ceil(kept / drain) + idle or max(0, empty + idle - elapsed)
+  local delay = allowed and n > 0 and p.queue == 1 and ceil(d0 / drain) or 0
 
   out.allowed = allowed
   out.at = t
   out.retry = retry == 0 and 0 or retry + (t - now)
-  out.remaining = max(0, floor((p.full - kept) / p.unit))
+  out.remaining = max(0, floor((full - kept) / unit))
   out.reset = reset == 0 and 0 or reset + (t - now)
   out.delay = delay == 0 and 0 or delay + (t - now)
   out.charged = n

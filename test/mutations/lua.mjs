@@ -16,7 +16,10 @@ const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), '
 const script = inFile('src/stores/redis-script.ts', equality('gcra'), 'Lua')
 const plain = inFile(
   'src/stores/redis-lua/plain.ts',
-  { files: ['test/redis/plain.test.ts', 'test/redis/equality.test.ts'], name: 'shortest way|gcra|fixedWindow' },
+  {
+    files: ['test/redis/plain.test.ts', 'test/redis/expiry.test.ts', 'test/redis/equality.test.ts'],
+    name: 'shortest way|longest of several|gcra|fixedWindow',
+  },
   'Lua',
 )
 const alone = inFile(
@@ -49,8 +52,8 @@ export const lua = [
   prelude('another largest number', 'local LARGEST = 4503599627370496', 'local LARGEST = 4503599627370495'),
   linear(
     '`<` for `≤` where a request just fits',
-    'local allowed = n == 0 or d1 <= p.full',
-    'local allowed = n == 0 or d1 < p.full',
+    'local allowed = n == 0 or d1 <= full',
+    'local allowed = n == 0 or d1 < full',
   ),
   linear('a wait rounded down', 'local retry = allowed and 0 or ceil(', 'local retry = allowed and 0 or floor('),
   linear('`−` for `+` in a refund', '= min(max(0, d0 + change)', '= min(max(0, d0 - change)'),
@@ -99,12 +102,14 @@ export const lua = [
     'find(value, policy.prefix, 1, true) == 0',
   ),
   plain('a shadow limit that vetoes', 'if not policy.shadow then', 'if policy.shadow then'),
-  plain('a peek that charges', "if any and mode ~= 'peek'", "if any and mode ~= 'take'"),
+  plain('a peek that charges', "if mode ~= 'peek' then", "if mode ~= 'take' then"),
+  plain('an expiry for the shorter of two limits', 'if lasts > lasting', 'if lasts < lasting'),
+  plain('fields of another key dropped', 'asks[i].gone) end', 'asks[1].gone) end'),
   plain('a denial that does not lock', 'policy.block > 0 then return false', 'policy.block < 0 then return false'),
   plain(
     '`and` for `or` in what strict charges',
-    'out.allowed and (admitted or policy.strict)',
-    'out.allowed and (admitted and policy.strict)',
+    'allowed and (admitted or policy.strict)',
+    'allowed and (admitted and policy.strict)',
   ),
   transaction(
     'a shadow limit that vetoes after all',

@@ -11,6 +11,15 @@ describe('no key is left without an expiry', () => {
     ['in a window of a millisecond', [gcra({ quota: 1, window: 1 })], (limiter) => limiter.check('k')],
     ['in a window of a year', [fixedWindow({ quota: 9, window: YEAR })], (limiter) => limiter.check('k')],
     [
+      'for as long as the longest of several limits',
+      [
+        gcra({ quota: 9, window: 1 }),
+        fixedWindow({ quota: 9, window: YEAR }),
+        gcra({ quota: 9, window: '1s', name: 's' }),
+      ],
+      (limiter) => limiter.check('k'),
+    ],
+    [
       'after a refund',
       [gcra({ quota: 9, window: '1m' }), slidingWindowLog({ quota: 9, window: '1m', name: 'l' })],
       async (limiter) => limiter.refund(await limiter.check('k')),

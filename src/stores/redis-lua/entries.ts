@@ -188,12 +188,12 @@ function lists.aimed(ask, key, s, value)
     ask.E, ask.gone = lists.newEntries(), {}
     lists.clearEdit(ask.out)
   end
+  if #ask.gone > 0 then ask.gone = {} end
   return lists.aim(ask.E, key, ask.policy.field, s, ask.policy.kind.cells, value)
 end
 
 -- Notes what is to be written for them, behind n words of set. Returns the open chunk, and how many words there are.
 function lists.edited(ask, set, n)
-  if #ask.gone > 0 then ask.gone = {} end
   local open
   open, n = lists.editEntries(ask.E, ask.out.edit, set, n, ask.gone)
   lists.describe(ask.E, ask.out.next, ask.policy.kind.cells)

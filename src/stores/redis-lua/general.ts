@@ -32,7 +32,7 @@ local asks, fields, set, count = {}, {}, {}, 0
 
 local function asked(i, policy)
   local ask = {
-    policy = policy, key = 1, cost = 1, time = 0, s = false, room = { 0, 0, 0, 0, 0, 0, 0, 0 }, charged = false,
+    policy = policy, key = 1, cost = 1, time = 0, s = false, room = { 0, 0, 0, 0 },
     out = {
       allowed = false, at = 0, retry = 0, remaining = 0, reset = 0, delay = 0, charged = 0, persist = false,
       next = { 0, 0, 0, 0, 0, 0, 0 }, edit = false,
