@@ -1,11 +1,7 @@
 // What docs/algorithms.md says is what happens: its pictures are drawn anew, its programs compiled and run, and what it calls
 // the worst case is attained and never exceeded.
-import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mostWithin } from '../docs/plot/decide.ts'
@@ -28,9 +24,9 @@ import {
   tokenBucket,
 } from '../src/index.ts'
 import { virtualClock } from '../src/testing.ts'
+import { blocksOf, fencesOf, Programs, root } from './support/programs.ts'
 
 const MINUTE = 60_000
-const root = fileURLToPath(new URL('..', import.meta.url))
 const page = readFileSync(join(root, 'docs/algorithms.md'), 'utf8')
 
 describe('docs/algorithms.md: pictures', () => {
@@ -54,61 +50,26 @@ describe('docs/algorithms.md: pictures', () => {
 })
 
 describe('docs/algorithms.md: programs', { timeout: MINUTE }, () => {
-  const programs = [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(({ 1: code = '', index }) => ({
-    name: `line-${page.slice(0, index).split('\n').length + 1}`,
-    code,
-  }))
-  let folder: string
-  let complaints: string
-
+  const blocks = blocksOf(page)
+  const named = new Map(blocks.map((block) => [`line-${block.line}`, block] as const))
+  let programs: Programs
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'sluice-docs-'))
-    for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
-      await cp(join(root, part), join(folder, part), { recursive: true })
-    }
-    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
-    await mkdir(join(folder, 'programs'))
-    await writeFile(join(folder, 'programs/tsconfig.json'), JSON.stringify(strict))
-    for (const { name, code } of programs) await writeFile(join(folder, 'programs', `${name}.ts`), code)
-    const tsc = join(root, 'node_modules/typescript/bin/tsc')
-    expect(await node(tsc, '-p', 'tsconfig.build.json')).toBe('')
-    complaints = await node(tsc, '-p', 'programs')
+    programs = await Programs.compile(named)
   }, 2 * MINUTE)
+  afterAll(() => programs.remove())
 
-  afterAll(() => rm(folder, { recursive: true, force: true }))
+  it('fit the types', () => expect(programs.complaints).toBe(''))
 
-  /** Runs a program of Node's; answers what it wrote, however it ended. */
-  function node(...args: readonly string[]): Promise<string> {
-    return new Promise((resolve) => {
-      execFile(process.execPath, args, { cwd: folder }, (_error, stdout, stderr) => resolve(stdout + stderr))
-    })
-  }
-
-  it('fit the types', () => expect(complaints).toBe(''))
-
-  it.each(programs)('$name prints what it says', async ({ name, code }) => {
-    const promised = [...code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line)
-    expect(promised).not.toEqual([])
-    expect((await node(`dist/programs/${name}.js`)).split('\n').slice(0, -1)).toEqual(promised)
+  it.each([...named])('%s prints what it says', async (name, block) => {
+    expect(block.code).toMatch(/\/\/ → /)
+    await programs.verify(name, block)
   })
 
   it('are all there is of code', () => {
-    expect(page.match(/^\s*(```|~~~)/gm)).toHaveLength(2 * programs.length)
+    expect(blocks.map(({ language }) => language)).toEqual(blocks.map(() => 'ts'))
+    expect(page.match(/^\s*(```|~~~)/gm)).toHaveLength(fencesOf(blocks))
   })
 })
-
-const strict = {
-  extends: '../tsconfig.json',
-  compilerOptions: {
-    noEmit: false,
-    declaration: false,
-    isolatedDeclarations: false,
-    noUncheckedIndexedAccess: true,
-    rootDir: '.',
-    outDir: '../dist/programs',
-  },
-  include: ['.'],
-}
 
 /** A limit of 10 per 10 s, the row of the table that tells its worst case, and when to ask in order to get that much. */
 interface Worst {

@@ -42,7 +42,6 @@ const strict = {
     noEmit: false,
     declaration: false,
     isolatedDeclarations: false,
-    noUnusedLocals: false,
     noUncheckedIndexedAccess: true,
     noPropertyAccessFromIndexSignature: true,
     noImplicitReturns: true,
@@ -68,15 +67,16 @@ const preload = `
 /** Programs of pages, by a name for each, compiled under strict flags against the package as it is built from here. */
 export class Programs {
   readonly #folder: string
-  readonly #complaints: string
+  /** What the compiler has to complain about. */
+  readonly complaints: string
 
   private constructor(folder: string, complaints: string) {
     this.#folder = folder
-    this.#complaints = complaints
+    this.complaints = complaints
   }
 
-  /** Compiles each at its own lines; a Redis at its usual port is the one at `redis`. */
-  static async compile(programs: ReadonlyMap<string, Block>, redis: string): Promise<Programs> {
+  /** Compiles each at its own lines. A Redis at its usual port is the one at `redis`. */
+  static async compile(programs: ReadonlyMap<string, Block>, redis = 'redis://localhost:6379'): Promise<Programs> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
     for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
       await cp(join(root, part), join(folder, part), { recursive: true })
@@ -99,7 +99,7 @@ export class Programs {
    * @param silent what a server that shows no answers has to do at least
    */
   async verify(name: string, { code, transcript }: Block, silent?: (port: number) => Promise<void>): Promise<void> {
-    expect(this.#complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
+    expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
     const execArgv = ['--import', join(this.#folder, 'preload.mjs')]
     const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, stdio: 'pipe' })
     try {

@@ -5,8 +5,8 @@ export const CHUNK = 8
 
 /**
  * Entries in Lua: a queue of (time, cost) from index `head` up to `tail`, in chunks. Each is a field of its own, read when it is
- * needed, but for the open one, that the next entry goes to: that is part of the state, and so is what the first entry says, which is
- * all that most steps ask. Whoever steps sees what `Entries` promises; here are also the edits that follow from a step.
+ * needed, but for the open one, that the next entry goes to: that is part of the state, and so is what the first entry says,
+ * which is all that most steps ask. Whoever steps sees what `Entries` promises; here are also the edits that follow from a step.
  */
 const functions = String.raw`
 local CHUNK = ${CHUNK}

@@ -1,6 +1,6 @@
 /**
  * Until when a hash is known to be kept (`kept`) when what it holds lasts for so many seconds (`lasting`), and for how long that is
- * if its expiry must be seen to (`needed`): for longer than needed, so that this is seldom. It stands in its place, too.
+ * if its expiry must be seen to (`needed`): for longer than needed, so that this is seldom. Like `luaSay` it stands in its place.
  */
 export const luaKeep: string = `
   local needed

@@ -1,8 +1,8 @@
 import { luaLater } from './later.ts'
 
 /**
- * What comes last: `alone` decides what nearly every call asks, and `general` whatever is asked. A transaction that fails leaves the
- * others alone.
+ * What comes last: `alone` decides what nearly every call asks, and `general` whatever is asked. A transaction that fails leaves
+ * the others alone.
  */
 export function luaFrame(alone: string, general: string): string {
   return `

@@ -1,3 +1,4 @@
+import { luaOutcome } from './head.ts'
 import { luaLater } from './later.ts'
 
 /** Whatever is asked: one run of transactions after another, those of a run alike but for their keys. */
@@ -32,11 +33,7 @@ local asks, fields, set, count = {}, {}, {}, 0
 
 local function asked(i, policy)
   local ask = {
-    policy = policy, key = 1, cost = 1, time = 0, s = false, room = { 0, 0, 0, 0 },
-    out = {
-      allowed = false, at = 0, retry = 0, remaining = 0, reset = 0, delay = 0, charged = 0, persist = false,
-      next = { 0, 0, 0, 0, 0, 0, 0 }, edit = false,
-    },
+    policy = policy, key = 1, cost = 1, time = 0, s = false, room = { 0, 0, 0 }, out = ${luaOutcome},
   }
   fields[i], asks[i] = policy.field, ask
   return ask

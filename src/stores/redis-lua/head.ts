@@ -4,6 +4,12 @@ local call = redis.call
 local pack, unpacked, find, match, sub = struct.pack, struct.unpack, string.find, string.match, string.sub
 `
 
+/** Room for all that a step writes. */
+export const luaOutcome: string = `{
+  allowed = false, at = 0, retry = 0, remaining = 0, reset = 0, delay = 0, charged = 0, persist = false,
+  next = { 0, 0, 0 }, edit = false,
+}`
+
 /**
  * What comes first: short names, and the time, read once. Redis makes a script's functions and tables anew for each call, and
  * each costs as much as a good part of a step: hence there are as few as can be, and none before it is needed.

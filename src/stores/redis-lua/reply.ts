@@ -29,7 +29,8 @@ end
 )}`
 
 /**
- * Says what `out` comes to: shorter for a charge that came to what was asked, for one that was denied, and for one that others denied. It stands in its place and is no function, since that would be slower.
+ * Says what `out` comes to: shorter for a charge that came to what was asked, for one that was denied, and for one that others
+ * denied. It stands in its place and is no function, since that would be slower.
  */
 export const luaSay: string = `
   local remaining, reset, retry, at, units = out.remaining, out.reset, out.retry, out.at, out.charged
