@@ -95,6 +95,12 @@ export interface Algorithm<Name extends string = string> {
   /** True when the state also keeps entries. */
   readonly entries?: boolean
 
+  /**
+   * Algorithms under the same name whose states it takes over as its own, and which take over its: their parameters and cells come
+   * to `convert`.
+   */
+  readonly kin?: readonly Algorithm[]
+
   /** Another algorithm under the same name, when an option asks for it. */
   variant?(own: Readonly<Record<string, unknown>>): Algorithm | undefined
   /** Checks its own options and derives its own parameters. Throws `SluiceError` naming the option. */
@@ -149,6 +155,11 @@ export interface Algorithm<Name extends string = string> {
 
   /** The Lua twins: a chunk that returns a table with `step`, `adjust` and `convert`. */
   readonly lua: string
+}
+
+/** Whether what `from` wrote is carried over; any other algorithm starts fresh. */
+export function takesOver(algorithm: Algorithm, from: Algorithm): boolean {
+  return algorithm === from || algorithm.kin?.includes(from) === true
 }
 
 /** From here on doubles skip integers once two of them are added: no product of a limit may reach it. */

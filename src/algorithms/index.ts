@@ -1,16 +1,17 @@
 import type { Algorithm } from '../algorithm.ts'
 import { exponential } from './exponential.ts'
 import { fixedWindow } from './fixed-window.ts'
-import { gcra, leakyBucket, spacing, tokenBucketGreedy } from './linear.ts'
+import { gcra, leakyBucket, spacing } from './linear.ts'
 import { quotaLinear } from './quota-linear.ts'
 import { slidingWindowBuckets } from './sliding-window-buckets.ts'
 import { slidingWindowCounter } from './sliding-window-counter.ts'
 import { slidingWindowLog } from './sliding-window-log.ts'
+import { tokenBucket } from './token-bucket.ts'
 
 /** Every algorithm that comes with the package. A new one is a file beside this and a line here. */
 export const builtIn: readonly Algorithm[] = [
   gcra,
-  tokenBucketGreedy,
+  tokenBucket,
   leakyBucket,
   spacing,
   fixedWindow,

@@ -1,6 +1,5 @@
 import { type Algorithm, gcd, LARGEST, type Outcome, type Parameters, type PlanInput, rescale } from '../algorithm.ts'
-import { boolean, oneOf, refuse, wholeNumber } from '../validate.ts'
-import { initialTokens, tokenBucketInterval } from './interval-refill.ts'
+import { boolean, refuse, wholeNumber } from '../validate.ts'
 
 /**
  * The linear family: `gcra`, `tokenBucket` with greedy refill, `leakyBucket`, `spacing`.
@@ -11,44 +10,29 @@ import { initialTokens, tokenBucketInterval } from './interval-refill.ts'
  *
  * @see https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm (as a meter, multiplied out)
  */
-type Name = 'drain' | 'unit' | 'capacity' | 'full' | 'start' | 'idle' | 'queue'
+type Name = 'drain' | 'unit' | 'capacity' | 'full' | 'queue'
 
-/** What a new key owes when a bucket does not start full, and after how long without debt a key is new again. */
-interface Birth {
-  readonly start: number
-  readonly idle: number
-}
-
-function plan(
-  input: PlanInput,
-  capacity: number,
-  born?: { initial: number },
-  queue = false,
-): Readonly<Record<Name, number>> {
+function plan(input: PlanInput, capacity: number, queue = false): Readonly<Record<Name, number>> {
   const g = gcd(input.quota, input.window)
   const unit = input.window / g
-  const birth: Birth =
-    born === undefined ? { start: 0, idle: 0 } : { start: (capacity - born.initial) * unit, idle: input.window }
-  return { drain: input.quota / g, unit, capacity, full: capacity * unit, ...birth, queue: queue ? 1 : 0 }
+  return { drain: input.quota / g, unit, capacity, full: capacity * unit, queue: queue ? 1 : 0 }
 }
 
 function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
   const d = s[at]!
   const last = s[at + 1]!
-  const empty = Math.ceil(d / p.drain)
   const elapsed = Math.max(0, now - last)
-  const born = elapsed >= empty + p.idle
-  const t = born ? now : Math.max(now, last)
-  const d0 = born ? p.start : elapsed >= empty ? 0 : d - elapsed * p.drain
+  const fresh = elapsed >= Math.ceil(d / p.drain)
+  const t = fresh ? now : Math.max(now, last)
+  const d0 = fresh ? 0 : d - elapsed * p.drain
 
   const d1 = n > p.capacity ? Infinity : d0 + n * p.unit
   const allowed = n === 0 || d1 <= p.full
-  const persist = !allowed && (p.strict === 1 || (born && p.start > 0))
-  const kept = allowed ? d1 : p.strict === 1 ? Math.max(d0, p.full) : d0
+  const persist = !allowed && p.strict === 1
+  const kept = allowed ? d1 : persist ? Math.max(d0, p.full) : d0
 
-  const touched = persist || (allowed && n > 0)
   const retry = allowed ? 0 : Math.ceil((kept + (d1 - d0) - p.full) / p.drain)
-  const reset = touched ? Math.ceil(kept / p.drain) + p.idle : Math.max(0, empty + p.idle - elapsed)
+  const reset = Math.ceil(kept / p.drain)
   const delay = allowed && n > 0 && p.queue === 1 ? Math.ceil(d0 / p.drain) : 0
 
   out.allowed = allowed
@@ -74,15 +58,14 @@ function adjust(
 ): void {
   const d = s[at]!
   const last = s[at + 1]!
-  const empty = Math.ceil(d / p.drain)
   const elapsed = Math.max(0, now - last)
-  const born = elapsed >= empty + p.idle
-  const t = born ? now : Math.max(now, last)
-  const d0 = born ? p.start : elapsed >= empty ? 0 : d - elapsed * p.drain
+  const fresh = elapsed >= Math.ceil(d / p.drain)
+  const t = fresh ? now : Math.max(now, last)
+  const d0 = fresh ? 0 : d - elapsed * p.drain
   // If others came since, nobody knows how much of what has drained would have been there without the charge.
   const drained = p.cautious === 1 && last > then ? Math.max(0, now - then) * p.drain : 0
   const change = units < 0 ? Math.min(0, units * p.unit + drained) : units * p.unit
-  out.persist = units > 0 || (!born && d0 > 0)
+  out.persist = units > 0 || d0 > 0
   out.next[0] = Math.min(Math.max(0, d0 + change), LARGEST)
   out.next[1] = t
 }
@@ -98,30 +81,27 @@ function convert(
   const d = s[at]!
   const last = s[at + 1]!
   const elapsed = Math.max(0, rescale(now, p, from) - last)
-  const empty = Math.ceil(d / from.drain)
-  const d0 = elapsed >= empty ? 0 : d - elapsed * from.drain
-  const fresh = elapsed >= empty + from.idle
-  out.next[0] = fresh ? 0 : Math.min(Math.ceil(d0 / from.unit), p.capacity) * p.unit
+  const fresh = elapsed >= Math.ceil(d / from.drain)
+  const d0 = fresh ? 0 : d - elapsed * from.drain
+  out.next[0] = Math.min(Math.ceil(d0 / from.unit), p.capacity) * p.unit
   out.next[1] = fresh ? -Infinity : Math.max(now, rescale(last, from, p))
 }
 
 const lua = `
 local function step(p, s, now, n, out)
-  local d, last, drain, unit, full, idle = s[1], s[2], p.drain, p.unit, p.full, p.idle
-  local empty = ceil(d / drain)
+  local d, last, drain, unit, full = s[1], s[2], p.drain, p.unit, p.full
   local elapsed = max(0, now - last)
-  local born = elapsed >= empty + idle
-  local t = born and now or max(now, last)
-  local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * drain
+  local fresh = elapsed >= ceil(d / drain)
+  local t = fresh and now or max(now, last)
+  local d0 = fresh and 0 or d - elapsed * drain
 
   local d1 = n > p.capacity and huge or d0 + n * unit
   local allowed = n == 0 or d1 <= full
-  local persist = not allowed and (p.strict == 1 or (born and p.start > 0))
-  local kept = allowed and d1 or p.strict == 1 and max(d0, full) or d0
+  local persist = not allowed and p.strict == 1
+  local kept = allowed and d1 or persist and max(d0, full) or d0
 
-  local touched = persist or (allowed and n > 0)
   local retry = allowed and 0 or ceil((kept + (d1 - d0) - full) / drain)
-  local reset = touched and ceil(kept / drain) + idle or max(0, empty + idle - elapsed)
+  local reset = ceil(kept / drain)
   local delay = allowed and n > 0 and p.queue == 1 and ceil(d0 / drain) or 0
 
   out.allowed = allowed
@@ -138,14 +118,13 @@ end
 
 local function adjust(p, s, now, when, units, out)
   local d, last = s[1], s[2]
-  local empty = ceil(d / p.drain)
   local elapsed = max(0, now - last)
-  local born = elapsed >= empty + p.idle
-  local t = born and now or max(now, last)
-  local d0 = born and p.start or elapsed >= empty and 0 or d - elapsed * p.drain
+  local fresh = elapsed >= ceil(d / p.drain)
+  local t = fresh and now or max(now, last)
+  local d0 = fresh and 0 or d - elapsed * p.drain
   local drained = p.cautious == 1 and last > when and max(0, now - when) * p.drain or 0
   local change = units < 0 and min(0, units * p.unit + drained) or units * p.unit
-  out.persist = units > 0 or (not born and d0 > 0)
+  out.persist = units > 0 or d0 > 0
   out.next[1] = min(max(0, d0 + change), LARGEST)
   out.next[2] = t
 end
@@ -153,10 +132,9 @@ end
 local function convert(p, from, s, now, out)
   local d, last = s[1], s[2]
   local elapsed = max(0, rescale(now, p, from) - last)
-  local empty = ceil(d / from.drain)
-  local d0 = elapsed >= empty and 0 or d - elapsed * from.drain
-  local fresh = elapsed >= empty + from.idle
-  out.next[1] = fresh and 0 or min(ceil(d0 / from.unit), p.capacity) * p.unit
+  local fresh = elapsed >= ceil(d / from.drain)
+  local d0 = fresh and 0 or d - elapsed * from.drain
+  out.next[1] = min(ceil(d0 / from.unit), p.capacity) * p.unit
   out.next[2] = fresh and -huge or max(now, rescale(last, from, p))
 end
 
@@ -164,7 +142,7 @@ return { step = step, adjust = adjust, convert = convert }
 `
 
 const mechanism = {
-  parameters: ['drain', 'unit', 'capacity', 'full', 'start', 'idle', 'queue'],
+  parameters: ['drain', 'unit', 'capacity', 'full', 'queue'],
   blank: [0, -Infinity],
   largest: (p: Parameters<Name>): number => Math.max(p.full, p.capacity + p.drain),
   step,
@@ -182,18 +160,11 @@ export const gcra: Algorithm<Name> = {
 }
 
 /** Token bucket with greedy refill: `capacity` tokens, `quota` per `window` flowing back continuously. */
-export const tokenBucketGreedy: Algorithm<Name> = {
+export const greedyRefill: Algorithm<Name> = {
   ...mechanism,
   name: 'tokenBucket',
-  options: ['capacity', 'refill', 'initial'],
-  variant: (own) => {
-    const refill = oneOf('refill', own['refill'] ?? 'greedy', ['greedy', 'interval'])
-    return refill === 'interval' ? tokenBucketInterval : undefined
-  },
-  plan: function planTokenBucket(input) {
-    const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
-    return plan(input, capacity, initialTokens(input.own['initial'], capacity))
-  },
+  options: ['capacity'],
+  plan: (input) => plan(input, wholeNumber('capacity', input.own['capacity'] ?? input.quota)),
 }
 
 /** Leaky bucket as a queue: at most `capacity` wait, one leaves every `window / quota`. */
@@ -203,7 +174,7 @@ export const leakyBucket: Algorithm<Name> = {
   options: ['capacity', 'shape'],
   plan: (input) => {
     const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
-    return plan(input, capacity, undefined, boolean('shape', input.own['shape'] ?? true))
+    return plan(input, capacity, boolean('shape', input.own['shape'] ?? true))
   },
 }
 

@@ -11,6 +11,11 @@ const linear: Names = [
   ['owed', 'number'],
   ['last', 'time'],
 ]
+const interval: Names = [
+  ['used', 'number'],
+  ['start', 'time'],
+]
+const renewal: Names = [['new again', 'time']]
 const log: Names = [
   ['sum', 'number'],
   ['newest', 'grain'],
@@ -22,10 +27,9 @@ const NAMES: Readonly<Record<string, Names>> = {
   tokenBucket: linear,
   leakyBucket: linear,
   spacing: linear,
-  tokenBucketInterval: [
-    ['used', 'number'],
-    ['start', 'time'],
-  ],
+  tokenBucketPartFull: [...linear, ...renewal],
+  tokenBucketInterval: interval,
+  tokenBucketIntervalPartFull: [...interval, ...renewal],
   fixedWindow: [
     ['start', 'time'],
     ['used', 'number'],

@@ -66,7 +66,9 @@ function limitIn(limit: string, { now, fields }: Stored): HeldByLimit {
 
 /** The variants of algorithms, too: states are written under names of their own. */
 function algorithms(): readonly Algorithm[] {
-  return knownAlgorithms().flatMap((each) => [each, each.variant?.({ refill: 'interval' }) ?? []].flat())
+  const variants = knownAlgorithms().flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
+  const named = [...knownAlgorithms(), ...variants]
+  return [...named, ...named.flatMap(({ kin = [] }) => kin)]
 }
 
 function named(algorithm: Algorithm | undefined, numbers: readonly number[]): Readonly<Record<string, number>> {

@@ -38,8 +38,9 @@ const SLACK_OF_OWN_CLOCK = 3_600_000
  * The reply is flat: the time, then for each transaction 0, or what its charges came to, or what went wrong.
  */
 export function scriptFor(algorithms: readonly Algorithm[], ownClock: boolean): Script {
+  const known = new Set(algorithms.flatMap((each) => [each, ...(each.kin ?? [])]))
   // In one order, whichever a process met first: the fleet shares one script.
-  const sorted = algorithms.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const sorted = [...known].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const entries = sorted.some((each) => each.entries) ? luaEntries : ''
   const text = [
     luaHead(ownClock, ownClock ? SLACK_OF_OWN_CLOCK : SLACK),
@@ -88,13 +89,19 @@ function nothing(times: number): string {
   return Array.from({ length: times }, () => 'nil').join(', ')
 }
 
-function kindOf({ blank, entries = false }: Algorithm, twin: string): string {
+function kindOf(algorithm: Algorithm, twin: string): string {
+  const { blank, entries = false, kin } = algorithm
   const cells = blank.map((cell) => (cell === -Infinity ? '-huge' : String(cell)))
   const doubles = cells.length + (entries ? 4 : 0)
   return `{
-        twin = ${twin}, cells = ${cells.length}, numbers = ${doubles + 1}, entries = ${entries ? 'makeLists()' : 'false'},
+        twin = ${twin}, cells = ${cells.length}, numbers = ${doubles + 1}, entries = ${entries ? 'makeLists()' : 'false'},${kin === undefined ? '' : `\n        kin = ${quoted(familyOf(algorithm))},`}
         blank = { ${[...cells, ...(entries ? [0, 0, 0, 0] : []), 0].join(', ')} }, format = '<${'d'.repeat(doubles)}I4',
       }`
+}
+
+/** One name for all that take over from one another. */
+function familyOf(algorithm: Algorithm): string {
+  return [algorithm, ...algorithm.kin!].map(kindName).toSorted()[0]!
 }
 
 /** Up to 31 of them: a pattern catches 32 words. */

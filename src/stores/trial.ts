@@ -7,6 +7,7 @@ import {
   type Outcome,
   type Parameters,
   rescale,
+  takesOver,
 } from '../algorithm.ts'
 import type { Mechanism } from '../limit.ts'
 import type { Charge } from '../store.ts'
@@ -134,7 +135,7 @@ export class Trial {
   /** What wrote a slot, if that is of the same algorithm and anything is left of it: what is fresh may be absent, too. */
   #wroteStill({ algorithm }: Mechanism, slab: Slab, slot: number, now: number): Mechanism | undefined {
     const wrote = slot === NONE ? undefined : slab.wrote(slot)
-    if (wrote?.algorithm !== algorithm) return undefined
+    if (wrote === undefined || !takesOver(algorithm, wrote.algorithm)) return undefined
     this.#read(wrote, slab, slot, now)
     this.#step(wrote, wrote.lenient, 0)
     return this.#outcome.reset === 0 ? undefined : wrote
@@ -152,7 +153,7 @@ export class Trial {
     this.#converted = wrote !== undefined
     if (wrote === undefined) return
     this.#copy.clear()
-    if (wrote.algorithm === mechanism.algorithm) this.#convert(wrote, mechanism)
+    if (takesOver(mechanism.algorithm, wrote.algorithm)) this.#convert(wrote, mechanism)
   }
 
   #readSame(mechanism: Mechanism, now: number): void {

@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Algorithm, clearEdit, createOutcome, luaPrelude, type Parameters, rescale } from '../../src/algorithm.ts'
+import {
+  type Algorithm,
+  clearEdit,
+  createOutcome,
+  luaPrelude,
+  type Parameters,
+  rescale,
+  takesOver,
+} from '../../src/algorithm.ts'
 import { EntryList } from '../../src/testing/algorithm/entry-list.ts'
 import { capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -37,7 +45,7 @@ for i, case in ipairs(cjson.decode(ARGV[1])) do
     local x = out[name]
     if type(x) == 'boolean' then said[#said + 1] = tostring(x) else said[#said + 1] = string.format('%.17g', x) end
   end
-  for k = 1, #s do said[#said + 1] = string.format('%.17g', out.next[k]) end
+  for k = 1, case.count do said[#said + 1] = string.format('%.17g', out.next[k]) end
   if case.keeps then
     for _, name in ipairs({ 'drop', 'amend', 'pushCost' }) do said[#said + 1] = string.format('%.17g', out.edit[name]) end
     if out.edit.amend ~= -1 then said[#said + 1] = string.format('%.17g', out.edit.amendCost) end
@@ -74,7 +82,10 @@ function said({ verb, algorithm, p, from, now, when, cost, cells, entries }: Cas
   if (verb === 'step') algorithm.step(p, s, 0, now, cost, out, list)
   else if (verb === 'adjust') algorithm.adjust(p, s, 0, now, when, cost, out, list)
   else algorithm.convert(p, from, s, 0, now, out, list)
-  const words: (number | boolean)[] = [...FIELDS[verb].map((name) => out[name]), ...out.next.subarray(0, s.length)]
+  const words: (number | boolean)[] = [
+    ...FIELDS[verb].map((name) => out[name]),
+    ...out.next.subarray(0, algorithm.blank.length),
+  ]
   const { drop, amend, amendCost, pushTime, pushCost } = out.edit
   if (algorithm.entries) words.push(drop, amend, pushCost)
   if (algorithm.entries && amend !== -1) words.push(amendCost)
@@ -95,6 +106,7 @@ function json(cases: readonly Case[]): string {
   const written = cases.map(({ algorithm, ...each }) => ({
     ...each,
     cells: each.cells.map((x) => (Number.isFinite(x) ? x : x > 0 ? 'inf' : '-inf')),
+    count: algorithm.blank.length,
     fields: FIELDS[each.verb],
     keeps: algorithm.entries === true,
   }))
@@ -153,9 +165,9 @@ function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
           )
         }
       }
-      if (algorithm !== other.algorithm) return cases
+      if (!takesOver(other.algorithm, algorithm)) return cases
       const tick = rescale(now, p, other.parameters)
-      cases.push({ ...one('convert', 0), p: other.parameters, now: tick })
+      cases.push({ ...one('convert', 0), algorithm: other.algorithm, p: other.parameters, now: tick })
       return cases
     })
 }

@@ -2,11 +2,15 @@ import { inFile } from './mutation.mjs'
 
 const twins = (name) => ({ files: ['test/algorithms/lua.test.ts'], name })
 const equality = (name) => ({ files: ['test/redis/equality.test.ts'], name })
-const kept = { files: ['test/redis/entries.test.ts', 'test/redis/equality.test.ts'], name: 'entries|slidingWindowLog' }
+const kept = {
+  files: ['test/redis/entries.test.ts', 'test/redis/initial.test.ts', 'test/redis/equality.test.ts'],
+  name: 'entries|slidingWindowLog|keeps what was used',
+}
 
 const prelude = inFile('src/algorithm.ts', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
 const linear = inFile('src/algorithms/linear.ts', twins('gcra|leakyBucket'), 'Lua')
 const interval = inFile('src/algorithms/interval-refill.ts', twins('tokenBucket'), 'Lua')
+const partFullBucket = inFile('src/algorithms/part-full.ts', twins('tokenBucket'), 'Lua')
 const fixed = inFile('src/algorithms/fixed-window.ts', twins('fixedWindow'), 'Lua')
 const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(Log|Buckets)'), 'Lua')
 const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'), 'Lua')
@@ -57,12 +61,23 @@ export const lua = [
   ),
   linear('a wait rounded down', 'local retry = allowed and 0 or ceil(', 'local retry = allowed and 0 or floor('),
   linear('`−` for `+` in a refund', '= min(max(0, d0 + change)', '= min(max(0, d0 - change)'),
-  interval('a reset rounded down', 'start + (ceil(kept / p.quota)', 'start + (floor(kept / p.quota)'),
+  interval('a reset rounded down', 'out.reset = start + ceil(', 'out.reset = start + floor('),
   interval(
     '`>` for `≥` where a bucket is full',
-    'k >= full and 0 or u - k * p.quota\n  local start = (u0 == 0 or born) and t or s[2] + k * p.window\n\n  local allowed',
-    'k > full and 0 or u - k * p.quota\n  local start = (u0 == 0 or born) and t or s[2] + k * p.window\n\n  local allowed',
+    'k >= full\n  local t = fresh and now or max(now, s[2])\n  local u0 = fresh and 0 or u - k * p.quota\n  local start = fresh and now or s[2] + k * p.window\n\n  local allowed',
+    'k > full\n  local t = fresh and now or max(now, s[2])\n  local u0 = fresh and 0 or u - k * p.quota\n  local start = fresh and now or s[2] + k * p.window\n\n  local allowed',
   ),
+  partFullBucket(
+    '`>` for `≥` where a key is new',
+    'local isNew = now >= renewal\n  bucket.step',
+    'local isNew = now > renewal\n  bucket.step',
+  ),
+  partFullBucket(
+    'a window never waited out before a key is new',
+    'touched and max(renewal, now + out.reset + p.idle)',
+    'touched and max(renewal, now + out.reset)',
+  ),
+  partFullBucket('a key new again for what is given back', '(units > 0 or not isNew)', '(units > 0 or isNew)'),
   fixed(
     '`≤` for `<` at the end of a window',
     'now < s[1] + p.window\n  local t =',
@@ -128,7 +143,8 @@ export const lua = [
   expiry('an expiry made shorter', "call('PTTL', ${key}) <", "call('PTTL', ${key}) >"),
   reply('fractions cut off', 'value % 1 ~= 0', 'value % 1 == 0'),
   reply('a time of its own not told', '~= tick or units', '~= tick and units'),
-  state('another kind taken for the same', 'if oldKind ~= kind then return end', 'if oldKind == kind then return end'),
+  state('kin not known as such', 'one.kin == other.kin', 'one.kin ~= other.kin'),
+  state('another kind taken for the same', 'if not akin(oldKind, kind) then', 'if akin(oldKind, kind) then'),
   state('a lock not kept', "trial.lock <= now - slack * 1000000 and ''", "trial.lock > now - slack * 1000000 and ''"),
   state(
     'entries of a former algorithm left behind',
@@ -151,9 +167,5 @@ export const lua = [
   trial('`+` for `−` in how long a lock holds', 'trial.told = trial.lock - now', 'trial.told = trial.lock + now'),
   trial('a charge taken for one in other ticks', 'rescale(trial.at, policy.p, p)', 'trial.at'),
   trial('a debt refused', 'elseif trial.cost < 0 then return end', 'elseif trial.cost > 0 then return end'),
-  trial(
-    'given back to what is fresh',
-    'return trial.out.reset > 0 and p or nil',
-    'return trial.out.reset >= 0 and p or nil',
-  ),
+  trial('given back to what is fresh', 'if trial.out.reset > 0 then', 'if trial.out.reset >= 0 then'),
 ]

@@ -5,6 +5,10 @@ const interval = inFile('src/algorithms/interval-refill.ts', {
   files: ['test/algorithms'],
   name: 'tokenBucket|token bucket',
 })
+const partFullBucket = inFile('src/algorithms/part-full.ts', {
+  files: ['test/algorithms'],
+  name: 'tokenBucket|start full',
+})
 const fixed = inFile('src/algorithms/fixed-window.ts', {
   files: ['test/algorithms'],
   name: 'fixedWindow|fixed window|offset',
@@ -49,11 +53,6 @@ export const typescript = [
     'Math.min(Math.floor(d0 / from.unit)',
   ),
   linear(
-    'a window never waited out before a key is new',
-    'Math.ceil(kept / p.drain) + p.idle : Math',
-    'Math.ceil(kept / p.drain) : Math',
-  ),
-  linear(
     'a clock that steps back drains again',
     'd - elapsed * p.drain\n\n  const d1',
     'd - (now - last) * p.drain\n\n  const d1',
@@ -66,6 +65,28 @@ export const typescript = [
   ),
   interval('a wait one refill too short', 'start + Math.ceil((kept + n', 'start + Math.floor((kept + n'),
   interval('remaining tokens below none', 'Math.max(0, p.capacity - kept)', 'p.capacity - kept'),
+
+  partFullBucket(
+    '`>` for `≥` where a key is new',
+    'const isNew = now >= renewal\n    bucket.step',
+    'const isNew = now > renewal\n    bucket.step',
+  ),
+  partFullBucket(
+    'a window never waited out before a key is new',
+    'Math.max(renewal, now + out.reset + p.idle)',
+    'Math.max(renewal, now + out.reset)',
+  ),
+  partFullBucket('a key that is never born while it is denied', '&& isNew && p.taken > 0', '&& isNew && p.taken < 0'),
+  partFullBucket(
+    'a key new sooner for what is given back',
+    'units > 0 ? Math.max(renewal',
+    'units !== 0 ? Math.min(renewal',
+  ),
+  partFullBucket(
+    'a full key that waits anew when its limit changes',
+    'Math.min(now, -rescale',
+    'Math.max(now, -rescale',
+  ),
 
   fixed(
     '`≤` for `<` at the end of a window',
@@ -169,7 +190,11 @@ export const typescript = [
     '!charged && charge.allowed && !admitted',
     '!charged && charge.allowed && admitted',
   ),
-  trial('a refund under another algorithm', 'wrote?.algorithm !== algorithm', 'wrote?.algorithm === algorithm'),
+  trial(
+    'a refund under another algorithm',
+    '!takesOver(algorithm, wrote.algorithm)',
+    'takesOver(algorithm, wrote.algorithm)',
+  ),
   trial('a cost of 0 locked out', 'charge.allowed = charge.cost === 0', 'charge.allowed = charge.cost < 0'),
   trial(
     'milliseconds rounded up',

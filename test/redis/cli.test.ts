@@ -67,8 +67,13 @@ describe('sluice inspect', () => {
     const limits = names().map((algorithm) =>
       limit({ algorithm, name: algorithm, quota: algorithm === 'spacing' ? 1 : 10, window: '1d' }),
     )
-    const interval = limit({ algorithm: 'tokenBucket', name: 'interval', refill: 'interval', quota: 10, window: '1d' })
-    const limiter = limiterOf('every', [...limits, interval], 'p:')
+    const bucket = { algorithm: 'tokenBucket', quota: 10, window: '1d' } as const
+    const variants = [
+      limit({ ...bucket, name: 'interval', refill: 'interval' }),
+      limit({ ...bucket, name: 'part-full', initial: 4 }),
+      limit({ ...bucket, name: 'part-full-interval', refill: 'interval', initial: 4 }),
+    ]
+    const limiter = limiterOf('every', [...limits, ...variants], 'p:')
     await limiter.check('k')
     const peeked = await limiter.peek('k', { cost: 0 })
     const { limits: held } = JSON.parse(
@@ -76,7 +81,7 @@ describe('sluice inspect', () => {
     ) as {
       limits: { limit: string; verdict: { remaining: number }; state: { name: string }[] }[]
     }
-    expect(held).toHaveLength(limits.length + 1)
+    expect(held).toHaveLength(limits.length + variants.length)
     for (const each of held) {
       expect(each.verdict.remaining).toBe(peeked.limits.find(({ limit }) => limit.name === each.limit)!.remaining)
       expect(each.state.filter(({ name }) => name.startsWith('cell'))).toEqual([])

@@ -61,12 +61,12 @@ export class Subject {
     if (this.#out.persist) this.keep(this.#out)
   }
 
-  /** The same key under another limit of the same algorithm; `now` in the ticks of that one. */
+  /** The same key under another limit that takes over from this one; `now` in the ticks of that one. */
   convert(json: LimitInput, now: number, perMs?: 1): Subject {
     const to = new Subject(json, perMs)
-    to.load(this.state())
+    to.entries.items.push(...this.state().entries)
     clearEdit(this.#out.edit)
-    to.algorithm.convert(to.parameters, this.parameters, to.cells, 0, now, this.#out, to.entries)
+    to.algorithm.convert(to.parameters, this.parameters, this.cells, 0, now, this.#out, to.entries)
     to.keep(this.#out)
     return to
   }

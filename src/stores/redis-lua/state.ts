@@ -16,6 +16,11 @@ local function readCells(trial, kind)
   return { unpacked(kind.format, trial.value, trial.cellsAt) }
 end
 
+-- Whether one of two kinds takes over what the other wrote.
+local function akin(one, other)
+  return one == other or one and one.kin and one.kin == other.kin
+end
+
 -- What another configuration wrote, carried over where the algorithm is the same.
 local function inherit(trial, kind, p)
   local oldKind, oldP = known(trial.wrote)
@@ -24,7 +29,7 @@ local function inherit(trial, kind, p)
   local s = readCells(trial, oldKind)
   local E = oldKind.entries and lists.aim(lists.newEntries(), trial.key, trial.field, s, oldKind.cells, trial.value)
   trial.old = E
-  if oldKind ~= kind then return end
+  if not akin(oldKind, kind) then return end
   local C = E and lists.copyOf(E)
   local out = trial.out
   if C then lists.clearEdit(out) end

@@ -68,17 +68,17 @@ end
 local function wroteStill(trial)
   if trial.wrote == '' then return nil end
   local kind, p = known(trial.wrote)
-  if kind ~= trial.policy.kind then return nil end
+  if not akin(kind, trial.policy.kind) then return nil end
   read(trial, trial.wrote, kind, p)
   step(trial, 0, 0)
-  return trial.out.reset > 0 and p or nil
+  if trial.out.reset > 0 then return kind, p end
 end
 
 local function adjust(trial, cautious)
   local policy, out, hash = trial.policy, trial.out, trial.hash
   local kind, p, signature = policy.kind, policy.p, policy.signature
-  local wroteP = wroteStill(trial)
-  if wroteP then p, signature = wroteP, trial.wrote
+  local wroteKind, wroteP = wroteStill(trial)
+  if wroteKind then kind, p, signature = wroteKind, wroteP, trial.wrote
   elseif trial.cost < 0 then return end
   read(trial, signature, kind, p)
   if kind.entries then lists.clearEdit(out) end
