@@ -83,7 +83,7 @@ export class Member<Input> {
     if (known !== undefined) return known
     if (typeof given !== 'object' || given === null) throw notALimit(given)
     const made = limit(given)
-    const policy = createPolicy(this.name, made, this.store)
+    const policy = createPolicy(this.name, made, this.store, this)
     this.#policies.set(made, policy)
     return policy
   }

@@ -11,12 +11,14 @@ export interface Policy {
   readonly mechanism: Mechanism
   /** The limiter's store. */
   readonly store: Store
+  /** One and the same for all limits of a limiter, and no other's: several limiters may share a name, and what they count. */
+  readonly home: object
   /** Where that store may keep what it looked up for this policy. */
   cache: unknown
 }
 
-export function createPolicy(limiter: string, limit: Limit, store: Store): Policy {
-  return { limiter, limit, mechanism: mechanism(limit), store, cache: undefined }
+export function createPolicy(limiter: string, limit: Limit, store: Store, home: object): Policy {
+  return { limiter, limit, mechanism: mechanism(limit), store, home, cache: undefined }
 }
 
 /** One limit's say in a decision. All times are milliseconds. */

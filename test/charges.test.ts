@@ -6,7 +6,7 @@ import { Charge, createPolicy, type Store } from '../src/store.ts'
 const store = memoryStore()
 
 function charge(limit: Limit, key: string, cost: number, limiter = 'one', on: Store = store): Charge {
-  return new Charge(createPolicy(limiter, limit, on), key, cost)
+  return new Charge(createPolicy(limiter, limit, on, {}), key, cost)
 }
 
 describe('the same limit and key named more than once', () => {

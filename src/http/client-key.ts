@@ -54,7 +54,7 @@ export function clientKeyer<Request>(
 ): SyncKeyer<Request> {
   knownOptions('ipKeyer', options, ['ipv6Subnet'])
   const key = addressKeyer(options.ipv6Subnet)
-  const watches = new WeakMap<object, Watch>()
+  const watches = watchesOf(surface)
   let latest: object | undefined
   let watch: Watch | undefined
 
@@ -72,6 +72,15 @@ export function clientKeyer<Request>(
     if (watch?.trust === 'nobody' && surface.forwarded(request)) watch.warn(true, 'nobody')
     return key(surface.address(request))
   }
+}
+
+/** By framework and app, however many keyers there are. */
+const watched = new WeakMap<object, WeakMap<object, Watch>>()
+
+function watchesOf(surface: object): WeakMap<object, Watch> {
+  const watches = watched.get(surface) ?? new WeakMap<object, Watch>()
+  watched.set(surface, watches)
+  return watches
 }
 
 interface Watch {

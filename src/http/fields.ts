@@ -5,7 +5,7 @@ import { oneOf, refuse } from '../validate.ts'
 import type { FieldWriter } from './field-writer.ts'
 import type { HeaderNames } from './header-names.ts'
 import { type HeaderStyle, NAMEABLE, STYLES } from './header-styles.ts'
-import { partitioner } from './partition.ts'
+import { type FieldOptions, standardOptions } from './field-options.ts'
 import type { StandardOptions } from './styles/standard.ts'
 
 const NAMES = Object.keys(STYLES) as HeaderStyle[]
@@ -13,35 +13,27 @@ const NAMES = Object.keys(STYLES) as HeaderStyle[]
 /** One style, several at once, or none. */
 export type Headers = HeaderStyle | readonly HeaderStyle[] | false
 
-/** What the fields tell beyond the limits themselves, and under which names. */
-export interface FieldOptions {
-  /**
-   * Names of your own for the fields of `'legacy'` and `'github'`, such as those that clients of yours read already.
-   * @example rateLimit({ keyer, limits, headers: 'legacy', headerNames: { limit: 'X-Quota', remaining: 'X-Quota-Left' } })
-   */
-  readonly headerNames?: HeaderNames
-  /** The quota unit, of all limits or by the name of each. Default `'requests'`. Told by the newest draft alone. */
-  readonly unit?: string | Readonly<Record<string, string>>
-  /** Tell partitions apart, without telling keys. Default: no. Told by the newest draft alone. */
-  readonly partitionKey?: { readonly secret: string }
-}
-
 /**
  * Makes what writes the fields of a decision, in one style or several. Shadow limits are not told of, nor is anything when the
  * store gave no answer. Throws `INVALID_OPTION` for an unknown style, and for two that write one field in two ways.
  *
+ * @param words what to tell of each limit beside it, where the decision is that of several gates; unless given, what `options` say
  * @example
  * const write = fieldWriter('standard')
  * write(decision, Date.now(), (name, value) => response.setHeader(name, value))
  */
-export function fieldWriter(styles: Headers, options: FieldOptions = {}): FieldWriter {
+export function fieldWriter(
+  styles: Headers,
+  options: FieldOptions = {},
+  words: StandardOptions | ((status: LimitStatus) => StandardOptions) = standardOptions(options),
+): FieldWriter {
   const chosen = chosenStyles(styles)
   const names = chosenNames(chosen, options)
-  refuseClashes(chosen, names)
-  const told = standardOptions(options)
-  const writers = chosen.map((name) => STYLES[name].make(told, names))
+  const clash = clashIn(fieldsOf(chosen, names))
+  if (clash !== undefined) throw new SluiceError('INVALID_OPTION', `headers: ${clash}; choose one of them`)
+  const writers = chosen.map((name) => STYLES[name].make(words, names))
   return function writeFields(decision, now, set) {
-    if (decision.degraded === 'open' || decision.degraded === 'closed') return
+    if (!isAnswered(decision)) return
     for (let i = 0; i < writers.length; i++) writers[i]!(decision, now, set)
   }
 }
@@ -58,12 +50,18 @@ export function fieldNames(styles: Headers, options: FieldOptions = {}): readonl
 
 /**
  * What two limiters of one request decided, as one decision, so that their fields merge. Of a limit that both put to one key the
- * tighter word stands.
+ * tighter word stands, and of one whose store gave no answer nothing is told.
  */
 export function mergeDecisions(earlier: Decision, later: Decision): Decision {
+  if (!isAnswered(later)) return earlier
+  if (!isAnswered(earlier)) return later
   const before = earlier.limits.filter((status) => !later.limits.some((again) => covers(again, status)))
   const after = later.limits.filter((status) => !before.some((other) => sameBucket(other, status)))
   return combine([...before, ...after], later.degraded ?? earlier.degraded)
+}
+
+function isAnswered({ degraded }: Decision): boolean {
+  return degraded !== 'open' && degraded !== 'closed'
 }
 
 function covers(later: LimitStatus, earlier: LimitStatus): boolean {
@@ -82,38 +80,43 @@ function chosenStyles(styles: Headers): readonly HeaderStyle[] {
 }
 
 function chosenNames(styles: readonly HeaderStyle[], { headerNames = {} }: FieldOptions): HeaderNames {
-  if (typeof headerNames !== 'object' || headerNames === null)
+  if (typeof headerNames !== 'object' || headerNames === null || Array.isArray(headerNames))
     refuse('headerNames', 'names such as { limit, remaining, reset }', headerNames)
   if (Object.keys(headerNames).length > 0 && !styles.some((style) => NAMEABLE.includes(style)))
     refuse('headerNames', `nothing unless headers are ${NAMEABLE.map(shown).join(' or ')}`, headerNames)
   return headerNames
 }
 
-function refuseClashes(styles: readonly HeaderStyle[], names: HeaderNames): void {
-  const taken = new Map<string, readonly [style: HeaderStyle, syntax: string]>()
-  for (const style of styles) {
-    for (const [field, syntax] of Object.entries(STYLES[style].fields(names))) {
-      const [other, theirs] = taken.get(field.toLowerCase()) ?? [style, syntax]
-      if (theirs !== syntax) {
-        throw new SluiceError(
-          'INVALID_OPTION',
-          `headers: ${shown(other)} and ${shown(style)} both write ${field}; choose one of them`,
-        )
-      }
-      taken.set(field.toLowerCase(), [style, syntax])
-    }
-  }
+/** A field that a style writes, and in whose syntax. */
+interface Written {
+  readonly style: HeaderStyle
+  readonly field: string
+  readonly syntax: string
 }
 
-function standardOptions({ unit, partitionKey }: FieldOptions): StandardOptions {
-  const units = typeof unit === 'object' ? Object.values(unit) : unit === undefined ? [] : [unit]
-  for (const each of units) {
-    if (typeof each !== 'string' || !/^[\x20-\x7e]+$/.test(each)) refuse('unit', 'printable ASCII', each)
+function fieldsOf(styles: readonly HeaderStyle[], names: HeaderNames): readonly Written[] {
+  return styles.flatMap((style) =>
+    Object.entries(STYLES[style].fields(names)).map(([field, syntax]) => ({ style, field, syntax })),
+  )
+}
+
+/** What two styles tell in one field in two ways, in words. */
+function clashIn(written: readonly Written[]): string | undefined {
+  const taken = new Map<string, Written>()
+  for (const each of written) {
+    const other = taken.get(each.field.toLowerCase()) ?? each
+    if (other.syntax !== each.syntax) return `${shown(other.style)} and ${shown(each.style)} both write ${each.field}`
+    taken.set(each.field.toLowerCase(), each)
   }
-  return {
-    ...(unit !== undefined && {
-      unit: (name: string) => (typeof unit === 'string' ? unit : Object.hasOwn(unit, name) ? unit[name] : undefined),
+  return undefined
+}
+
+/** What two limiters of one request tell in one field in two ways, in words. */
+export function clashBetween(...gates: readonly { headers: Headers; options: FieldOptions }[]): string | undefined {
+  return clashIn(
+    gates.flatMap(({ headers, options }) => {
+      const styles = chosenStyles(headers)
+      return fieldsOf(styles, chosenNames(styles, options))
     }),
-    ...(partitionKey !== undefined && { partition: partitioner(partitionKey.secret) }),
-  }
+  )
 }

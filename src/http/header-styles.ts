@@ -1,3 +1,4 @@
+import type { LimitStatus } from '../store.ts'
 import type { FieldWriter } from './field-writer.ts'
 import { type HeaderNames, named } from './header-names.ts'
 import { draft6 } from './styles/draft-6.ts'
@@ -11,7 +12,7 @@ export type HeaderStyle = 'standard' | 'draft-8' | 'draft-7' | 'draft-6' | 'lega
 
 /** What a style is made of. */
 export interface Style {
-  make(options: StandardOptions, names: HeaderNames): FieldWriter
+  make(words: StandardOptions | ((status: LimitStatus) => StandardOptions), names: HeaderNames): FieldWriter
   /** The fields it writes, and in whose syntax: two styles may share a field only in the same one. */
   fields(names: HeaderNames): Readonly<Record<string, string>>
 }
@@ -26,11 +27,11 @@ export const STYLES: Readonly<Record<HeaderStyle, Style>> = {
   'draft-7': { make: draft7, fields: () => ({ RateLimit: 'dictionary', 'RateLimit-Policy': 'numbers' }) },
   'draft-6': { make: draft6, fields: () => ({ ...inSyntax('seconds', DRAFT_6_NAMES), 'RateLimit-Policy': 'numbers' }) },
   legacy: {
-    make: (_options, names) => legacy(named(LEGACY_NAMES, names)),
+    make: (_words, names) => legacy(named(LEGACY_NAMES, names)),
     fields: (names) => inSyntax('seconds', named(LEGACY_NAMES, names)),
   },
   github: {
-    make: (_options, names) => github(named(GITHUB_NAMES, names)),
+    make: (_words, names) => github(named(GITHUB_NAMES, names)),
     fields: (names) => inSyntax('epoch', named(GITHUB_NAMES, names)),
   },
 }

@@ -1,9 +1,11 @@
 import type { Decision } from '../decision.ts'
 import { createLimiter, type Limiter } from '../limiter.ts'
 import { LIMITER_OPTIONS, type LimiterOptions } from '../limiter-options.ts'
+import type { Limit } from '../limit.ts'
 import type { MaybePromise } from '../maybe-promise.ts'
 import { knownOptions, oneOf, refuse } from '../validate.ts'
-import type { FieldOptions, Headers } from './fields.ts'
+import type { FieldOptions } from './field-options.ts'
+import type { Headers } from './fields.ts'
 
 /** Who decides: a limiter made here from its options, or one made elsewhere. */
 export type Decider<Request> =
@@ -31,8 +33,11 @@ export interface GateOptions<Request, Response> extends FieldOptions {
    * @example rateLimit({ keyer: byIP, limits: perMinute(5), refundWhen: 'success' }) // counts failed logins only
    */
   readonly refundWhen?: 'success' | 'failure' | ((request: Request, response: Response) => MaybePromise<boolean>)
-  /** What an answered request really cost; `undefined` leaves the charge as it is. */
-  readonly settleWith?: (request: Request, response: Response) => number | undefined
+  /**
+   * What an answered request really cost, under all of its limits or under each; `undefined` leaves the charge as it is.
+   * @example rateLimit({ keyer, limits, settleWith: (_request, response) => Number(response.getHeader('x-tokens')) })
+   */
+  readonly settleWith?: (request: Request, response: Response) => number | ((limit: Limit) => number) | undefined
   /** Sees every decision, denials included, before it takes effect. */
   readonly onDecision?: (decision: Decision, request: Request) => void
 }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { serializeBareItem } from 'structured-headers'
-import { refuse } from '../validate.ts'
+import { knownOptions, refuse } from '../validate.ts'
 import { remembered } from './remembered.ts'
 
 /** Bytes of the digest that are told. */
@@ -10,12 +10,17 @@ const REMEMBERED = 1000
 
 /**
  * Names the partition of a key without giving the key away: the first 12 bytes of an HMAC-SHA256, as a byte sequence. A plain
- * hash would not do, since there are few enough IPv4 addresses to try them all. Throws `INVALID_OPTION` for an empty secret.
+ * hash would not do, since there are few enough IPv4 addresses to try them all. Throws `INVALID_OPTION` for an empty secret,
+ * `UNKNOWN_OPTION`.
  *
  * @example
- * partitioner('test-secret')('203.0.113.7') // ':ZcHJA4zWGVZ/1Ped:'
+ * partitioner({ secret: 'test-secret' })('203.0.113.7') // ':ZcHJA4zWGVZ/1Ped:'
  */
-export function partitioner(secret: string): (key: string) => string {
+export function partitioner(options: { readonly secret: string }): (key: string) => string {
+  if (typeof options !== 'object' || options === null)
+    refuse('partitionKey', 'options such as { secret }', typeof options)
+  knownOptions('partitionKey', options, ['secret'])
+  const { secret } = options
   if (typeof secret !== 'string' || secret === '')
     refuse('partitionKey.secret', 'a secret text that is not empty', typeof secret)
   return remembered(REMEMBERED, (key) => {

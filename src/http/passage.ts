@@ -16,9 +16,9 @@ export interface Passage<Request> {
   note(decision: Decision, latest: Decision | undefined): void
 }
 
-/** What is known of a limiter, whichever gates it has: where it counts, and whether somebody was told. */
+/** What is known of a limiter, whichever gates it has: where its limits are at home, and whether somebody was told. */
 interface Known {
-  /** One policy for each limiter of a stack: together with its store, the name of a limiter says where it counts. */
+  /** One policy for each limiter of a stack. */
   readonly homes: Policy[]
   warned: boolean
 }
@@ -87,7 +87,7 @@ function isSuspect(homes: readonly Policy[], latest: Decision): boolean {
 }
 
 function includes(homes: readonly Policy[], policy: Policy): boolean {
-  for (let i = 0; i < homes.length; i++) if (sameHome(homes[i]!, policy)) return true
+  for (let i = 0; i < homes.length; i++) if (homes[i]!.home === policy.home) return true
   return false
 }
 
@@ -95,14 +95,10 @@ function policyOf(status: LimitStatus): Policy | undefined {
   return status instanceof Charge ? status.policy : undefined
 }
 
-function sameHome(a: Policy, b: Policy): boolean {
-  return a === b || (a.limiter === b.limiter && a.store === b.store)
-}
-
 function sameBucket(a: LimitStatus, b: LimitStatus): boolean {
   const [policy, other] = [policyOf(a), policyOf(b)]
   if (policy === undefined || other === undefined || a.key !== b.key) return false
-  return a.limit.name === b.limit.name && sameHome(policy, other)
+  return a.limit.name === b.limit.name && policy.home === other.home
 }
 
 function warnOnce(known: Known, message: string): void {

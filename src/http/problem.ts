@@ -84,7 +84,7 @@ function exceeded(decision: Decision): Problem {
 }
 
 function outage(decision: Decision): Problem {
-  const retry = retryAfter(decision) ?? 1
+  const retry = retryAfter(decision)
   const detail = `Requests cannot be counted at the moment, so none are admitted. ${advice(retry)}`
   return {
     status: 503,

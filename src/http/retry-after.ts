@@ -4,10 +4,12 @@ import { LARGEST } from './terms.ts'
 
 /**
  * Seconds for `Retry-After`: the longest wait among the violated limits, at least 1. `undefined` when the request was admitted, and
- * when it never will be.
+ * when it never will be; nobody knows how long a store will not answer.
  */
-export function retryAfter({ allowed, retryAfter: ms }: Decision): number | undefined {
-  return allowed || ms === Infinity ? undefined : Math.max(1, seconds(ms))
+export function retryAfter({ allowed, retryAfter: ms, degraded }: Decision): number | undefined {
+  if (allowed) return undefined
+  if (ms === Infinity) return degraded === 'closed' ? 1 : undefined
+  return Math.max(1, seconds(ms))
 }
 
 /**

@@ -1,8 +1,12 @@
 import { combine, type Decision } from '../decision.ts'
-import { Charge } from '../store.ts'
+import { Charge, type LimitStatus } from '../store.ts'
+import { warn } from '../warn.ts'
 import { exposeHeaders } from './cors.ts'
-import { fieldNames, fieldWriter, mergeDecisions } from './fields.ts'
+import { type FieldOptions, standardOptions } from './field-options.ts'
+import { clashBetween, fieldNames, fieldWriter, type Headers, mergeDecisions } from './fields.ts'
+import type { FieldWriter } from './field-writer.ts'
 import type { GateOptions } from './options.ts'
+import type { StandardOptions } from './styles/standard.ts'
 import type { Surface } from './surface.ts'
 
 /**
@@ -16,40 +20,93 @@ export type Teller<Request, Response> = (
   response: Response | undefined,
 ) => void
 
+/** How a gate tells of its decisions. */
+interface Voice {
+  readonly headers: Headers
+  readonly options: FieldOptions
+  readonly words: StandardOptions
+}
+
 /** What the client has been told by the time of a decision, where that is not just the decision. */
 const toldBy = new WeakMap<Decision, Decision>()
 const NOTHING: Decision = combine([], undefined)
+
+/** How most gates tell. Others are noted for each decision, since another gate may have to tell of it again. */
+const USUAL: Voice = { headers: 'standard', options: {}, words: {} }
+const voices = new WeakMap<Decision, Voice>()
+const wordsBy = new WeakMap<LimitStatus, StandardOptions>()
 
 /** Makes the teller of a gate. Gates that a request passes one after another tell of all their limits in one field. */
 export function teller<Request, Response>(
   options: GateOptions<never, never>,
   surface: Pick<Surface<Request, Response, never, never>, 'field' | 'set' | 'keep'>,
 ): Teller<Request, Response> {
-  const { headers = 'standard' } = options
-  const write = fieldWriter(headers, options)
+  const voice = voiceOf(options)
+  const { headers } = voice
+  const write = fieldWriter(headers, options, voice.words)
   const exposed = ['Retry-After', ...fieldNames(headers, options)]
   const silent = headers === false
   const timed = [headers].flat().includes('github')
+  let writeAll: FieldWriter | undefined
   // One function for all requests: fields are written at once, so that no other response can come between.
   let written: Response
   const set = (name: string, value: string): void => surface.set(written, name, value)
+  const compare = comparison(voice)
 
   function expose(response: Response): void {
-    const existing = surface.field(response, 'access-control-expose-headers')
+    const existing = surface.field(response, 'access-control-expose-headers') || undefined
     const cors = existing ?? surface.field(response, 'access-control-allow-origin')
     if (cors === undefined || cors === '') return
     surface.set(response, 'Access-Control-Expose-Headers', exposeHeaders(String(existing ?? ''), exposed))
   }
 
+  /** Of all that the gates before have told of, too; each limit in the words of its own gate. */
+  function retold(decision: Decision, earlier: Decision): Decision {
+    compare(earlier)
+    const before = toldBy.get(earlier) ?? (voices.get(earlier)?.headers === false ? NOTHING : earlier)
+    const told = silent ? before : mergeDecisions(before, decision)
+    toldBy.set(decision, told)
+    for (const each of [earlier, decision]) lend(each)
+    writeAll ??= fieldWriter(headers, options, (status) => wordsBy.get(status) ?? USUAL.words)
+    return told
+  }
+
   return function tell(decision, earlier, request, response) {
     surface.keep(request, decision)
-    const told = earlier === undefined && !silent ? decision : retold(earlier, silent ? NOTHING : decision)
-    if (told !== decision) toldBy.set(decision, told)
+    if (voice !== USUAL) voices.set(decision, voice)
+    const told = earlier === undefined ? decision : retold(decision, earlier)
     if (response === undefined) return
     expose(response)
     if (silent) return
     written = response
-    write(told, timed ? timeOf(decision) : 0, set)
+    const now = timed ? timeOf(decision) : 0
+    if (earlier === undefined) write(told, now, set)
+    else writeAll!(told, now, set)
+  }
+}
+
+function voiceOf(options: GateOptions<never, never>): Voice {
+  const { headers = 'standard' } = options
+  const words = standardOptions(options)
+  return headers === 'standard' && Object.keys(words).length === 0 ? USUAL : { headers, options, words }
+}
+
+/** Keeps the words of a decision's gate for each of its limits. */
+function lend(decision: Decision): void {
+  const voice = voices.get(decision)
+  if (voice !== undefined) for (const status of decision.limits) wordsBy.set(status, voice.words)
+}
+
+/** Warns, once, when this gate and one before it tell one field in two ways. */
+function comparison(voice: Voice): (earlier: Decision) => void {
+  const compared = new WeakSet<Voice>()
+  return function compare(earlier) {
+    const other = voices.get(earlier) ?? USUAL
+    if (other === voice || compared.has(other)) return
+    compared.add(other)
+    const clash = clashBetween(other, voice)
+    if (clash !== undefined)
+      warn('SLUICE_STYLES_CLASH', `Two limiters on one request tell ${clash}. Give both the same \`headers\`.`)
   }
 }
 
@@ -57,9 +114,4 @@ export function teller<Request, Response>(
 function timeOf({ limits: [first] }: Decision): number {
   const clock = first instanceof Charge ? first.policy.store.clock : undefined
   return (clock ?? Date).now()
-}
-
-function retold(earlier: Decision | undefined, later: Decision): Decision {
-  const before = earlier === undefined ? NOTHING : (toldBy.get(earlier) ?? earlier)
-  return later === NOTHING ? before : mergeDecisions(before, later)
 }

@@ -26,9 +26,14 @@ export function termsOf(limit: Limit): Terms {
 /** The terms of a limit, made afresh. */
 export function learn(limit: Limit): Terms {
   const quota = Math.max(limit.quota, capacityOf(limit))
-  // Told at the same rate; divided once, so that whole seconds stay whole.
-  const window = Math.max(1, Math.ceil((limit.window * quota) / (limit.quota * 1000)))
+  const window = Math.max(1, secondsFor(quota, limit))
   return { limit, quota: Math.min(quota, LARGEST), window: Math.min(window, LARGEST), lag: lagOf(limit) }
+}
+
+/** Seconds in which so many units flow back, rounded up; products of a quota and a window are no exact floats. */
+function secondsFor(units: number, { quota, window }: Limit): number {
+  const divisor = BigInt(quota) * 1000n
+  return Number((BigInt(window) * BigInt(units) + divisor - 1n) / divisor)
 }
 
 function capacityOf(limit: Limit): number {
@@ -46,8 +51,8 @@ function lagOf(limit: Limit): number {
   const owed = ((capacity - 1) * limit.window) / limit.quota
   if (limit.algorithm === 'gcra' || limit.algorithm === 'leakyBucket') return owed
   if (limit.algorithm !== 'tokenBucket') return 0
-  if (limit['refill'] === 'interval') return (Math.ceil(capacity / limit.quota) - 1) * limit.window
+  const filling = limit['refill'] === 'interval' ? (Math.ceil(capacity / limit.quota) - 1) * limit.window : owed
   // A bucket that starts part-full stays known for a window after it is full again.
   const partFull = limit['initial'] !== undefined && limit['initial'] !== capacity
-  return partFull ? owed + limit.window : owed
+  return partFull ? filling + limit.window : filling
 }

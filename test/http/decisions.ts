@@ -1,5 +1,6 @@
 import { combine, type Decision } from '../../src/decision.ts'
-import { type FieldOptions, fieldWriter, type Headers } from '../../src/http/fields.ts'
+import type { FieldOptions } from '../../src/http/field-options.ts'
+import { fieldWriter, type Headers } from '../../src/http/fields.ts'
 import { limit, type Limit, type LimitInput } from '../../src/limit.ts'
 import type { Degraded, LimitStatus } from '../../src/store.ts'
 

@@ -184,6 +184,9 @@ describe('a capacity larger than the quota', () => {
     [{ algorithm: 'tokenBucket', quota: 10, window: '1s', capacity: 25 }, '25;w=3'],
     [{ algorithm: 'leakyBucket', quota: 100, window: '1m', capacity: 130 }, '130;w=78'],
     [{ algorithm: 'gcra', quota: 3, window: 1000, burst: 21 }, '21;w=7'],
+    // Products of a quota and a window that floats would round.
+    [{ algorithm: 'fixedWindow', quota: 7_117_431_443, window: '30d' }, '7117431443;w=2592000'],
+    [{ algorithm: 'fixedWindow', quota: 292_607_697, window: '365d' }, '292607697;w=31536000'],
   ])('%o is told at the same rate: %s', (json, policy) => {
     const told = decide([status(limit(json), { remaining: 1, resetAfter: 1000 })])
     expect(written('draft-6', told)['RateLimit-Policy']).toBe(policy)
@@ -232,12 +235,14 @@ describe('a linear limit that is used up tells when the next unit is back', () =
       quota: fc.integer({ min: 1, max: 50 }),
       window: fc.integer({ min: 1, max: 100_000 }),
       capacity: fc.integer({ min: 1, max: 50 }),
+      refill: fc.constantFrom('greedy', 'interval'),
     })
-    .map(({ algorithm, quota, window, capacity }) => {
+    .map(({ algorithm, quota, window, capacity, refill }) => {
       if (algorithm === 'spacing') return { algorithm, quota: 1, window }
       if (algorithm === 'gcra') return { algorithm, quota, window, burst: capacity }
       if (algorithm === 'part-full')
-        return { algorithm: 'tokenBucket', quota, window, capacity, initial: capacity >> 1 }
+        return { algorithm: 'tokenBucket', quota, window, capacity, refill, initial: capacity >> 1 }
+      if (algorithm === 'tokenBucket') return { algorithm, quota, window, capacity, refill }
       return { algorithm, quota, window, capacity }
     })
 
@@ -462,7 +467,10 @@ describe('what only the newest draft can tell', () => {
     )
     const inherited = decide([status(windowed('constructor', 5, 1000))])
     expect(written('standard', inherited, { unit: {} })['RateLimit-Policy']).toBe('"constructor";q=5;w=1')
-    expect(() => fieldWriter('standard', { unit: 'é' })).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    for (const unit of ['é', '', null, 5, ['requests']])
+      expect(() => fieldWriter('standard', { unit: unit as string })).toThrow(
+        expect.objectContaining({ code: 'INVALID_OPTION' }),
+      )
     expect(() => fieldWriter('standard', { unit: { n: '\n' } })).toThrow(
       expect.objectContaining({ code: 'INVALID_OPTION' }),
     )
@@ -497,6 +505,10 @@ describe('what only the newest draft can tell', () => {
       expect.objectContaining({ code: 'INVALID_OPTION' }),
     )
     expect(() => fieldWriter('standard', { partitionKey: {} as { secret: string } })).toThrow(/partitionKey.secret/)
+    expect(() => fieldWriter('standard', { partitionKey: null as never })).toThrow(/^partitionKey: expected options/)
+    expect(() => fieldWriter('standard', { partitionKey: { secret: 's', salt: 't' } as never })).toThrow(
+      expect.objectContaining({ code: 'UNKNOWN_OPTION' }),
+    )
   })
 })
 

@@ -65,6 +65,10 @@ describe('refused are', () => {
     for (const name of ['', ...injections, 5, null, true, {}, ['X']]) refused('legacy', { limit: name })
   })
 
+  test('what are no names', () => {
+    for (const names of [null, [], ['X-Quota'], 'X-Quota', 5]) refused('legacy', names)
+  })
+
   test('names that mean something else', () => {
     for (const name of ['Retry-After', 'retry-after', 'Content-Length', 'Transfer-Encoding', 'Set-Cookie'])
       refused('legacy', { reset: name })

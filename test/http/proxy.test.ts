@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs'
+import express from 'express'
 import { expect, test } from 'vitest'
+import { ipKeyer, rateLimit } from '../../adapters/express.ts'
 import { type ProxyTrust, proxyWarning, proxyWatch } from '../../src/http/proxy.ts'
+import { fixedWindow } from '../../src/limits.ts'
+import { ask, serve, warningsOf } from '../support/http.ts'
 
 test.each<[boolean, ProxyTrust, string | undefined]>([
   [true, 'nobody', 'SLUICE_PROXY_UNTRUSTED'],
@@ -41,6 +45,18 @@ test('each mistake is told once by each gate', () => {
   }
   const both = ['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_TRUSTS_ALL']
   expect(told).toEqual([...both, ...both])
+})
+
+test('an app is warned of once, however many keyers it has', async () => {
+  const app = express()
+  for (let i = 0; i < 3; i++)
+    app.use(rateLimit({ keyer: ipKeyer({ ipv6Subnet: 64 }), limits: fixedWindow({ quota: 9, window: '1h' }) }))
+  const server = await serve(app.use((_request, response) => void response.send('ok')))
+  const codes = await warningsOf(async () => {
+    for (let i = 0; i < 2; i++) await ask(server, '/', { headers: { 'x-forwarded-for': '203.0.113.9' } })
+  })
+  await server.close()
+  expect(codes).toEqual(['SLUICE_PROXY_UNTRUSTED'])
 })
 
 test('is a process warning unless told otherwise', async () => {

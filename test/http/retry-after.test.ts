@@ -23,6 +23,10 @@ describe('Retry-After', () => {
     expect(retryAfter({ ...D1, retryAfter: ms })).toBe(1)
   })
 
+  test('nobody knows how long a store will not answer', () => {
+    expect(retryAfter({ ...D1, degraded: 'closed', retryAfter: Infinity })).toBe(1)
+  })
+
   test('is omitted when never', () => {
     const never = status(windowed('n', 1, 1000), { retryAfter: Infinity })
     expect(retryAfter(decide([never]))).toBeUndefined()

@@ -1,8 +1,9 @@
 import { serializeBareItem, serializeItem } from 'structured-headers'
+import type { Limit } from '../../limit.ts'
 import type { LimitStatus } from '../../store.ts'
 import type { FieldWriter, SetField } from '../field-writer.ts'
 import { available, reset } from '../figures.ts'
-import { follow, policies, type Wording } from '../policies.ts'
+import { follow, policies, type Policies, type Wording } from '../policies.ts'
 import type { Terms } from '../terms.ts'
 
 /** What the newest draft can tell beyond quota and window. */
@@ -18,9 +19,9 @@ export interface StandardOptions {
  * the violated ones.
  * @see https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
  */
-export function standard(options: StandardOptions = {}): FieldWriter {
-  const wording: Wording = { item: (terms) => policyItem(terms, options.unit?.(terms.limit.name)), head: itemHead }
-  return options.partition === undefined ? plain(wording) : partitioned(wording, options.partition)
+export function standard(words: StandardOptions | ((status: LimitStatus) => StandardOptions) = {}): FieldWriter {
+  if (typeof words === 'function') return worded(words)
+  return words.partition === undefined ? plain(wordingOf(words)) : worded(() => words)
 }
 
 function plain(wording: Wording): FieldWriter {
@@ -37,21 +38,34 @@ function plain(wording: Wording): FieldWriter {
   }
 }
 
-/** The policies too differ from key to key here, so they are put together for each decision. */
-function partitioned(wording: Wording, partition: (key: string) => string): FieldWriter {
-  const none = policies()
-  return function writePartitioned({ allowed, limits }, _now, set) {
-    let list = ''
+/** The policies too differ from key to key here, or from gate to gate, so they are put together for each decision. */
+function worded(wordsOf: (status: LimitStatus) => StandardOptions): FieldWriter {
+  return function writeWorded({ allowed, limits }, _now, set) {
+    const items: string[] = []
     let state = ''
     for (const status of limits) {
-      const { told, head, terms, text } = follow(none, status.limit, wording)
+      const words = wordsOf(status)
+      const { told, head, terms, text } = follow(...beginning(words, status.limit))
       if (!told) continue
-      const part = `;pk=${partition(status.key)}`
-      list = joined(list, text + part)
+      const part = words.partition === undefined ? '' : `;pk=${words.partition(status.key)}`
+      if (!items.includes(text + part)) items.push(text + part)
       if (allowed || !status.allowed) state = joined(state, head + standing(status, terms!) + part)
     }
-    tell(list, state, set)
+    tell(items.join(', '), state, set)
   }
+}
+
+const beginnings = new WeakMap<StandardOptions, readonly [none: Policies, wording: Wording]>()
+
+/** A list that a limit begins, in these words. */
+function beginning(words: StandardOptions, limit: Limit): [none: Policies, limit: Limit, wording: Wording] {
+  const known = beginnings.get(words) ?? [policies(), wordingOf(words)]
+  beginnings.set(words, known)
+  return [known[0], limit, known[1]]
+}
+
+function wordingOf({ unit }: StandardOptions): Wording {
+  return { item: (terms) => policyItem(terms, unit?.(terms.limit.name)), head: itemHead }
 }
 
 function policyItem({ limit, quota, window }: Terms, unit: string | undefined): string {

@@ -105,6 +105,17 @@ export const earlyFieldCases: Cases = {
     like((await ask(server)).headers, exposed)
     like((await ask(server)).headers, exposed)
   },
+  'are exposed where the application has exposed nothing yet': async ({ limit, serve }) => {
+    const server = await serve({
+      before({ set }) {
+        set('Access-Control-Allow-Origin', '*')
+        set('Access-Control-Expose-Headers', '')
+      },
+      limits: [limit(one)],
+    })
+    const exposed = { 'access-control-expose-headers': 'Retry-After, RateLimit, RateLimit-Policy' }
+    like((await ask(server)).headers, exposed)
+  },
   'keep a larger Retry-After of the application': async ({ limit, serve }) => {
     for (const [set, told] of [
       ['120', '120'],
