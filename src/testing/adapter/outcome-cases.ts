@@ -1,4 +1,5 @@
 import { everyone } from '../../keyers.ts'
+import type { Limit } from '../../limit.ts'
 import { createLimiter } from '../../limiter.ts'
 import { fixedWindow, gcra } from '../../limits.ts'
 import { memoryStore } from '../../stores/memory.ts'
@@ -41,6 +42,16 @@ export const outcomeCases: Cases = {
     equal(await told({ 'x-cost': '0' }), '"ten";r=4;t=60')
     equal(await told(), '"ten";r=4;t=60')
     equal(await statuses(server, 1), [429])
+  },
+  'settles each limit in its own unit': async ({ limit, serve }) => {
+    const limits = [
+      fixedWindow({ name: 'ten', quota: 10, window: '1m' }),
+      fixedWindow({ name: 'kb', quota: 99, window: '1m' }),
+    ]
+    const settleWith = () => (of: Limit) => (of.name === 'kb' ? 40 : 1)
+    const server = await serve({ limits: [limit(limits, { settleWith })] })
+    await ask(server)
+    equal((await ask(server)).headers['ratelimit'], '"ten";r=8;t=60, "kb";r=58;t=60')
   },
   'gives all back where it both refunds and settles': async ({ limit, serve }) => {
     const options = { cost: () => 2, refundWhen: 'success', settleWith: () => 3 }
