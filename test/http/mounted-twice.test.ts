@@ -100,6 +100,22 @@ describe.each([
     expect(await asked(2, { 'x-user': 'b' })).toEqual([[200, 429], []])
   })
 
+  test('and so it is under other limits of one limiter', async () => {
+    const app = express()
+    const limit = (name: string, quota: number): ReturnType<typeof fixedWindow> =>
+      fixedWindow({ name, quota, window: '1h' })
+    const [wide, narrow] = [limit('wide', 9), limit('narrow', 1)]
+    const limiter = limiterOf(9, { limits: ({ headers }) => (headers['x-late'] === undefined ? wide : narrow) })
+    app.use(rateLimit({ limiter }))
+    app.use((request, _response, next) => {
+      request.headers['x-late'] = 'yes'
+      next()
+    })
+    app.get('/', rateLimit({ limiter }), ok)
+    server = await serve(app)
+    expect(await asked(3)).toEqual([[200, 429, 429], []])
+  })
+
   test('a stack that has a limiter in common with a middleware before it is warned of', async () => {
     const store = memoryStore()
     const user = limiterOf(4, { name: 'user', store })

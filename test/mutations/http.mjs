@@ -6,6 +6,13 @@ const gate = inFile('src/http/gate.ts', {
   files: [...everywhere, 'test/adapters/express.test.ts', 'test/adapters/koa.test.ts'],
 })
 const teller = inFile('src/http/teller.ts', { files: everywhere })
+const stacked = { files: ['test/http/stacked.test.ts'] }
+const together = inFile('src/http/teller.ts', stacked)
+const merging = inFile('src/http/fields.ts', stacked)
+const passed = inFile('src/http/passage.ts', {
+  files: ['test/http/stacked.test.ts', 'test/http/mounted-twice.test.ts'],
+})
+const terms = inFile('src/http/terms.ts', { files: ['test/http/fields.test.ts'] })
 const outcome = inFile('src/http/outcome.ts', { files: everywhere, name: 'the outcome' })
 const hold = inFile('src/http/hold.ts', { files: everywhere, name: 'a delay' })
 const ended = inFile('src/http/ended.ts', { files: everywhere, name: 'a delay' })
@@ -36,9 +43,23 @@ const node = inFile('adapters/node.ts', { files: ['test/adapters/node.test.ts'] 
 export const http = [
   gate('a preflight counted', 'if (preflight) return true', 'if (preflight && skip !== undefined) return true'),
   gate('a fault that is no object passed on', "typeof reason === 'object' && reason !== null", 'reason !== 1'),
-  teller('fields of the limit before lost', ': mergeDecisions(before, later)', ': later'),
+  teller('fields of the limit before lost', ': mergeDecisions(before, decision)', ': decision'),
   teller('fields not exposed to scripts', '    expose(response)\n', ''),
   teller('the time of day for that of a clock', '(clock ?? Date)', '(clock && Date ? Date : Date)'),
+  together('limits in the words of the last gate', 'for (const each of [earlier, decision]) lend(each)', ''),
+  together('styles compared with none', 'const other = voices.get(earlier) ?? USUAL', 'const other = voice'),
+  merging('nothing told where one store gave no answer', 'if (!isAnswered(earlier)) return later', ''),
+  passed(
+    'limits of one limiter taken for one',
+    'a.limit.name === b.limit.name && policy.home === other.home',
+    'policy.home === other.home',
+  ),
+  terms(
+    'a window rounded in floats',
+    'Number((BigInt(window) * BigInt(units) + divisor - 1n) / divisor)',
+    'Math.ceil((window * units) / Number(divisor))',
+  ),
+  terms('a part-full bucket that refills at once', 'partFull ? filling + limit.window : filling', 'filling'),
   outcome('a refund for who hung up before the answer', 'if (!surface.sent(response)) return', ''),
   outcome('a settlement beside a refund', '? 0 : settleWith', '&& settleWith === undefined ? 0 : settleWith'),
   hold('a timer for who has hung up', '      cancel()\n', ''),
@@ -65,7 +86,7 @@ export const http = [
   problem('a denial that is cached', "'no-store'", "'no-cache'"),
   problem('a shadow limit named as violated', '!allowed && limit.shadow !== true', '!allowed'),
   retry('the smaller of two waits', 'theirs > largest', 'theirs < largest'),
-  retry('Retry-After: 0', ': Math.max(1, seconds(ms))', ': seconds(ms)'),
+  retry('Retry-After: 0', 'return Math.max(1, seconds(ms))\n}\n\n/**', 'return seconds(ms)\n}\n\n/**'),
   figures('a hair that costs a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
   figures('t=0 while nothing is left', 'left === 0 && whole === 0 ? 1 : whole', 'whole'),
   names('a name with a line break', '$/\n', '/\n'),
