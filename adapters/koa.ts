@@ -51,13 +51,14 @@ const surface: Surface<Context, Response, Next, OnDenied> = {
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   const gate = createGate(options, surface)
-  const rethrow = keepFields([...fieldNames(options.headers ?? 'standard', options), 'Access-Control-Expose-Headers'])
+  const keep = keepFields([...fieldNames(options.headers ?? 'standard', options), 'Access-Control-Expose-Headers'])
 
   async function goOn(context: Context, next: Next): Promise<void> {
     try {
       await next()
     } catch (error) {
-      rethrow(error, context)
+      keep(context)
+      throw error
     }
   }
 

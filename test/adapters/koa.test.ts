@@ -81,16 +81,20 @@ describe.each([
       })
     })
 
-    test('may be one and the same each time', async () => {
-      server = await failing(new Error('broken'))
-      const seen = [await ask(server), await ask(server)].map(({ headers }) => headers['ratelimit'])
-      expect(seen).toEqual(['"9-per-1h";r=8;t=3600', '"9-per-1h";r=7;t=3600'])
+    test('may be one and the same for all requests, which learn nothing of one another', async () => {
+      const headers = Object.freeze({ 'x-own': 'stays' })
+      const error = Object.assign(new Error('broken'), { headers })
+      server = await failing(error, { skip: ({ path }) => path === '/free' })
+      const seen: unknown[] = []
+      for (const path of ['/free', '/', '/free', '/']) seen.push((await ask(server, path)).headers['ratelimit'])
+      expect(seen).toEqual([undefined, '"9-per-1h";r=8;t=3600', undefined, '"9-per-1h";r=7;t=3600'])
+      expect(error.headers).toBe(headers)
     })
 
-    test('may be none of Node’s, and is answered all the same', async () => {
+    test('may be none of Node’s, and is told all the same', async () => {
       for (const error of [Object.freeze({ frozen: true }), 'text', 5]) {
         const each = await failing(error)
-        expect((await ask(each)).status).toBe(500)
+        expect(await ask(each)).toMatchObject({ status: 500, headers: { ratelimit: '"9-per-1h";r=8;t=3600' } })
         await each.close()
       }
     })

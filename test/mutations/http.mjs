@@ -100,11 +100,8 @@ export const http = [
   newest('a unit that goes without saying', " && unit !== 'requests'", ''),
   client('an app for all', 'if (app !== latest)', 'if (watch === undefined)'),
   express('everybody taken for somebody', "? 'everybody' : 'some'", "? 'some' : 'some'"),
-  koa(
-    'fields of the request before',
-    '{ ...headers, ...(Object.fromEntries(kept) as object) }',
-    '{ ...(Object.fromEntries(kept) as object), ...headers }',
-  ),
+  koa('fields that go with an error', '(isKept(name) ? undefined : ', '('),
+  koa('fields of another’s error for ours', 'isKept(name) ? res : ', ''),
   koaKeyers('a count of proxies not seen', 'app.maxIpsCount > 0 || ', ''),
   scope(
     'a route and its HEAD apart',
