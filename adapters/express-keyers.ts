@@ -1,8 +1,9 @@
 import type { Request } from 'express'
 import { type ClientSurface, clientKeyer, type IpKeyerOptions } from '../src/http/client-key.ts'
 import type { ProxyTrust } from '../src/http/proxy.ts'
-import { headerKeyer, routeKey, type RoutePattern } from '../src/http/route.ts'
+import { headerKeyer, routeKey } from '../src/http/route.ts'
 import type { SyncKeyer } from '../src/keyers.ts'
+import { keyOfRoute, type Route } from './express-routes.ts'
 
 const client: ClientSurface<Request> = {
   address: (request) => request.ip,
@@ -37,21 +38,9 @@ export function byHeader(name: string): SyncKeyer<Request> {
 /** The method. */
 export const byMethod: SyncKeyer<Request> = (request) => request.method
 
-/** The pattern of the route, such as `GET /users/:id`, in a route's own middleware; elsewhere one bucket for all. */
-export const byRoute: SyncKeyer<Request> = ({ route }) => patterns.get(route as Route) ?? patternOf(route as Route)
-
-interface Route {
-  readonly path: RoutePattern
-  readonly methods: Readonly<Record<string, boolean>>
-}
-
-const patterns = new WeakMap<Route, string>()
-
-/** All methods of a route together, for of those the client may choose any. */
-function patternOf(route: Route | undefined): string {
-  if (route === undefined) return routeKey('', undefined)
-  const methods = Object.keys(route.methods).map((method) => method.toUpperCase())
-  const pattern = routeKey(methods.join(), route.path)
-  patterns.set(route, pattern)
-  return pattern
-}
+/**
+ * The pattern of the route, such as `GET /users/:id`, in a route's own middleware; elsewhere one bucket for all. A route of a
+ * router is told apart from those of others by the place of that router among them: `GET /:id of router 2`.
+ */
+export const byRoute: SyncKeyer<Request> = ({ app, route }) =>
+  route === undefined ? routeKey('', undefined) : keyOfRoute(app, route as Route)

@@ -1,4 +1,4 @@
-import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import type { NextFunction, Request, Response } from 'express'
 import type { Decision } from '../src/decision.ts'
 import { whenClosed } from '../src/http/ended.ts'
 import { createGate } from '../src/http/gate.ts'
@@ -24,6 +24,9 @@ export type RateLimitOptions = Decider<Request> &
     readonly onDenied?: OnDenied
   }
 
+/** A middleware that takes whatever parameters a route has, so that the handlers after it keep their types. */
+export type RateLimit = <Params>(request: Request<Params>, response: Response, next: NextFunction) => void
+
 type OnDenied = (request: Request, response: Response, next: NextFunction, decision: Decision) => unknown
 
 const surface: Surface<Request, Response, NextFunction, OnDenied> = {
@@ -45,10 +48,10 @@ const surface: Surface<Request, Response, NextFunction, OnDenied> = {
  * Throws `SluiceError` for a wrong or unknown option.
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
  */
-export function rateLimit(options: RateLimitOptions): RequestHandler {
+export function rateLimit(options: RateLimitOptions): RateLimit {
   const gate = createGate(options, surface)
   return function limitRate(request, response, next) {
-    const admitted = gate.enter(request, response, next)
+    const admitted = gate.enter(request as Request, response, next)
     if (admitted === true) next()
     else if (admitted !== false) admitted.then((yes) => void (yes && next()), next)
   }

@@ -11,7 +11,7 @@ import type { Context } from 'koa'
 export function keepFields(names: readonly string[]): (context: Context) => void {
   return function keep(context) {
     const { onerror, res } = context
-    context.onerror = function answer(error) {
+    function answer(error: Error): void {
       const { removeHeader, setHeader } = res
       const kept = new Set(names.filter((name) => res.hasHeader(name)).map((name) => name.toLowerCase()))
       const isKept = (name: string): boolean => kept.has(name.toLowerCase())
@@ -23,5 +23,6 @@ export function keepFields(names: readonly string[]): (context: Context) => void
         Object.assign(res, { removeHeader, setHeader })
       }
     }
+    Object.assign(context, { onerror: answer })
   }
 }

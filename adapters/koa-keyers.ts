@@ -36,6 +36,22 @@ export function byHeader(name: string): SyncKeyer<Context> {
 /** The method. */
 export const byMethod: SyncKeyer<Context> = (context) => context.method
 
-/** The pattern of the route, such as `GET /users/:id`, behind `@koa/router`, which tells it; elsewhere one bucket for all. */
-export const byRoute: SyncKeyer<Context> = (context) =>
-  routeKey(context.method, context['_matchedRoute'] as RoutePattern | undefined)
+/**
+ * The pattern of the route, such as `GET /users/:id`, behind `@koa/router`, which tells it; elsewhere one bucket for all. In a
+ * router's own middleware, that of the route which is about to answer. All methods of one route count together.
+ */
+export const byRoute: SyncKeyer<Context> = (context) => {
+  const { method, matched, _matchedRoute: current } = context as Matched
+  const routes = matched?.filter(({ methods }) => methods.includes(method)) ?? []
+  const route = routes.find(({ path }) => path === current) ?? routes[0]
+  if (route === undefined) return routeKey(method, current)
+  // HTTP has nine methods. `router.all` means dozens.
+  return routeKey(route.methods.length > 10 ? 'ALL' : route.methods, route.path)
+}
+
+/** What `@koa/router` tells of the routes and middlewares whose path a request has, and of the one that runs. */
+interface Matched {
+  readonly method: string
+  readonly matched?: readonly { readonly methods: readonly string[]; readonly path: RoutePattern }[]
+  readonly _matchedRoute?: RoutePattern
+}

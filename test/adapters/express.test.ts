@@ -1,4 +1,4 @@
-import express5, { type ErrorRequestHandler, type Request, type RequestHandler } from 'express'
+import express5, { type ErrorRequestHandler, type Request, type RequestHandler, type Router } from 'express'
 import express4 from 'express4'
 import { afterEach, describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/express.ts'
@@ -162,6 +162,45 @@ describe.each([
     expect([await left('/users/1'), await left('/users/2'), await left('/users/3', 'HEAD')]).toEqual(['8', '7', '6'])
     expect([await left('/any/1'), await left('/any/2', 'POST')]).toEqual(['8', '7'])
     expect([await left('/no/1'), await left('/no/2', 'POST')]).toEqual(['8', '7'])
+  })
+
+  test('byRoute tells routes of different routers and apps apart, wherever those are mounted', async () => {
+    const keys: string[] = []
+    const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
+    const limit = rateLimit(times(99, { keyer: byRoute, onDecision }))
+    const routerOf = (...inner: [string, Router][]): Router => {
+      const router = express.Router({ mergeParams: true }) as Router
+      for (const each of inner) router.use(...each)
+      return router.get('/:id', limit, ok)
+    }
+    const recursive = routerOf()
+    recursive.use('/again', recursive)
+    const admin = express()
+    admin.get('/:id', limit, ok).use('/logs', routerOf())
+    const users = routerOf()
+    const app = express()
+    app.use((_request, _response, next) => next())
+    app.use('/users', users).use('/people', users)
+    app.use('/shops/:shop', routerOf(['/orders', recursive], ['/carts', routerOf()])).use('/admin', admin)
+    app.get('/:id', limit, ok)
+    server = await serve(app)
+    const keyAt = async (path: string): Promise<string | undefined> => {
+      expect((await ask(server!, path)).status).toBe(200)
+      return keys.pop()
+    }
+    const table = {
+      '/1': 'GET /:id',
+      '/users/1': 'GET /:id of router 1',
+      '/people/1': 'GET /:id of router 1',
+      '/shops/1/2': 'GET /:id of router 3',
+      '/shops/3/orders/1': 'GET /:id of router 3.1',
+      '/shops/3/orders/again/2': 'GET /:id of router 3.1',
+      '/shops/4/carts/1': 'GET /:id of router 3.2',
+      '/admin/1': 'GET /:id of /admin',
+      '/admin/logs/1': 'GET /:id of /admin, router 1',
+    }
+    for (const [path, key] of Object.entries(table)) expect([path, await keyAt(path)]).toEqual([path, key])
+    for (const [path, key] of Object.entries(table)) expect([path, await keyAt(path)]).toEqual([path, key])
   })
 
   test('ipKeyer takes what `trust proxy` makes of it, and warns when that trusts everybody', async () => {

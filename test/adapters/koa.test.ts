@@ -1,4 +1,6 @@
-import Koa3, { type Context } from 'koa'
+import { METHODS } from 'node:http'
+import { Router, type RouterMiddleware } from '@koa/router'
+import Koa3, { type Context, type Middleware } from 'koa'
 import Koa2 from 'koa2'
 import { afterEach, describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/koa.ts'
@@ -180,12 +182,65 @@ describe.each([
     expect(errors).toEqual([])
   })
 
-  test('byRoute takes the pattern that a router tells, and elsewhere never the path', () => {
-    const at = (method: string, matched?: string): Context =>
-      ({ method, path: '/users/1', _matchedRoute: matched }) as unknown as Context
-    expect(byRoute(at('GET', '/users/:id'))).toBe('GET /users/:id')
-    expect(byRoute(at('HEAD', '/users/:id'))).toBe('GET /users/:id')
-    expect(byRoute(at('GET'))).toBe(byRoute(at('POST')))
+  describe('byRoute', () => {
+    /** What `byRoute` makes of a request, in the middleware that sees it. */
+    async function keysOf(make: (limit: Middleware) => Middleware): Promise<(...asked: string[]) => Promise<string[]>> {
+      let keys: string[] = []
+      const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
+      const app = new Koa().use(make(rateLimit(times(999, { keyer: byRoute, onDecision })))) as Koa3
+      server = await serve(app.callback() as never)
+      return async (...asked) => {
+        keys = []
+        for (const each of asked) {
+          const [method, path] = each.split(' ') as [string, string]
+          await ask(server!, path, { method })
+        }
+        return keys
+      }
+    }
+
+    test('takes the pattern and the method, HEAD with GET, never the path', async () => {
+      const keys = await keysOf((limit) => {
+        const router = new Router().get('/users/me', limit, () => {}).get('/users/:id', limit, () => {})
+        return router.post('/users/:id', limit, () => {}).routes() as Middleware
+      })
+      expect(await keys('GET /users/1', 'HEAD /users/2', 'GET /users/me', 'POST /users/me')).toEqual([
+        'GET /users/:id',
+        'GET /users/:id',
+        'GET /users/me',
+        'POST /users/:id',
+      ])
+    })
+
+    test('takes all methods of a route together, for the client may choose any of them', async () => {
+      const keys = await keysOf((limit) => {
+        const router = new Router().all('/any/:id', limit)
+        router.register('/some', ['GET', 'PUT'], limit as RouterMiddleware)
+        return router.routes() as Middleware
+      })
+      const methods = METHODS.filter((method) => method !== 'CONNECT')
+      expect(new Set(await keys(...methods.map((method) => `${method} /any/1`)))).toEqual(new Set(['ALL /any/:id']))
+      expect(await keys('GET /some', 'HEAD /some', 'PUT /some')).toEqual(Array(3).fill('GET,PUT /some'))
+    })
+
+    test('takes the route about to answer in a middleware of its router, and of one that holds its router', async () => {
+      const keys = await keysOf((limit) => {
+        const orders = new Router({ prefix: '/orders' }).get('/:id', () => {})
+        const shops = new Router().use(limit).get('/shops/:id', () => {})
+        return shops.use('/shops', orders.routes()).routes() as Middleware
+      })
+      expect(await keys('GET /shops/1', 'GET /shops/orders/2')).toEqual(['GET /shops/:id', 'GET /shops/orders/:id'])
+    })
+
+    test('is one bucket for all without a route', async () => {
+      const keys = await keysOf((limit) => limit)
+      expect(await keys('GET /users/1', 'POST /users/2')).toEqual(['no route', 'no route'])
+    })
+
+    test('takes what another router tells in the same place', () => {
+      const context = { method: 'HEAD', path: '/users/1', _matchedRoute: '/users/:id' } as unknown as Context
+      expect(byRoute(context)).toBe('GET /users/:id')
+    })
   })
 
   test('ipKeyer takes what the app’s proxy settings make of it, and warns when they trust everybody', async () => {

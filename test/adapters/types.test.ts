@@ -1,4 +1,5 @@
-import type { NextFunction, Request, Response } from 'express'
+import { Router } from '@koa/router'
+import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Context, Next } from 'koa'
 import { expect, expectTypeOf, test } from 'vitest'
@@ -15,7 +16,7 @@ import { perMinute, perSecond } from '../../src/limits.ts'
 
 // The compiler is the test; nothing here need run.
 test('options know their framework’s requests', () => {
-  const express: forExpress.RateLimitOptions[] = [
+  const forApp: forExpress.RateLimitOptions[] = [
     { keyer: forExpress.byIP, limits: [perSecond(10), perMinute(100)] },
     {
       keyer: (request) => request.get('x-user'),
@@ -66,7 +67,7 @@ test('options know their framework’s requests', () => {
       expectTypeOf(decision).toEqualTypeOf<Decision>()
     },
   }
-  expect([express, koa, fastify]).toHaveLength(3)
+  expect([forApp, koa, fastify]).toHaveLength(3)
 })
 
 test('the decision is on the request', () => {
@@ -109,4 +110,17 @@ test('a limited handler takes what it took', () => {
   expectTypeOf(handler).toEqualTypeOf<
     (request: globalThis.Request, context: { params: string }) => Promise<globalThis.Response>
   >()
+})
+
+test('a middleware leaves the handlers after it the parameters of their route', () => {
+  const options = { keyer: forExpress.byIP, limits: perSecond(1) }
+  const limit = forExpress.rateLimit(options)
+  const either: RequestHandler = limit
+  const app = express()
+  app.use(limit, either)
+  app.get('/users/:id', limit, (request) => expectTypeOf(request.params.id).toEqualTypeOf<string>())
+  app.route('/users/:id').all(limit, (request) => expectTypeOf(request.params.id).toEqualTypeOf<string>())
+  new Router().get('/users/:id', forKoa.rateLimit({ keyer: forKoa.byIP, limits: perSecond(1) }), (context) =>
+    expectTypeOf(context.params['id']).toEqualTypeOf<string>(),
+  )
 })
