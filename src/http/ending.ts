@@ -1,13 +1,14 @@
 /**
  * How the response to a request ends, where responses are values that a handler returns: it is over when its body has been
- * read to the end, when the runtime stops reading it, or when the request is aborted.
+ * read to the end, when the runtime stops reading it, or when the request is aborted. Without a body, and with one that
+ * nobody reads because the request is a HEAD, it is over at once.
  */
 export class Ending {
-  readonly #request: Pick<Request, 'signal'>
+  readonly #request: Pick<Request, 'method' | 'signal'>
   readonly #listeners = new Set<() => void>()
   #answer: Response | undefined
 
-  constructor(request: Pick<Request, 'signal'>) {
+  constructor(request: Pick<Request, 'method' | 'signal'>) {
     this.#request = request
   }
 
@@ -30,7 +31,7 @@ export class Ending {
   deliver(answer: Response): Response {
     this.#answer = answer
     if (this.#listeners.size === 0) return answer
-    if (answer.body === null) {
+    if (answer.body === null || this.#request.method === 'HEAD') {
       queueMicrotask(this.#end)
       return answer
     }

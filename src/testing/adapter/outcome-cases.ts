@@ -24,6 +24,12 @@ export const outcomeCases: Cases = {
     const server = await serve({ limits: [limit(one, { refundWhen: 'failure' })], handler: fault })
     equal(await statuses(server, 3), [500, 500, 500])
   },
+  'is that of a HEAD request, too': async ({ limit, serve }) => {
+    const refunded = await serve({ limits: [limit(one, { refundWhen: 'success' })] })
+    equal(await statuses(refunded, 3, { method: 'HEAD' }), [200, 200, 200])
+    const settled = await serve({ limits: [limit(three, { settleWith: () => 3 })] })
+    equal(await statuses(settled, 2, { method: 'HEAD' }), [200, 429])
+  },
   'is judged by a function of one’s own': async ({ limit, serve, by }) => {
     const refundWhen = (request: unknown): boolean => by('x-free')(request) === 'yes'
     const server = await serve({ limits: [limit(one, { refundWhen })] })
