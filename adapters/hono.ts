@@ -28,30 +28,25 @@ export type RateLimitOptions = Decider<Context> &
 
 type OnDenied = (context: Context, next: Next, decision: Decision) => MaybePromise<Response | void>
 
-/** A response that is not there yet. */
-interface Draft {
-  readonly context: Context
-  readonly ending: Ending
-  denial: Response | undefined
-}
+const endings = new WeakMap<Context, Ending>()
 
 // On `context.res`, whose fields Hono adds to whatever response a handler returns; `context.header` would reach only some.
-const surface: Surface<Context, Draft, Next, OnDenied> = {
+const surface: Surface<Context, Context, Next, OnDenied> = {
   method: (context) => context.req.method,
   header: (context, name) => context.req.header(name),
-  field: ({ context }, name) => context.res.headers.get(name) ?? undefined,
-  set: ({ context }, name, value) => context.res.headers.set(name, value),
-  sent: ({ ending }) => ending.answer !== undefined,
-  status: ({ ending }) => ending.answer!.status,
-  send: (draft, status, body) => void (draft.denial = draft.context.newResponse(body, status as 429)),
-  ended: ({ ending }, listener) => ending.listen(listener),
+  field: (context, name) => context.res.headers.get(name) ?? undefined,
+  set: (context, name, value) => context.res.headers.set(name, value),
+  sent: (context) => endings.get(context)?.answer !== undefined,
+  status: (context) => answerTo(context).status,
+  send: (context, status, body) => void (context.res = context.newResponse(body, status as 429)),
+  ended: (context, listener) => endingOf(context).listen(listener),
   known: (context) => context.get('rateLimit'),
   keep: (context, decision) => context.set('rateLimit', decision),
-  deny: (onDenied, context, draft, next, decision) =>
+  deny: (onDenied, context, _response, next, decision) =>
     chain(onDenied(context, next, decision), (answer) => {
+      if (context.finalized) return
       // Hono would take an empty 200 for the answer.
-      if (!answer && !context.finalized) refuse('onDenied', 'a function that returns a Response or calls next', answer)
-      draft.denial = answer ?? context.res
+      context.res = answer ?? refuse('onDenied', 'a function that returns a Response or calls next', answer)
     }),
 }
 
@@ -63,18 +58,11 @@ const surface: Surface<Context, Draft, Next, OnDenied> = {
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   validateGate(options)
-  const gate = createGate(forDrafts(options), surface)
+  const gate = createGate(withAnswers(options), surface)
   return async function limitRate(context, next) {
-    const ending = new Ending(context.req.raw)
-    const draft: Draft = { context, ending, denial: undefined }
-    const admitted = await gate.enter(context, draft, next)
-    if (!admitted) return draft.denial ?? abandoned()
+    const admitted = await gate.enter(context, context, next)
+    if (!admitted) return context.finalized ? undefined : abandoned()
     await next()
-    const answer = ending.deliver(context.res)
-    if (answer === context.res) return undefined
-    // First none, for Hono adds the fields of the one before.
-    context.res = undefined
-    context.res = answer
     return undefined
   }
 }
@@ -84,17 +72,51 @@ function abandoned(): Response {
   return new Response(null, { status: 499 })
 }
 
-/** To the gate a response is a draft, to its user what came of it. */
-function forDrafts(
-  options: RateLimitOptions,
-): Decider<Context> & GateOptions<Context, Draft> & { onDenied?: OnDenied } {
-  const { refundWhen, settleWith, ...others } = options
+/** How the response to a request ends; one for all limits that it passes. */
+function endingOf(context: Context): Ending {
+  const known = endings.get(context)
+  if (known !== undefined) return known
+  const ending = new Ending(context.req.raw)
+  endings.set(context, ending)
+  deliverFrom(context, ending)
+  return ending
+}
+
+/** Delivers `context.res` whenever it is looked at: the last who does is Hono, when no middleware can replace it any more. */
+function deliverFrom(context: Context, ending: Ending): void {
+  const hono = Object.getPrototypeOf(context) as Context
+  function set(response: Response | undefined): void {
+    ending.withdraw()
+    Reflect.set(hono, 'res', response, context)
+  }
+  function get(): Response {
+    const response = Reflect.get(hono, 'res', context) as Response
+    if (!context.finalized || response === ending.answer) return response
+    const answer = ending.deliver(response)
+    if (answer === response) return response
+    // First none, or Hono would make it anew, with the fields of the one before.
+    Reflect.set(hono, 'res', undefined, context)
+    Reflect.set(hono, 'res', answer, context)
+    return answer
+  }
+  Object.defineProperty(context, 'res', { get, set })
+}
+
+function answerTo(context: Context): Response {
+  return endings.get(context)!.answer!
+}
+
+/** To the gate a response is a context, to its user what came of it. */
+function withAnswers({
+  refundWhen,
+  settleWith,
+  ...others
+}: RateLimitOptions): Decider<Context> & GateOptions<Context, Context> & { onDenied?: OnDenied } {
   return {
     ...others,
     ...(refundWhen !== undefined && {
-      refundWhen:
-        typeof refundWhen === 'string' ? refundWhen : (context, { ending }) => refundWhen(context, ending.answer!),
+      refundWhen: typeof refundWhen === 'string' ? refundWhen : (context) => refundWhen(context, answerTo(context)),
     }),
-    ...(settleWith !== undefined && { settleWith: (context, { ending }) => settleWith(context, ending.answer!) }),
+    ...(settleWith !== undefined && { settleWith: (context) => settleWith(context, answerTo(context)) }),
   }
 }

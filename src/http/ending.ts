@@ -32,10 +32,24 @@ export class Ending {
     this.#answer = answer
     if (this.#listeners.size === 0) return answer
     if (answer.body === null || this.#request.method === 'HEAD') {
-      queueMicrotask(this.#end)
+      queueMicrotask(() => this.#over(answer))
       return answer
     }
-    return new Response(watched(answer.body, this.#end), answer)
+    const delivered = new Response(
+      watched(answer.body, () => this.#over(delivered)),
+      answer,
+    )
+    this.#answer = delivered
+    return delivered
+  }
+
+  /** Tells that another answer comes in place of the one that was delivered, and is to be waited for, unless that is over. */
+  withdraw(): void {
+    if (this.#listeners.size > 0) this.#answer = undefined
+  }
+
+  #over(answer: Response): void {
+    if (answer === this.#answer) this.#end()
   }
 
   #watchRequest(): void {

@@ -1,7 +1,7 @@
-import { type Context, Hono } from 'hono'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
-import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, expectTypeOf, test, vi } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/hono.ts'
 import type { Decision } from '../../src/decision.ts'
 import { everyone } from '../../src/keyers.ts'
@@ -138,6 +138,94 @@ test('cookies stay apart where the body is watched', async () => {
   })
   const response = await app.request('/')
   expect([await response.text(), response.headers.getSetCookie()]).toEqual(['ok', ['a=1', 'b=2']])
+})
+
+describe('the outcome', () => {
+  let seen: number[]
+  let app: Hono
+  beforeEach(() => {
+    seen = []
+    app = new Hono()
+    app.onError((_error, context) => context.text('fault', 500))
+  })
+
+  const limit = (): MiddlewareHandler =>
+    rateLimit(times(9, { settleWith: (_context, { status }) => void seen.push(status) as undefined }))
+
+  async function told(path: string, method = 'GET'): Promise<readonly number[]> {
+    seen = []
+    await (await app.request(path, { method })).text()
+    await new Promise((resolve) => setImmediate(resolve))
+    return seen
+  }
+
+  test('is that of the response that a middleware before puts in place of another, once', async () => {
+    app.use(async (context, next) => {
+      await next()
+      if (context.res.status === 404) context.res = context.text('page', 203)
+    })
+    app.use(limit(), limit())
+    app.get('/text', (context) => context.text('none', 404))
+    app.get('/empty', (context) => context.body(null, 404))
+    for (const path of ['/text', '/empty', '/missing']) {
+      expect([await told(path), await told(path, 'HEAD')]).toEqual([
+        [203, 203],
+        [203, 203],
+      ])
+    }
+  })
+
+  test('is that of a page that takes its time', async () => {
+    app.use(async (context, next) => {
+      await next()
+      await new Promise((resolve) => setImmediate(resolve))
+      context.res = context.text('page', 203)
+    })
+    app.use(limit())
+    app.get('/', (context) => context.body(null, 404))
+    expect([await told('/'), await told('/', 'HEAD')]).toEqual([[203], [203]])
+  })
+
+  test('is that of the fault of a middleware before', async () => {
+    app.use(async (_context, next) => {
+      await next()
+      throw new Error('broken')
+    })
+    app.use(limit())
+    app.get('/', (context) => context.text('ok'))
+    expect([await told('/'), await told('/', 'HEAD')]).toEqual([[500], [500]])
+  })
+
+  test('waits for the end of a body that a middleware before has changed', async () => {
+    app.use(async (context, next) => {
+      await next()
+      expect(context.res).toBe(context.res)
+      const { body } = context.res
+      const late = new TransformStream({ flush: () => new Promise((resolve) => setTimeout(resolve, 5)) })
+      context.res = new Response(body!.pipeThrough(late), { status: 203 })
+      context.header('x-changed', 'yes')
+    })
+    app.use(limit())
+    app.get('/', (context) => context.text('ok'))
+    const reader = (await app.request('/')).body!.getReader()
+    await reader.read()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(seen).toEqual([])
+    await reader.read()
+    expect(seen).toEqual([203])
+  })
+
+  test('stays what it was told as, whatever comes after', async () => {
+    app.use(async (context, next) => {
+      await next()
+      expect(context.res.status).toBe(204)
+      await undefined
+      context.res = context.text('page', 203)
+    })
+    app.use(limit())
+    app.get('/', (context) => context.body(null, 204))
+    expect(await told('/')).toEqual([204])
+  })
 })
 
 test('byRoute takes the pattern of the route', async () => {

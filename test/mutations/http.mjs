@@ -71,7 +71,7 @@ export const http = [
   ending('a body that is dropped never over', '      end()\n      return reader.cancel', '      return reader.cancel'),
   ending(
     'a response without a body never over',
-    '      queueMicrotask(this.#end)\n      return answer',
+    '      queueMicrotask(() => this.#over(answer))\n      return answer',
     '      return answer',
   ),
   address('a mapped address taken for IPv6', 'if (address.isIPv4MappedAddress())', 'if (network === undefined)'),
@@ -120,7 +120,7 @@ export const http = [
   plugin('hooks that run again taken for a second mount', 'if (decided?.has(request)) return done()', ''),
   fastifyKeyers('a number of proxies not seen', "typeof trustProxy === 'number'", "typeof trustProxy === 'bigint'"),
   web('a field of the handler’s overwritten', 'if (!headers.has(name)) headers.set', 'headers.set'),
-  hono('an onDenied without an answer a way in', 'if (!answer && !context.finalized)', 'if (answer === null)'),
+  hono('an onDenied without an answer a way in', 'answer ?? refuse(', 'answer || context.res || refuse('),
   node('a socket that is gone handed on', 'if (!socket.destroyed) listener', 'listener'),
   node('a refused socket left half open', "  socket.once('finish', () => socket.destroy())\n", ''),
 ]
