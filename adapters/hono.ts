@@ -62,7 +62,13 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   return async function limitRate(context, next) {
     const admitted = await gate.enter(context, context, next)
     if (!admitted) return context.finalized ? undefined : abandoned()
-    await next()
+    try {
+      await next()
+    } catch (error) {
+      // Hono's error handling takes no more than an Error; the runtime will answer so.
+      endings.get(context)?.deliver(new Response(null, { status: 500 }))
+      throw error
+    }
     return undefined
   }
 }

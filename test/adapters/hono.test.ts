@@ -226,6 +226,16 @@ describe('the outcome', () => {
     app.get('/', (context) => context.body(null, 204))
     expect(await told('/')).toEqual([204])
   })
+
+  test('is a failure where a handler throws what is no Error', async () => {
+    app.use(limit())
+    app.get('/', () => {
+      // oxlint-disable-next-line typescript/only-throw-error -- that is the point
+      throw 'broken'
+    })
+    await expect(app.request('/')).rejects.toBe('broken')
+    expect(seen).toEqual([500])
+  })
 })
 
 test('byRoute takes the pattern of the route', async () => {
