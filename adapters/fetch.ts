@@ -4,6 +4,7 @@ import { Ending } from '../src/http/ending.ts'
 import { fieldNames } from '../src/http/fields.ts'
 import { createGate } from '../src/http/gate.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
+import { mergeRetryAfter } from '../src/http/retry-after.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
 import { refuse } from '../src/validate.ts'
@@ -14,7 +15,10 @@ export { byHeader, byMethod, ipKeyer, type IpKeyerOptions } from './fetch-keyers
 /** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. */
 export type RateLimitOptions = Decider<Request> &
   GateOptions<Request, Response> & {
-    /** Answers a denied request instead of the 429; `Retry-After` and the fields are added to what it returns. */
+    /**
+     * Answers a denied request instead of the 429; `Retry-After` and the fields are added to what it returns, where a larger
+     * `Retry-After` stays.
+     */
     readonly onDenied?: OnDenied
   }
 
@@ -122,6 +126,9 @@ function withFields(response: Response, fields: Headers, exposed: readonly strin
   if (response.status < 200) return response
   const answer = new Response(response.body, response)
   const { headers } = answer
+  const retryAfter = fields.get('Retry-After')
+  if (retryAfter !== null)
+    headers.set('Retry-After', String(mergeRetryAfter(headers.get('Retry-After'), Number(retryAfter), Date.now())))
   for (const [name, value] of fields) if (!headers.has(name)) headers.set(name, value)
   const existing = headers.get('Access-Control-Expose-Headers')
   if (existing !== null || headers.has('Access-Control-Allow-Origin'))

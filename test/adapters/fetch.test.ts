@@ -64,6 +64,16 @@ test('onDenied has to answer', async () => {
   await expect(handler(request())).rejects.toMatchObject({ code: 'INVALID_OPTION' })
 })
 
+test('onDenied may ask for a longer wait, and for no shorter one', async () => {
+  const asked = async (value: string): Promise<string | null> => {
+    const onDenied = (): Response => new Response(null, { status: 503, headers: { 'Retry-After': value } })
+    const handler = rateLimit(times(1, { onDenied }))(() => new Response('ok'))
+    await handler(request())
+    return (await handler(request())).headers.get('retry-after')
+  }
+  expect([await asked('0'), await asked('60'), await asked('7200')]).toEqual(['3600', '3600', '7200'])
+})
+
 test('what comes along with a request reaches the handler and tells the address', async () => {
   const keyer = ipKeyer({ address: (_request: Request, info: { ip: string }) => info.ip, ipv6Subnet: 64 })
   const limit = rateLimit(times(1, { keyer }))
