@@ -3,6 +3,7 @@ import type { Decision } from '../src/decision.ts'
 import { Ending } from '../src/http/ending.ts'
 import { createGate } from '../src/http/gate.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
+import { mergeRetryAfter, retryAfter } from '../src/http/retry-after.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
 import { refuse } from '../src/validate.ts'
@@ -20,8 +21,8 @@ declare module 'hono' {
 export type RateLimitOptions = Decider<Context> &
   GateOptions<Context, Response> & {
     /**
-     * Answers a denied request instead of the 429; `Retry-After` and the fields are set by then. It returns a response, or
-     * has called `next`.
+     * Answers a denied request instead of the 429; `Retry-After` and the fields are set by then, and of its own `Retry-After`
+     * a larger one stays. It returns a response, or has called `next`.
      */
     readonly onDenied?: OnDenied
   }
@@ -46,8 +47,17 @@ const surface: Surface<Context, Context, Next, OnDenied> = {
     chain(onDenied(context, next, decision), (answer) => {
       if (context.finalized) return
       // Hono would take an empty 200 for the answer.
-      context.res = answer ?? refuse('onDenied', 'a function that returns a Response or calls next', answer)
+      const denial = answer ?? refuse('onDenied', 'a function that returns a Response or calls next', answer)
+      setRetryAfter(context, denial, decision)
+      context.res = denial
     }),
+}
+
+/** On `context.res`: what stands there comes before what the denial says by itself, which may ask for more. */
+function setRetryAfter(context: Context, denial: Response, decision: Decision): void {
+  const set = [context.res, denial].map(({ headers }) => headers.get('Retry-After'))
+  const seconds = mergeRetryAfter(set, retryAfter(decision), Date.now())
+  if (seconds !== undefined) context.res.headers.set('Retry-After', String(seconds))
 }
 
 /**

@@ -114,6 +114,29 @@ test('onDenied may let the request go on', async () => {
   expect([response.status, await response.text()]).toEqual([200, 'false'])
 })
 
+test('onDenied may ask for a longer wait, and for no shorter one', async () => {
+  const asked = async (
+    value: string,
+    denied: (context: Context, value: string) => Response,
+  ): Promise<string | null> => {
+    const app = new Hono()
+    app.use(rateLimit(times(1, { onDenied: (context) => denied(context, value) })))
+    app.get('/', (context) => context.text('ok'))
+    await app.request('/')
+    return (await app.request('/')).headers.get('retry-after')
+  }
+  const ways = [
+    (_context: Context, value: string) => new Response(null, { headers: { 'Retry-After': value } }),
+    (context: Context, value: string) => context.text('no', 429, { 'Retry-After': value }),
+    (context: Context, value: string) => {
+      context.header('Retry-After', value)
+      return context.text('no', 429)
+    },
+  ]
+  for (const way of ways)
+    expect([await asked('0', way), await asked('60', way), await asked('7200', way)]).toEqual(['3600', '3600', '7200'])
+})
+
 test('onDenied that does neither answer nor go on is a fault, not a way in', async () => {
   const app = new Hono()
   const errors: Error[] = []
