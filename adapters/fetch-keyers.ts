@@ -23,9 +23,10 @@ export type IpKeyerOptions<Arguments extends readonly [Request, ...Rest] = reado
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  *
  * @example
- * ipKeyer({ address: (request, server: Bun.Server) => server.requestIP(request)?.address }) // Bun
- * ipKeyer({ address: (_request, info: Deno.ServeHandlerInfo) => info.remoteAddr.hostname }) // Deno
+ * ipKeyer({ address: (request, server: Bun.Server<unknown>) => server.requestIP(request)?.address }) // Bun
+ * ipKeyer({ address: (_request, info: Deno.ServeHandlerInfo<Deno.NetAddr>) => info.remoteAddr.hostname }) // Deno
  * ipKeyer({ address: (request) => request.headers.get('cf-connecting-ip') ?? undefined }) // Cloudflare
+ * ipKeyer({ address: (request) => request.headers.get('x-real-ip') ?? undefined }) // Next.js, behind a proxy that sets it
  */
 export function ipKeyer<Arguments extends readonly [Request, ...Rest] = readonly [Request]>(
   options: IpKeyerOptions<Arguments>,
