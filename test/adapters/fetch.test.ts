@@ -39,10 +39,14 @@ describe('responses', () => {
   })
 
   test('with CORS fields expose ours', async () => {
-    const cors = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'X-Foo' }
-    const handler = rateLimit(times(2))(() => new Response('ok', { headers: cors }))
-    const { headers } = await handler(request())
-    expect(headers.get('access-control-expose-headers')).toBe('X-Foo, Retry-After, RateLimit, RateLimit-Policy')
+    for (const [exposed, all] of [
+      ['X-Foo', 'X-Foo, Retry-After, RateLimit, RateLimit-Policy'],
+      ['', 'Retry-After, RateLimit, RateLimit-Policy'],
+    ] as const) {
+      const cors = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': exposed }
+      const handler = rateLimit(times(2))(() => new Response('ok', { headers: cors }))
+      expect((await handler(request())).headers.get('access-control-expose-headers')).toBe(all)
+    }
   })
 
   test('that no constructor makes pass as they are', async () => {
@@ -85,6 +89,21 @@ test('what comes along with a request reaches the handler and tells the address'
   const other = await handler(request(), { ip: '2001:db8::1' }, 'hello')
   expect([status, await other.text()]).toEqual([200, '2001:db8::1 hello 2001:db8::/64'])
   expect((await handler(request(), { ip: '2001:db8::2' }, 'hello')).status).toBe(429)
+})
+
+test('a route handler of Next.js gets its parameters as they are', async () => {
+  type Route = (request: NextRequest, context: { params: Promise<{ id: string }> }) => Promise<Response>
+  class NextRequest extends Request {}
+  const seen: unknown[] = []
+  const route: Route = async (...given) => {
+    seen.push(...given)
+    return new Response((await given[1].params).id)
+  }
+  const get = rateLimit(times(1))(route)
+  expectTypeOf(get).toEqualTypeOf<Route>()
+  const given = [new NextRequest('http://localhost/'), { params: Promise.resolve({ id: '7' }) }] as const
+  expect(await (await get(...given)).text()).toBe('7')
+  expect([seen.length, seen[0] === given[0], seen[1] === given[1]]).toEqual([2, true, true])
 })
 
 test('ipKeyer wants to be told where the address is', () => {
