@@ -36,7 +36,7 @@ const surface: Surface<Request, Response, NextFunction, OnDenied> = {
   set: (response, name, value) => void response.setHeader(name, value),
   sent: (response) => response.headersSent,
   status: (response) => response.statusCode,
-  send: (response, status, body) => void response.status(status).end(body),
+  send: (response, status, body) => void response.status(status).setHeader('Content-Length', body.length).end(body),
   ended: (response, listener) => whenClosed(response, listener),
   known: (request) => request.rateLimit,
   keep: (request, decision) => void (request.rateLimit = decision),

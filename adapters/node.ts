@@ -20,7 +20,8 @@ export type RateLimitOptions = Decider<IncomingMessage> &
     readonly onDenied?: OnDenied
     /**
      * Answers when a keyer, an option or the store has failed. An upgrade has no response, and its socket is closed
-     * afterwards. Default: a 500 and a process warning, `SLUICE_FAULT`.
+     * afterwards. Default: a 500 and a process warning, `SLUICE_FAULT`, at
+     * most one a minute.
      */
     readonly onError?: OnError
   }
@@ -58,7 +59,7 @@ const surface: Surface<IncomingMessage, ServerResponse, undefined, OnDenied> = {
   set: (response, name, value) => void response.setHeader(name, value),
   sent: (response) => response.headersSent,
   status: (response) => response.statusCode,
-  send: (response, status, body) => void response.writeHead(status).end(body),
+  send: (response, status, body) => void response.writeHead(status, { 'Content-Length': body.length }).end(body),
   ended: (response, listener) => whenClosed(response, listener),
   deny: (onDenied, request, response, _next, decision) => onDenied(request, response, decision),
 }
@@ -94,7 +95,7 @@ export function rateLimitOf(request: IncomingMessage): Decision | undefined {
  * createServer(limit((request, response) => response.end('hello')))
  */
 export function rateLimit(given: RateLimitOptions): RateLimit {
-  const { onError = answerFault, ...options } = given ?? ({} as RateLimitOptions)
+  const { onError = faultAnswerer(), ...options } = given ?? ({} as RateLimitOptions)
   if (typeof onError !== 'function') refuse('onError', 'a function', onError)
   validateGate(options)
   const limiter = limiterOf(options)
@@ -123,8 +124,11 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
         if (!socket.destroyed) listener(request, socket, head)
       }
       const fault = (error: unknown): void => {
-        onError(error, request, undefined)
-        close(socket, 'HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+        try {
+          onError(error, request, undefined)
+        } finally {
+          close(socket, 'HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+        }
       }
       pass(upgradeGate, request, { socket, fields: new Map() }, admitted, fault)
     }
@@ -157,11 +161,20 @@ function pass<Response>(
   else if (entered) admitted()
 }
 
-function answerFault(error: unknown, _request: IncomingMessage, response: ServerResponse | undefined): void {
-  warn('SLUICE_FAULT', `A rate limit failed, and a request with it: ${String(error)}`)
-  if (response === undefined) return
-  if (response.headersSent) response.destroy()
-  else response.writeHead(500).end()
+const MINUTE = 60_000
+
+/** The default of `onError`. */
+function faultAnswerer(): OnError {
+  let quietUntil = 0
+  return function answerFault(error, _request, response) {
+    if (Date.now() >= quietUntil) {
+      quietUntil = Date.now() + MINUTE
+      warn('SLUICE_FAULT', `A rate limit failed, and a request with it: ${String(error)}`)
+    }
+    if (response === undefined) return
+    if (response.headersSent) response.destroy()
+    else response.writeHead(500).end()
+  }
 }
 
 function close(socket: Duplex, text: string): void {

@@ -152,6 +152,15 @@ describe.each([
     expect(await ask(server)).toMatchObject({ status: 200, body: 'false' })
   })
 
+  test('a refusal tells how long it is, to HEAD as to GET', async () => {
+    const app = express()
+    app.use(rateLimit(times(1)), ok)
+    server = await serve(app)
+    await ask(server)
+    const [got, head] = [await ask(server), await ask(server, '/', { method: 'HEAD' })]
+    expect([head.status, head.body, head.headers['content-length']]).toEqual([429, '', String(got.body.length)])
+  })
+
   test('byRoute takes the pattern of the route, and elsewhere never the path', async () => {
     const app = express()
     const limit = rateLimit(times(9, { keyer: byRoute }))

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { byIP, ipKeyer, rateLimit, rateLimitOf, type RateLimit, type RateLimitOptions } from '../../adapters/node.ts'
 import { everyone } from '../../src/keyers.ts'
@@ -117,6 +117,27 @@ describe('an upgrade', () => {
     expect(errors).toMatchObject([{ message: 'broken' }, undefined])
   })
 
+  test('that fails is closed also when `onError` fails, whose fault reaches the process', async () => {
+    const keyer = (): never => {
+      throw new Error('broken')
+    }
+    const onError = (): never => {
+      throw new Error('onError is broken, too')
+    }
+    const upgrade = rateLimit(times(1, { keyer, onError })).upgrade(() => expect.unreachable())
+    const faults: unknown[] = []
+    server = createServer().on('upgrade', (...upgraded) => {
+      try {
+        upgrade(...upgraded)
+      } catch (error) {
+        faults.push(error)
+      }
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    expect(await raw((server.address() as AddressInfo).port)).toMatch(/^HTTP\/1\.1 500 /)
+    expect(faults).toMatchObject([{ message: 'onError is broken, too' }])
+  })
+
   test('may be skipped; onDenied and refundWhen are not asked', async () => {
     const limit = rateLimit(
       times(1, { onDenied: () => expect.unreachable(), refundWhen: 'success', skip: ({ url }) => url === '/free' }),
@@ -205,15 +226,32 @@ describe('an upgrade', () => {
 })
 
 describe('a request', () => {
-  test('that fails is answered with 500, and the operator warned', async () => {
+  test('that is refused is told how long the answer is, HEAD as GET', async () => {
+    const url = `http://127.0.0.1:${await listen(rateLimit(times(1)))}`
+    await ask({ url })
+    const [got, head] = [await ask({ url }), await ask({ url }, '/', { method: 'HEAD' })]
+    expect([head.status, head.body, head.headers['content-length']]).toEqual([429, '', String(got.body.length)])
+  })
+
+  test('that fails is answered with 500, and the operator warned once a minute', async () => {
     const keyer = async (): Promise<never> => {
       throw new Error('broken')
     }
     const port = await listen(rateLimit(times(1, { keyer })))
     const codes = await warningsOf(async () => {
-      expect((await ask({ url: `http://127.0.0.1:${port}` })).status).toBe(500)
+      for (let i = 0; i < 3; i++) expect((await ask({ url: `http://127.0.0.1:${port}` })).status).toBe(500)
     })
     expect(codes).toEqual(['SLUICE_FAULT'])
+    const now = Date.now()
+    const clock = vi.spyOn(Date, 'now')
+    for (const [later, warnings] of [
+      [59_000, []],
+      [61_000, ['SLUICE_FAULT']],
+    ] as const) {
+      clock.mockReturnValue(now + later)
+      expect(await warningsOf(() => ask({ url: `http://127.0.0.1:${port}` }))).toEqual(warnings)
+    }
+    clock.mockRestore()
   })
 
   test('has its address from the socket, or from where one says', async () => {

@@ -16,6 +16,7 @@ const terms = inFile('src/http/terms.ts', { files: ['test/http/fields.test.ts'] 
 const outcome = inFile('src/http/outcome.ts', { files: everywhere, name: 'the outcome' })
 const hold = inFile('src/http/hold.ts', { files: everywhere, name: 'a delay' })
 const ended = inFile('src/http/ended.ts', { files: everywhere, name: 'a delay' })
+const closing = inFile('src/http/ended.ts', { files: ['test/http/ended.test.ts'] })
 const ending = inFile('src/http/ending.ts', { files: ['test/adapters/fetch.test.ts'] })
 const address = inFile('src/http/address.ts', { files: ['test/http/address.test.ts'] })
 const accept = inFile('src/http/accept.ts', { files: ['test/http/problem.test.ts'] })
@@ -30,6 +31,7 @@ const newest = inFile('src/http/styles/standard.ts', fields)
 const client = inFile('src/http/client-key.ts', { files: ['test/adapters/express.test.ts'] })
 const express = inFile('adapters/express-keyers.ts', { files: ['test/adapters/express.test.ts'] })
 const koa = inFile('adapters/koa-errors.ts', { files: ['test/adapters/koa.test.ts'] })
+const routes = inFile('adapters/express-routes.ts', { files: ['test/adapters/express.test.ts'] })
 const koaKeyers = inFile('adapters/koa-keyers.ts', { files: ['test/adapters/koa.test.ts'] })
 const fastify = { files: ['test/adapters/fastify.test.ts'] }
 const scope = inFile('adapters/fastify-scope.ts', fastify)
@@ -65,9 +67,13 @@ export const http = [
   hold('a timer for who has hung up', '      cancel()\n', ''),
   ended(
     'a response that was over unnoticed',
-    'if (response.destroyed === true)',
+    'if (response.destroyed || response.stream?.destroyed || connection?.destroyed)',
     'if (response.destroyed === undefined)',
   ),
+  closing('a response that waits left to itself', '  queue?.add(over)\n', ''),
+  closing('one that is over listened to', '    queue?.delete(over)\n', ''),
+  closing('a stream that was cancelled unnoticed', ' || response.stream?.destroyed', ''),
+  closing('a connection that is gone unnoticed', ' || connection?.destroyed', ''),
   ending('a body that is dropped never over', '      end()\n      return reader.cancel', '      return reader.cancel'),
   ending(
     'a response without a body never over',
@@ -102,6 +108,11 @@ export const http = [
   express('everybody taken for somebody', "? 'everybody' : 'some'", "? 'some' : 'some'"),
   koa('fields that go with an error', '(isKept(name) ? undefined : ', '('),
   koa('fields of another’s error for ours', 'isKept(name) ? res : ', ''),
+  koaKeyers('a method for its route', "route.methods.length > 10 ? 'ALL' : route.methods", 'method'),
+  koaKeyers('the last of routes', 'routes.find(({ path }) => path === current) ?? ', ''),
+  routes('routers alike', '`${index + 1}${place && `.${place}`}`', 'place'),
+  routes('apps alike', '[app.path(), place', "['', place"),
+  node('a socket left open', '        } finally {\n', '        } catch (failed) {\n          throw failed\n'),
   koaKeyers('a count of proxies not seen', 'app.maxIpsCount > 0 || ', ''),
   scope(
     'a route and its HEAD apart',
