@@ -202,6 +202,7 @@ describe.each([
     test('takes the pattern and the method, HEAD with GET, never the path', async () => {
       const keys = await keysOf((limit) => {
         const router = new Router().get('/users/me', limit, () => {}).get('/users/:id', limit, () => {})
+        router.get('/users/us', (_context, next) => next()).get('/users/:who', limit, () => {})
         return router.post('/users/:id', limit, () => {}).routes() as Middleware
       })
       expect(await keys('GET /users/1', 'HEAD /users/2', 'GET /users/me', 'POST /users/me')).toEqual([
