@@ -61,6 +61,12 @@ function deadLinks(markdown: string): string[] {
   })
 }
 
+/** The codes of errors that there are. */
+function errorCodes(): string[] {
+  const source = readFileSync(join(root, 'src/errors.ts'), 'utf8')
+  return [...source.matchAll(/^ {2}\| '([A-Z_]+)'$/gm)].map(([, code]) => code!)
+}
+
 /** The codes of warnings that there are in the sources. */
 function warningCodes(): string[] {
   const files = ['src', 'adapters'].flatMap((folder) =>
@@ -123,6 +129,11 @@ describe.concurrent('README.md', { timeout: MINUTE }, () => {
   })
 
   it('has no dead links', () => expect(deadLinks(readme)).toEqual([]))
+
+  it('lists every error that there is', () => {
+    const rows = [...readme.matchAll(/^\| `((?!SLUICE_)[A-Z_]+)` .*\|$/gm)].map(([, code]) => code!)
+    expect(rows.toSorted()).toEqual(errorCodes().toSorted())
+  })
 
   it('lists every warning that there is', () => {
     const rows = [...readme.matchAll(/^\| `(SLUICE_\w+)` .*\|$/gm)].map(([, code]) => code!)
