@@ -124,6 +124,20 @@ afterAll(async () => {
 describe.concurrent('README.md', { timeout: MINUTE }, () => {
   for (const block of blocks) it(`line ${block.line}: ${block.language}`, () => verify(block, 'readme'))
 
+  it('charges an upload in chunks for the longest, and then for what it was', async () => {
+    const { transcript: _, ...block } = blocks.find(({ code }) => code.includes("get('transfer-encoding')"))!
+    await programs.verify(`readme-${block.line}`, block, async (port) => {
+      const left = async (body: BodyInit): Promise<number> => {
+        const init = { method: 'POST', body, duplex: 'half' } as const
+        const response = await fetch(`http://127.0.0.1:${port}/files`, init)
+        await response.text()
+        return Number(/"bytes";r=(\d+)/.exec(response.headers.get('ratelimit')!)?.[1])
+      }
+      expect(await left(new Blob(['chunk']).stream())).toBe(900_000)
+      expect(await left('whole')).toBe(999_990)
+    })
+  })
+
   it('has no block that is passed over', () => {
     expect(readme.match(/^\s*(```|~~~)/gm)).toHaveLength(fencesOf(blocks))
   })
