@@ -23,6 +23,7 @@ import {
   spacing,
   tokenBucket,
 } from '../src/index.ts'
+import { CHUNK } from '../src/stores/redis-lua/entries.ts'
 import { virtualClock } from '../src/testing.ts'
 import { blocksOf, fencesOf, Programs, root } from './support/programs.ts'
 
@@ -164,6 +165,10 @@ describe('docs/algorithms.md: the worst case of 10 per 10 s', () => {
       }),
     )
   })
+})
+
+it.each(['algorithms.md', 'redis.md'])('docs/%s says how many entries stand in one field of Redis', (name) => {
+  expect(readFileSync(join(root, 'docs', name), 'utf8')).toMatch(new RegExp(`in chunks of ${CHUNK}\\b`))
 })
 
 describe('docs/algorithms.md: links', () => {
