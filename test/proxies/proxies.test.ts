@@ -3,6 +3,8 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { pipeline } from 'node:stream'
 import express5 from 'express'
 import express4 from 'express4'
 import Fastify, { type FastifyServerOptions } from 'fastify'
@@ -101,7 +103,7 @@ function configuration(heading: string): string {
 async function behindNginx(heading: string, app: Served): Promise<Served> {
   const port = await freePort()
   const block = configuration(heading)
-    .replace('listen 80;', `listen 127.0.0.1:${port};`)
+    .replace('listen 80', `listen 127.0.0.1:${port}`)
     .replace('http://127.0.0.1:3000', app.url)
     .replace('10.0.0.0/16', EDGE)
     .replace('173.245.48.0/20', EDGE)
@@ -123,6 +125,24 @@ async function behindEdge(next: Served): Promise<Served> {
   }`
   running.push(await startNginx(block, [port]))
   return { ...next, url: `http://127.0.0.1:${port}` }
+}
+
+/** What passes on connections, and says from whom by the PROXY protocol. */
+async function behindConnections(next: Served, localAddress = EDGE): Promise<Served> {
+  const { hostname, port } = new URL(next.url)
+  const balancer = createServer((client) => {
+    const onwards = connect({ host: hostname, port: Number(port), localAddress })
+    onwards.write(`PROXY TCP4 ${client.remoteAddress} ${EDGE} ${client.remotePort} 80\r\n`)
+    pipeline(client, onwards, client, () => undefined)
+  }).listen(0, '127.0.0.1')
+  await once(balancer, 'listening')
+  const served = {
+    ...next,
+    url: `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`,
+    close: async () => void balancer.close(),
+  }
+  running.push(served)
+  return served
 }
 
 /** The status that a client at this address gets. */
@@ -194,6 +214,13 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
     expect(await warned(() => expectToldApart(server))).toEqual([])
   })
 
+  test('and behind a balancer that speaks the PROXY protocol, and nobody else who does is believed', async () => {
+    const origin = await behindNginx('The PROXY protocol', await framework.serve(1))
+    expect(await warned(async () => expectToldApart(await behindConnections(origin)))).toEqual([])
+    const past = await behindConnections(origin, '127.0.0.13')
+    expect([await from(ANN, past), await from(BOB, past), await from(BOB, past)]).toEqual([200, 200, 429])
+  })
+
   test('and behind Cloudflare, where nobody who comes past it is believed', async () => {
     const origin = await behindNginx('Cloudflare', await framework.serve(1))
     await expectToldApart(await behindEdge(origin))
@@ -204,6 +231,12 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
       await from(PAST, origin, spoofed()),
     ]
     expect(statuses).toEqual([200, 200, 429])
+  })
+
+  test('answers the PROXY protocol itself with 400', async () => {
+    const app = await framework.serve('nobody')
+    running.push(app)
+    expect(await from(ANN, await behindConnections(app))).toBe(400)
   })
 
   test.each([
