@@ -19,6 +19,7 @@ import { serve, type Served } from '../support/http.ts'
 import { freePort, type Nginx, nginxCommand, startNginx } from './nginx.ts'
 
 const guide = readFileSync(new URL('../../docs/proxies.md', import.meta.url), 'utf8')
+const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
 const limits = fixedWindow({ quota: 2, window: '1h' })
 
 const ANN = '127.0.0.11'
@@ -286,3 +287,14 @@ test('Fastify that is given a number of proxies trusts nobody, as the guide says
   })
   expect(told).toEqual([{ code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts nobody') }])
 })
+
+test.each(['127.0.0.1', '::ffff:127.0.0.1', '::1'])(
+  'Fastify, set up as the README says, believes a proxy at %s',
+  async (remoteAddress) => {
+    const list = /trustProxy: \[(.*)\]/.exec(readme)![1]!
+    const app = Fastify({ trustProxy: list.split(', ').map((each) => each.slice(1, -1)) })
+    app.get('/', ({ ip }) => ip)
+    const { body } = await app.inject({ url: '/', remoteAddress, headers: { 'X-Forwarded-For': '203.0.113.7' } })
+    expect(body).toBe('203.0.113.7')
+  },
+)
