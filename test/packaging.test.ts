@@ -106,12 +106,23 @@ async function installed(home: string): Promise<Map<string, string>> {
 }
 
 describe('the tarball', () => {
-  it('holds what runs, its types and what to read, and nothing else', async () => {
-    const files = await installed(await project('contents', {}))
-    const expected = /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts))$/
+  let files: ReadonlyMap<string, string>
+  beforeAll(async () => {
+    files = await installed(await project('contents', {}))
+  })
+
+  it('holds what runs, its types and what to read, and nothing else', () => {
+    const expected =
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|docs\/[\w/-]+\.md|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
+  })
+
+  it('holds every file that the README links to', () => {
+    const links = [...files.get('README.md')!.matchAll(/\]\((?!#|https:)([^)#]+)/g)].map(([, file]) => file!)
+    expect(links).toContain('docs/redis.md')
+    expect(links.filter((file) => !files.has(file))).toEqual([])
   })
 
   it('passes publint', async () => {
