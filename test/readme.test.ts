@@ -127,7 +127,7 @@ describe.concurrent('README.md', { timeout: MINUTE }, () => {
   it('charges an upload in chunks for the longest, and then for what it was', async () => {
     const { transcript: _, ...block } = blocks.find(({ code }) => code.includes("get('transfer-encoding')"))!
     await programs.verify(`readme-${block.line}`, block, async (port) => {
-      const left = async (body: BodyInit): Promise<number> => {
+      const left = async (body: string | ReadableStream): Promise<number> => {
         const init = { method: 'POST', body, duplex: 'half' } as const
         const response = await fetch(`http://127.0.0.1:${port}/files`, init)
         await response.text()
