@@ -29,6 +29,8 @@ export interface NodeRedisLike {
   eval(text: string, options: ScriptOptions): Promise<unknown>
   /** Only a cluster has slots. */
   readonly slots?: unknown
+  /** Its option `keyPrefix`: a text or a Buffer. */
+  readonly _keyPrefix?: { toString(): string } | undefined
 }
 
 /** valkey-glide: `GlideClient` or `GlideClusterClient`. */
@@ -70,9 +72,10 @@ function nodeRedisRunner(client: NodeRedisLike, cluster: boolean = 'slots' in cl
     keys: [...keys],
     arguments: [...args],
   })
+  const { _keyPrefix: keyPrefix = '' } = client
   return {
     cluster,
-    keyPrefix: '',
+    keyPrefix: keyPrefix.toString(),
     evalsha: (sha, keys, args) => client.evalSha(sha, options(keys, args)),
     eval: (text, keys, args) => client.eval(text, options(keys, args)),
   }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Redis } from 'ioredis'
+import { Cluster, type Redis } from 'ioredis'
+import { createCluster } from 'redis'
 import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
@@ -11,7 +12,7 @@ import {
   SluiceError,
   stack,
 } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis.ts'
+import { type RedisClient, redisStore } from '../../src/stores/redis.ts'
 import { families } from '../support/redis-clients.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { connect, leftovers, limiterOn, server, until } from '../support/redis-tests.ts'
@@ -87,19 +88,35 @@ it('keys begin with the prefix, and two prefixes do not meet', async () => {
   expect((await client.keys('*')).toSorted()).toEqual(['one:test:k', 'two:test:k'])
 })
 
-it('a prefix of the client itself does not lead to the wrong slot', async () => {
-  const cluster = await startCluster()
-  leftovers.push(() => cluster.stop())
-  const { Cluster } = await import('ioredis')
-  const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }], { keyPrefix: 'app:' })
-  leftovers.push(() => client.disconnect())
-  const store = redisStore(client)
-  const limiters = ['x', 'y', 'z'].map((name) =>
-    createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 3, window: '1d' }), store }),
-  )
-  const both = stack(...limiters)
-  const decisions = await Promise.all(Array.from({ length: 60 }, (_, i) => both.check(`k${i}`)))
-  expect(decisions.every(({ allowed }) => allowed)).toBe(true)
+describe('a prefix of the client itself does not lead to the wrong slot', () => {
+  async function decideOn(client: RedisClient): Promise<void> {
+    const store = redisStore(client)
+    const limiters = ['x', 'y', 'z'].map((name) =>
+      createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 3, window: '1d' }), store }),
+    )
+    const both = stack(...limiters)
+    const decisions = await Promise.all(Array.from({ length: 60 }, (_, i) => both.check(`k${i}`)))
+    expect(decisions.every(({ allowed }) => allowed)).toBe(true)
+  }
+
+  it('of ioredis', async () => {
+    const cluster = await startCluster()
+    leftovers.push(() => cluster.stop())
+    const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }], { keyPrefix: 'app:' })
+    leftovers.push(() => client.disconnect())
+    await decideOn(client)
+  })
+
+  it('of node-redis', async () => {
+    const cluster = await startCluster()
+    leftovers.push(() => cluster.stop())
+    const rootNodes = [{ socket: { host: '127.0.0.1', port: cluster.nodes[0]!.port } }]
+    for (const keyPrefix of ['app:', Buffer.from('äpp:')]) {
+      const client = await createCluster({ rootNodes, keyPrefix }).connect()
+      leftovers.push(() => client.destroy())
+      await decideOn(client)
+    }
+  })
 })
 
 describe('a user who may do little', () => {
