@@ -18,16 +18,21 @@ interface Cover {
   attached: boolean
 }
 
-/** A route's own limit. */
-interface Own {
-  readonly options: unknown
-  readonly route: string
-  readonly scope: Scope
-  readonly hook: Hook
+/** What runs for a route in place of the limits around it. */
+interface Instead {
   /** Absent until the app is ready, and when the option is not for us. */
   pass?: Pass
   /** Who runs it, when the route has no hook of its own for that. */
   readonly runner?: Cover
+}
+
+/** A route's own limit. */
+interface Own extends Instead {
+  readonly options: unknown
+  readonly route: RouteOptions
+  readonly url: string
+  readonly constraints: RouteOptions['constraints']
+  readonly scope: Scope
 }
 
 interface Watch {
@@ -48,7 +53,7 @@ const COVER = { onRequest: ON_REQUEST, preHandler: PRE_HANDLER } as const
 const COVERED = Symbol.for('sluice: limited')
 
 type Scope = FastifyInstance & { [WATCH]?: Watch; [ON_REQUEST]?: Cover; [PRE_HANDLER]?: Cover; [COVERED]?: true }
-type Config = Record<string | symbol, unknown> & { [OWN]?: Own }
+type Config = Record<string | symbol, unknown> & { [OWN]?: Instead }
 
 /**
  * From here on sees each app of the process when it is made: Fastify tells a plugin only of routes that are declared after
@@ -106,23 +111,33 @@ function watch(app: Scope, make: Make): Watch {
   return watched
 }
 
-/** Gives a route a hook for its own limit. The HEAD route that Fastify adds to a GET route shares the limit with it. */
+/** Gives a route a hook for its own limit, which HEAD shares with GET. */
 function limitRoute(route: RouteOptions, scope: Scope, known: Own[]): void {
   const options = (route.config as Config).rateLimit
   const hook: Hook = (options as { hook?: Hook } | null)?.hook === 'preHandler' ? 'preHandler' : 'onRequest'
-  const twin = known.find((each) => each.options === options && each.route === route.url)
-  const own: Own = twin ?? { options, route: route.url, scope, hook }
+  const { url, constraints } = route
+  const declared: Own = { options, route, url, constraints, scope }
+  const twin = known.find((each) => areTwins(each, declared))
+  const own = twin ?? declared
   if (twin === undefined) known.push(own)
   const pass: Pass = (request, reply, done) => (own.pass === undefined ? done() : own.pass(request, reply, done))
   route[hook] = ([] as unknown[]).concat(route[hook] ?? [], pass) as never
   route.config = { ...route.config, [OWN]: own } as never
 }
 
+/** HEAD beside GET, of the same options at the same place. Fastify moves a GET route at `/prefix` on to `/prefix/` as well. */
+function areTwins(a: Own, b: Own): boolean {
+  if (a.options !== b.options || a.constraints !== b.constraints) return false
+  if (a.url !== b.url && a.route.url !== b.url) return false
+  const methods = [a.route.method, b.route.method]
+  return methods.includes('HEAD') && methods.flat().includes('GET')
+}
+
 function apply(own: Own, make: Make): void {
-  const { scope, options, route } = own
+  const { scope, options, url } = own
   if (scope[COVER.onRequest] !== undefined || scope[COVER.preHandler] !== undefined) own.pass = make(options as never)
   // Other plugins, too, keep options under this name.
-  else if (scope[COVERED] !== true && isOurs(options)) throw outOfScope(route)
+  else if (scope[COVERED] !== true && isOurs(options)) throw outOfScope(url)
 }
 
 function isOurs(options: unknown): boolean {
@@ -130,11 +145,11 @@ function isOurs(options: unknown): boolean {
 }
 
 /** A route that was declared before anybody looked: in an app made before this module was loaded. */
-function unseen(request: FastifyRequest, runner: Cover, hook: Hook, make: Make): Own {
+function unseen(request: FastifyRequest, runner: Cover, hook: Hook, make: Make): Instead {
   const { url = '', config } = request.routeOptions
   const options = (config as unknown as Config).rateLimit as { hook?: Hook }
   if ((options?.hook ?? 'onRequest') !== hook) throw seenTooLate(url)
-  return { options, route: url, scope: runner.scope, hook, pass: make(options as never), runner }
+  return { pass: make(options as never), runner }
 }
 
 function covering({ scope, attached }: Cover, { app, peopled }: Watch): boolean {

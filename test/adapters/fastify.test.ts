@@ -26,9 +26,11 @@ const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimi
   ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
 const handler = async (): Promise<string> => 'ok'
 
+type Method = 'GET' | 'HEAD' | 'POST'
+
 /** What is left of each limit, as the field of a reply tells it: '1' or '1,0'; '' without the field, '!' when denied. */
-async function left(app: FastifyInstance, url: string, method: 'GET' | 'HEAD' | 'POST' = 'GET'): Promise<string> {
-  const { headers, statusCode } = await app.inject({ url, method })
+async function left(app: FastifyInstance, url: string, method: Method = 'GET', sent = {}): Promise<string> {
+  const { headers, statusCode } = await app.inject({ url, method, headers: sent })
   if (statusCode === 429) return '!'
   if (statusCode >= 500) throw new Error(`${url} is answered with ${statusCode}`)
   return Array.from(String(headers['ratelimit'] ?? '').matchAll(/;r=(\d+)/g), ([, r]) => r).join()
@@ -191,12 +193,43 @@ describe('config.rateLimit', () => {
     expect(await left(app, '/')).toBe('4')
   })
 
-  test('is one limit for a route and its HEAD', async () => {
+  test('is one limit for a route and its HEAD, unless that has options of its own', async () => {
     const app = create()
     await app.register(rateLimit, times(9))
     app.get('/', { config: { rateLimit: times(5) } }, handler)
-    expect(await left(app, '/')).toBe('4')
-    expect(await left(app, '/', 'HEAD')).toBe('3')
+    app.head('/own', { config: { rateLimit: times(3) } }, handler)
+    app.get('/own', { config: { rateLimit: times(5) } }, handler)
+    app.route({ method: ['GET', 'POST'], url: '/both', config: { rateLimit: times(5) }, handler })
+    expect([await left(app, '/'), await left(app, '/', 'HEAD')]).toEqual(['4', '3'])
+    expect([await left(app, '/both', 'POST'), await left(app, '/both', 'HEAD')]).toEqual(['4', '3'])
+    expect([await left(app, '/own'), await left(app, '/own', 'HEAD')]).toEqual(['4', '2'])
+  })
+
+  test('is one limit for a route and its HEAD with and without a slash at the end', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    const routes = async (scope: FastifyInstance): Promise<void> =>
+      void scope.get('/', { config: { rateLimit: times(5) } }, handler)
+    app.register(routes, { prefix: '/users' })
+    expect([await left(app, '/users'), await left(app, '/users/')]).toEqual(['4', '3'])
+    expect([await left(app, '/users', 'HEAD'), await left(app, '/users/', 'HEAD')]).toEqual(['2', '1'])
+  })
+
+  test('is a limit for each method but HEAD, and for each version, whether they name the same options or not', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    const config = { rateLimit: times(5) }
+    app.get('/', { config }, handler)
+    app.post('/', { config }, handler)
+    app.head('/post', { config }, handler)
+    app.post('/post', { config }, handler)
+    for (const version of ['1.0.0', '2.0.0']) app.get('/', { config, constraints: { version } }, handler)
+    const asked = (method: Method, version?: string): Promise<string> =>
+      left(app, '/', method, version === undefined ? {} : { 'accept-version': version })
+    expect([await asked('GET'), await asked('POST'), await asked('HEAD')]).toEqual(['4', '4', '3'])
+    expect([await asked('GET', '1.0.0'), await asked('HEAD', '1.0.0')]).toEqual(['4', '3'])
+    expect([await asked('GET', '2.0.0'), await asked('HEAD', '2.0.0')]).toEqual(['4', '3'])
+    expect([await left(app, '/post', 'HEAD'), await left(app, '/post', 'POST')]).toEqual(['4', '4'])
   })
 
   test('is a limit for each route, unless they name one limiter', async () => {
@@ -208,7 +241,8 @@ describe('config.rateLimit', () => {
     app.get('/b', { config: each }, handler)
     app.get('/c', { config: { rateLimit: { limiter } } }, handler)
     app.get('/d', { config: { rateLimit: { limiter } } }, handler)
-    expect([await left(app, '/a'), await left(app, '/b')]).toEqual(['4', '4'])
+    expect([await left(app, '/a'), await left(app, '/a')]).toEqual(['4', '3'])
+    expect([await left(app, '/b'), await left(app, '/b', 'HEAD')]).toEqual(['4', '3'])
     expect([await left(app, '/c'), await left(app, '/d')]).toEqual(['4', '3'])
   })
 
