@@ -26,13 +26,17 @@ interface Instead {
   readonly runner?: Cover
 }
 
-/** A route's own limit. */
-interface Own extends Instead {
-  readonly options: unknown
+/** A route, and where it was declared; Fastify and its hooks change the `route` afterwards. */
+interface Declared {
   readonly route: RouteOptions
   readonly url: string
   readonly constraints: RouteOptions['constraints']
   readonly scope: Scope
+}
+
+/** A route's own limit. */
+interface Own extends Declared, Instead {
+  readonly options: unknown
 }
 
 interface Watch {
@@ -80,7 +84,7 @@ export function coverScope(instance: FastifyInstance, hook: Hook, pass: Pass, ma
     const config = request.routeOptions.config as unknown as Config
     if (config.rateLimit === undefined) return pass(request, reply, done)
     if (config.rateLimit === false) return done()
-    const own = (config[OWN] ??= unseen(request, cover, hook, make))
+    const own = (config[OWN] ??= ownOf(request) ?? unseen(request, cover, hook, make))
     return own.runner === cover ? own.pass!(request, reply, done) : done()
   }
   scope.addHook(hook as 'onRequest', noting(limitScope, cover))
@@ -99,30 +103,37 @@ function watch(app: Scope, make: Make): Watch {
   const watched: Watch = { app, covers: [], own: [], peopled: new Set() }
   app[WATCH] = watched
   app.addHook('onRoute', function watchRoute(route) {
-    watched.peopled.add(this as Scope)
-    const given = (route.config as Config | undefined)?.rateLimit
-    if (given !== undefined && given !== false) limitRoute(route, this as Scope, watched.own)
+    const scope = this as Scope
+    const { url, constraints } = route
+    watched.peopled.add(scope)
+    // The hooks of the application come after this one, and may say what limits the route.
+    scope.after(() => limitRoute({ route, url, constraints, scope }, watched.own))
   })
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
-    for (const own of watched.own) apply(own, make)
+    for (const own of watched.own) apply(own, watched.own, make)
     for (const cover of watched.covers) if (!covering(cover, watched)) throw coversNothing(cover.scope)
     done()
   })
   return watched
 }
 
-/** Gives a route a hook for its own limit, which HEAD shares with GET. */
-function limitRoute(route: RouteOptions, scope: Scope, known: Own[]): void {
-  const options = (route.config as Config).rateLimit
+/** Gives a route that asks for a limit of its own a hook for it. */
+function limitRoute(declared: Declared, known: Own[]): void {
+  const { route } = declared
+  const options = (route.config as Config | undefined)?.rateLimit
+  if (options === undefined || options === false) return
+  const own: Own = { ...declared, options }
+  known.push(own)
   const hook: Hook = (options as { hook?: Hook } | null)?.hook === 'preHandler' ? 'preHandler' : 'onRequest'
-  const { url, constraints } = route
-  const declared: Own = { options, route, url, constraints, scope }
-  const twin = known.find((each) => areTwins(each, declared))
-  const own = twin ?? declared
-  if (twin === undefined) known.push(own)
   const pass: Pass = (request, reply, done) => (own.pass === undefined ? done() : own.pass(request, reply, done))
   route[hook] = ([] as unknown[]).concat(route[hook] ?? [], pass) as never
-  route.config = { ...route.config, [OWN]: own } as never
+}
+
+/** The limit of a route that was seen, found by what Fastify tells of the route. */
+function ownOf({ server, routeOptions: { config, method, url } }: FastifyRequest): Own | undefined {
+  const { rateLimit } = config as unknown as Config
+  const { own } = (server as Scope)[WATCH]!
+  return own.find((each) => each.options === rateLimit && each.route.method === method && each.url === url)
 }
 
 /** HEAD beside GET, of the same options at the same place. Fastify moves a GET route at `/prefix` on to `/prefix/` as well. */
@@ -133,9 +144,10 @@ function areTwins(a: Own, b: Own): boolean {
   return methods.includes('HEAD') && methods.flat().includes('GET')
 }
 
-function apply(own: Own, make: Make): void {
+function apply(own: Own, known: readonly Own[], make: Make): void {
   const { scope, options, url } = own
-  if (scope[COVER.onRequest] !== undefined || scope[COVER.preHandler] !== undefined) own.pass = make(options as never)
+  if (scope[COVER.onRequest] !== undefined || scope[COVER.preHandler] !== undefined)
+    own.pass = known.find((each) => areTwins(each, own))?.pass ?? make(options as never)
   // Other plugins, too, keep options under this name.
   else if (scope[COVERED] !== true && isOurs(options)) throw outOfScope(url)
 }

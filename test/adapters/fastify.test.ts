@@ -255,6 +255,36 @@ describe('config.rateLimit', () => {
     }
   })
 
+  test.each(['added', 'replaced whole'])('that a later onRoute hook sets is one like any other (%s)', async (how) => {
+    const app = create()
+    app.register(rateLimit, times(9))
+    const own: Record<string, RateLimitOptions | false> = {
+      '/set': times(5),
+      '/body': times(5, { hook: 'preHandler' }),
+      '/changed': times(3),
+      '/free': false,
+    }
+    app.addHook('onRoute', (route) => {
+      const rateLimit = own[route.url]!
+      route.config = how === 'added' ? { ...route.config, rateLimit } : { rateLimit }
+    })
+    app.get('/set', handler)
+    app.get('/body', handler)
+    app.get('/changed', { config: { rateLimit: times(5) } }, handler)
+    app.get('/free', { config: { rateLimit: times(5) } }, handler)
+    expect([await left(app, '/set'), await left(app, '/set', 'HEAD')]).toEqual(['4', '3'])
+    expect([await left(app, '/body'), await left(app, '/body', 'HEAD')]).toEqual(['4', '3'])
+    expect([await left(app, '/changed'), await left(app, '/free')]).toEqual(['2', ''])
+  })
+
+  test('that a later onRoute hook sets, and sets wrong, fails when the app starts', async () => {
+    const app = create()
+    app.register(rateLimit, times(9))
+    app.addHook('onRoute', (route) => void (route.config = { rateLimit: { ...times(5), max: 3 } as never }))
+    app.get('/', handler)
+    await expect(app.ready()).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+  })
+
   test('fails where nothing is registered that would see to it', async () => {
     const app = create()
     app.register(async (scope) => {

@@ -114,11 +114,7 @@ export const http = [
   routes('apps alike', '[app.path(), place', "['', place"),
   node('a socket left open', '        } finally {\n', '        } catch (failed) {\n          throw failed\n'),
   koaKeyers('a count of proxies not seen', 'app.maxIpsCount > 0 || ', ''),
-  scope(
-    'a route and its HEAD apart',
-    'own.pass(request, reply, done))\n  route[hook]',
-    'make(options as never)(request, reply, done))\n  route[hook]',
-  ),
+  scope('a route and its HEAD apart', 'known.find((each) => areTwins(each, own))?.pass ?? make', 'make'),
   scope(
     'a limit of one’s own beside that of the scope',
     'own.runner === cover ? own.pass!(request, reply, done) : done()',
