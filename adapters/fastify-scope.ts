@@ -79,8 +79,12 @@ export function coverScope(instance: FastifyInstance, hook: Hook, pass: Pass, ma
   scope[COVERED] = true
   const { covers } = scope[WATCH] ?? watch(scope, make)
   covers.push(cover)
+  // `reply.callNotFound` runs the hooks before the handler once more, as those of a 404 handler that knows no route.
+  const passed = hook === 'preHandler' ? new WeakSet<FastifyRequest>() : undefined
 
   function limitScope(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+    if (passed?.has(request)) return done()
+    passed?.add(request)
     const config = request.routeOptions.config as unknown as Config
     if (config.rateLimit === undefined) return pass(request, reply, done)
     if (config.rateLimit === false) return done()

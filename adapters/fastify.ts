@@ -80,11 +80,7 @@ function passOf(given: RateLimitOptions | null): Pass {
   const { hook = 'onRequest', ...options } = given ?? ({} as RateLimitOptions)
   oneOf('hook', hook, ['onRequest', 'preHandler'])
   const gate = createGate(options, surface)
-  // `reply.callNotFound` runs the hooks before the handler once more.
-  const decided = hook === 'preHandler' ? new WeakSet<FastifyRequest>() : undefined
   return function limitRate(request, reply, done) {
-    if (decided?.has(request)) return done()
-    decided?.add(request)
     const admitted = gate.enter(request, reply, undefined)
     if (admitted === true) done()
     else if (admitted !== false) admitted.then((yes) => void (yes && done()), done)

@@ -2,7 +2,12 @@ import { once } from 'node:events'
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import { connect } from 'node:http2'
 import { text } from 'node:stream/consumers'
-import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions } from 'fastify'
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+} from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../adapters/fastify.ts'
 import { everyone } from '../../src/keyers.ts'
@@ -346,6 +351,21 @@ describe('the hook before the handler', () => {
         for (let i = 0; i < 2; i++) seen.push(await left(app, '/'))
       })
       expect([seen, codes]).toEqual([['8', '7'], []])
+    },
+  )
+
+  test.each(['onRequest', 'preHandler'] as const)(
+    'leaves a route with a limit of its own or none to that where it calls for the 404 (%s)',
+    async (hook) => {
+      const app = create()
+      await app.register(rateLimit, times(9, { hook: 'preHandler' }))
+      const missing = (_request: FastifyRequest, reply: FastifyReply): void => {
+        reply.callNotFound()
+      }
+      app.get('/free', { config: { rateLimit: false } }, missing)
+      app.get('/own', { config: { rateLimit: times(5, { hook }) } }, missing)
+      expect([await left(app, '/free'), await left(app, '/own')]).toEqual(['', '4'])
+      expect(await left(app, '/nowhere')).toBe('8')
     },
   )
 })
