@@ -149,11 +149,12 @@ function areTwins(a: Own, b: Own): boolean {
 }
 
 function apply(own: Own, known: readonly Own[], make: Make): void {
-  const { scope, options, url } = own
+  const { scope, options, route, url } = own
+  const name = nameOf(route.method, url)
   if (scope[COVER.onRequest] !== undefined || scope[COVER.preHandler] !== undefined)
-    own.pass = known.find((each) => areTwins(each, own))?.pass ?? make(options as never)
+    own.pass = known.find((each) => areTwins(each, own))?.pass ?? makeFor(name, options, make)
   // Other plugins, too, keep options under this name.
-  else if (scope[COVERED] !== true && isOurs(options)) throw outOfScope(url)
+  else if (scope[COVERED] !== true && isOurs(options)) throw outOfScope(name)
 }
 
 function isOurs(options: unknown): boolean {
@@ -162,10 +163,28 @@ function isOurs(options: unknown): boolean {
 
 /** A route that was declared before anybody looked: in an app made before this module was loaded. */
 function unseen(request: FastifyRequest, runner: Cover, hook: Hook, make: Make): Instead {
-  const { url = '', config } = request.routeOptions
+  const { method, url, config } = request.routeOptions
+  const name = nameOf(method, url)
   const options = (config as unknown as Config).rateLimit as { hook?: Hook }
-  if ((options?.hook ?? 'onRequest') !== hook) throw seenTooLate(url)
-  return { pass: make(options as never), runner }
+  if ((options?.hook ?? 'onRequest') !== hook) throw seenTooLate(name)
+  return { pass: makeFor(name, options, make), runner }
+}
+
+/** Makes what a route asks for. Throws as `make` does, and names the route. */
+function makeFor(route: string, options: unknown, make: Make): Pass {
+  try {
+    return make(options as never)
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error
+    throw new SluiceError(error.code, `Route ${route} has a wrong \`config.rateLimit\`. ${error.message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** A route as error messages name it, such as `GET "/users/:id"`. */
+function nameOf(method: unknown, url: string | undefined): string {
+  return `${String(method)} ${JSON.stringify(url)}`
 }
 
 function covering({ scope, attached }: Cover, { app, peopled }: Watch): boolean {
@@ -185,7 +204,7 @@ function registeredTwice(scope: FastifyInstance, hook: Hook): SluiceError {
 function outOfScope(route: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
-    `Route ${JSON.stringify(route)} has \`config.rateLimit\`, but rateLimit is not registered in its scope or one around it. ` +
+    `Route ${route} has \`config.rateLimit\`, but rateLimit is not registered in its scope or one around it. ` +
       'Register it on the app: `await app.register(rateLimit, options)`.',
   )
 }
@@ -201,7 +220,7 @@ function coversNothing(scope: FastifyInstance): SluiceError {
 function seenTooLate(route: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
-    `The \`config.rateLimit\` of route ${JSON.stringify(route)} asks for another \`hook\` than its scope, and the route was ` +
+    `The \`config.rateLimit\` of route ${route} asks for another \`hook\` than its scope, and the route was ` +
       "declared unseen. Import 'sluice/fastify' before the app is made, or declare the route after `await app.register(rateLimit)`.",
   )
 }

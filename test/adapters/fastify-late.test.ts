@@ -20,6 +20,7 @@ beforeAll(async () => {
   app.get('/before', { config: { rateLimit: once } }, handler)
   app.get('/both', { ...version('1.0.0'), config: { rateLimit: times(2) } }, handler)
   app.get('/body', { config: { rateLimit: { ...times(1), hook: 'preHandler' } } }, handler)
+  app.get('/wrong', { config: { rateLimit: { ...once, max: 3 } as never } }, handler)
   app.get('/free', { config: { rateLimit: false } }, handler)
   await app.register(rateLimit, times(2))
   app.get('/after', { config: { rateLimit: once } }, handler)
@@ -66,4 +67,8 @@ test('where a limit cannot be applied any more, nobody is admitted', async () =>
   const { statusCode, body } = await app.inject('/body')
   expect(statusCode).toBe(500)
   expect(body).toContain('NOT_APPLICABLE')
+  expect((await app.inject('/wrong')).json()).toMatchObject({
+    code: 'UNKNOWN_OPTION',
+    message: expect.stringContaining('GET "/wrong"') as string,
+  })
 })

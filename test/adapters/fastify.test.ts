@@ -256,7 +256,10 @@ describe('config.rateLimit', () => {
       const app = create()
       app.get('/', { config: { rateLimit: wrong as never } }, handler)
       app.register(rateLimit, times(9))
-      await expect(app.ready(), JSON.stringify(wrong)).rejects.toMatchObject({ name: 'SluiceError' })
+      await expect(app.ready(), JSON.stringify(wrong)).rejects.toMatchObject({
+        name: 'SluiceError',
+        message: expect.stringMatching(/^Route GET "\/" has a wrong `config.rateLimit`\. /) as string,
+      })
     }
   })
 
@@ -287,7 +290,10 @@ describe('config.rateLimit', () => {
     app.register(rateLimit, times(9))
     app.addHook('onRoute', (route) => void (route.config = { rateLimit: { ...times(5), max: 3 } as never }))
     app.get('/', handler)
-    await expect(app.ready()).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+    await expect(app.ready()).rejects.toMatchObject({
+      code: 'UNKNOWN_OPTION',
+      message: expect.stringContaining('GET "/"') as string,
+    })
   })
 
   test('fails where nothing is registered that would see to it', async () => {
@@ -299,7 +305,7 @@ describe('config.rateLimit', () => {
     app.get('/own', { config: { rateLimit: times(5) } }, handler)
     await expect(app.ready()).rejects.toMatchObject({
       code: 'NOT_APPLICABLE',
-      message: expect.stringContaining('"/own"') as string,
+      message: expect.stringContaining('GET "/own"') as string,
     })
   })
 
