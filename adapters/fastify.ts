@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../src/decision.ts'
+import { SluiceError } from '../src/errors.ts'
 import { whenClosed } from '../src/http/ended.ts'
 import { createGate } from '../src/http/gate.ts'
-import type { Decider, GateOptions } from '../src/http/options.ts'
+import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain } from '../src/maybe-promise.ts'
 import { oneOf } from '../src/validate.ts'
@@ -79,10 +80,21 @@ watchApps(passOf)
 function passOf(given: RateLimitOptions | null): Pass {
   const { hook = 'onRequest', ...options } = given ?? ({} as RateLimitOptions)
   oneOf('hook', hook, ['onRequest', 'preHandler'])
+  validate(options)
   const gate = createGate(options, surface)
   return function limitRate(request, reply, done) {
     const admitted = gate.enter(request, reply, undefined)
     if (admitted === true) done()
     else if (admitted !== false) admitted.then((yes) => void (yes && done()), done)
+  }
+}
+
+/** Throws as `validateGate` does, and lists `hook` among the options that there are. */
+function validate(options: Omit<RateLimitOptions, 'hook'>): void {
+  try {
+    validateGate(options as RateLimitOptions)
+  } catch (error) {
+    if (!(error instanceof SluiceError) || error.code !== 'UNKNOWN_OPTION') throw error
+    throw new SluiceError(error.code, `${error.message}, hook`)
   }
 }

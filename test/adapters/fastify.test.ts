@@ -151,6 +151,10 @@ describe('a registration', () => {
     await expect(create().register(rateLimit, times(9, { headers: 'none' } as never))).rejects.toMatchObject({
       code: 'INVALID_OPTION',
     })
+    await expect(create().register(rateLimit, times(9, { skip: 5 } as never))).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: 'skip: expected a function, got 5',
+    })
     const app = create()
     app.register(rateLimit, times(9, { hook: 'onSend' } as never))
     await expect(app.ready()).rejects.toMatchObject({ code: 'INVALID_OPTION' })
@@ -159,7 +163,10 @@ describe('a registration', () => {
   test('with a prefix fails, since it would not limit that prefix alone', async () => {
     const app = create()
     app.register(rateLimit, { ...times(9), prefix: '/api' } as never)
-    await expect(app.ready()).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+    await expect(app.ready()).rejects.toMatchObject({
+      code: 'UNKNOWN_OPTION',
+      message: expect.stringMatching(/"prefix"; it has limiter, .*, onDecision, hook$/) as string,
+    })
   })
 })
 
@@ -292,7 +299,7 @@ describe('config.rateLimit', () => {
     app.get('/', handler)
     await expect(app.ready()).rejects.toMatchObject({
       code: 'UNKNOWN_OPTION',
-      message: expect.stringContaining('GET "/"') as string,
+      message: expect.stringMatching(/^Route GET "\/" .*"max"; it has limiter, .*, hook$/) as string,
     })
   })
 
