@@ -59,13 +59,14 @@ const surface: Surface<FastifyRequest, FastifyReply, undefined, OnDenied> = {
  * decision is on `request.rateLimit`.
  *
  * Throws `SluiceError` when the app starts: for a wrong or unknown option, and `NOT_APPLICABLE` where it would limit nothing,
- * or twice.
+ * or twice. Called with options alone, as if it made a middleware, it throws `NOT_APPLICABLE` at once.
  * @example await app.register(rateLimit, { keyer: byIP, limits: [perSecond(10), perMinute(100)] })
  */
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = Object.assign(
-  async function rateLimit(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
-    if (!scope.hasRequestDecorator('rateLimit')) scope.decorateRequest('rateLimit')
-    coverScope(scope, options.hook ?? 'onRequest', passOf(options), passOf)
+  function rateLimit(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
+    // At once, not by the promise: `register` takes that for a plugin, and may look at it too late.
+    if (typeof scope?.addHook !== 'function') throw calledDirectly()
+    return register(scope, options)
   },
   {
     // What fastify-plugin does: the hook is for the scope around it, not one of the plugin's own.
@@ -76,6 +77,18 @@ export const rateLimit: FastifyPluginAsync<RateLimitOptions> = Object.assign(
 )
 
 watchApps(passOf)
+
+async function register(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
+  if (!scope.hasRequestDecorator('rateLimit')) scope.decorateRequest('rateLimit')
+  coverScope(scope, options.hook ?? 'onRequest', passOf(options), passOf)
+}
+
+function calledDirectly(): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    'rateLimit is a plugin for Fastify to call: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',
+  )
+}
 
 function passOf(given: RateLimitOptions | null): Pass {
   const { hook = 'onRequest', ...options } = given ?? ({} as RateLimitOptions)

@@ -160,6 +160,17 @@ describe('a registration', () => {
     await expect(app.ready()).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 
+  test('of what it gives when called, as of a middleware, fails at once', () => {
+    const called = rateLimit as unknown as (options?: RateLimitOptions) => never
+    for (const options of [times(9), undefined])
+      expect(() => create().register(called(options))).toThrow(
+        expect.objectContaining({
+          code: 'NOT_APPLICABLE',
+          message: expect.stringContaining('write `app.register(rateLimit, { … })`') as string,
+        }),
+      )
+  })
+
   test('with a prefix fails, since it would not limit that prefix alone', async () => {
     const app = create()
     app.register(rateLimit, { ...times(9), prefix: '/api' } as never)
