@@ -93,21 +93,11 @@ function calledDirectly(): SluiceError {
 function passOf(given: RateLimitOptions | null): Pass {
   const { hook = 'onRequest', ...options } = given ?? ({} as RateLimitOptions)
   oneOf('hook', hook, ['onRequest', 'preHandler'])
-  validate(options)
+  validateGate(options, 'hook')
   const gate = createGate(options, surface)
   return function limitRate(request, reply, done) {
     const admitted = gate.enter(request, reply, undefined)
     if (admitted === true) done()
     else if (admitted !== false) admitted.then((yes) => void (yes && done()), done)
-  }
-}
-
-/** Throws as `validateGate` does, and lists `hook` among the options that there are. */
-function validate(options: Omit<RateLimitOptions, 'hook'>): void {
-  try {
-    validateGate(options as RateLimitOptions)
-  } catch (error) {
-    if (!(error instanceof SluiceError) || error.code !== 'UNKNOWN_OPTION') throw error
-    throw new SluiceError(error.code, `${error.message}, hook`)
   }
 }

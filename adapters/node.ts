@@ -97,7 +97,7 @@ export function rateLimitOf(request: IncomingMessage): Decision | undefined {
 export function rateLimit(given: RateLimitOptions): RateLimit {
   const { onError = faultAnswerer(), ...options } = given ?? ({} as RateLimitOptions)
   if (typeof onError !== 'function') refuse('onError', 'a function', onError)
-  validateGate(options)
+  validateGate(options, 'onError')
   const limiter = limiterOf(options)
   const gate = createGate<IncomingMessage, ServerResponse, undefined, OnDenied>(
     { ...without(options, LIMITER_OPTIONS), limiter },

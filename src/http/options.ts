@@ -54,13 +54,17 @@ const GATE_OPTIONS = [
   'onDecision',
 ]
 
-/** Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for what no `rateLimit` knows; `headers` and limits see to themselves. */
+/**
+ * Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for what no `rateLimit` knows; `headers` and limits see to themselves.
+ * @param besides the options that an adapter has besides, and has taken off
+ */
 export function validateGate(
   options: Decider<never> & GateOptions<never, never> & { readonly onDenied?: unknown },
+  ...besides: readonly string[]
 ): void {
   if (typeof options !== 'object' || options === null)
     refuse('rateLimit', 'options such as { keyer, limits }, or { limiter }', options)
-  knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...GATE_OPTIONS])
+  knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...GATE_OPTIONS, ...besides])
   optionalFunction('skip', options.skip)
   optionalFunction('onDenied', options.onDenied)
   optionalFunction('settleWith', options.settleWith)
