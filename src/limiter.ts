@@ -48,14 +48,15 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   reset(input: Input): Done<Answer>
 }
 
-const names = new WeakMap<Store, Set<string>>()
+/** Of limiters, by what their stores count in. */
+const names = new WeakMap<object, Set<string>>()
 
 /**
  * Makes a limiter: who asks, how often they may, and where that is remembered. It answers at once when keyer, limits, cost
  * and store do, and with a Promise when not.
  *
  * Throws `SluiceError`: `INVALID_OPTION`, `UNKNOWN_OPTION`, `DUPLICATE_LIMIT` for two limits of one name, `DUPLICATE_LIMITER`
- * for two limiters of one name on one store.
+ * for two limiters of one name on one store, or on stores that count in the same place.
  * @example
  * const limiter = createLimiter({ keyer: (user: { id: string }) => user.id, limits: [perSecond(10), perMinute(100)] })
  * if (!limiter.check(user).allowed) throw new Error('slow down')
@@ -180,13 +181,14 @@ function difference(charge: Charge, actual: number): number {
 }
 
 function register(name: string, store: Store, shared: boolean): void {
-  const taken = names.get(store) ?? new Set<string>()
+  const { identity = store } = store
+  const taken = names.get(identity) ?? new Set<string>()
   if (taken.has(name) && !shared) {
     throw new SluiceError(
       'DUPLICATE_LIMITER',
-      `There is a limiter named ${shown(name)} on this store already and they would count together. ` +
-        'Give this one another `name`, or say `shared: true` if that is what you want.',
+      `There is a limiter named ${shown(name)} already that counts in the same place. ` +
+        'Give this one another `name`, or say `shared: true` if they are to count together.',
     )
   }
-  names.set(store, taken.add(name))
+  names.set(identity, taken.add(name))
 }

@@ -92,6 +92,11 @@ export type Degraded = 'open' | 'closed' | 'local'
 interface StoreBase {
   /** The clock that it was given in place of its own, if it was: points in time that clients are told are by this one, too. */
   readonly clock?: Clock | undefined
+  /**
+   * What it counts in, one and the same object for stores that count in the same place: two limiters of one name in it are an
+   * error, unless they share. Default: the store itself.
+   */
+  readonly identity?: object | undefined
   /** True when this store and `other` can decide one transaction between them. A store always can with itself. */
   joins?(other: Store): boolean
   /**

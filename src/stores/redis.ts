@@ -24,7 +24,7 @@ export interface RedisStoreOptions {
 
 /**
  * Keeps state in Redis (6.2 or later) or Valkey, single or cluster: one limit for the whole fleet, by the server's clock.
- * The client is yours; the store neither connects nor closes it.
+ * The client is yours; the store neither connects nor closes it. Stores of one client and prefix count in the same place.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision is rejected with `STORE_FAILED`, the client's error as its `cause`,
  * when Redis could not decide; nothing is charged then, unless the server has decided and its answer was lost.
@@ -37,21 +37,32 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   if (clock !== undefined) clockGiven(clock)
   const runner = runnerFor(client, cluster === undefined ? undefined : boolean('cluster', cluster))
   const queue = new RedisQueue(runner, clock && (() => microseconds(clock)))
-  return new RedisStore(queue, prefix, clock)
+  return new RedisStore(queue, prefix, identityOf(client, prefix), clock)
 }
 
 const NONE: readonly number[] = []
+const identities = new WeakMap<RedisClient, Map<string, object>>()
+
+/** Stores of one client and prefix count under the same keys. */
+function identityOf(client: RedisClient, prefix: string): object {
+  const known = identities.get(client) ?? new Map<string, object>()
+  const identity = known.get(prefix) ?? {}
+  identities.set(client, known.set(prefix, identity))
+  return identity
+}
 
 class RedisStore implements AsyncStore {
   readonly sync = false
   readonly clock: Clock | undefined
+  readonly identity: object
   readonly #queue: RedisQueue
   readonly #prefix: string
   readonly #starts = new Map<string, string>()
   #closed = false
 
-  constructor(queue: RedisQueue, prefix: string, clock?: Clock) {
+  constructor(queue: RedisQueue, prefix: string, identity: object, clock?: Clock) {
     this.clock = clock
+    this.identity = identity
     this.#queue = queue
     this.#prefix = prefix
   }

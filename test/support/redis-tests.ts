@@ -45,8 +45,10 @@ export function connect(port: number, options: { [option: string]: unknown } = {
   return client
 }
 
+/** Counts with those made before it on this client, as after a deployment. */
 export function limiterOn(client: Redis, limits: Limit | Limit[], options: RedisStoreOptions = {}): Limiter<string> {
-  return createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: redisStore(client, options) })
+  const store = redisStore(client, options)
+  return createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store, shared: true })
 }
 
 /** Asks again and again, for ten seconds. */
