@@ -42,8 +42,6 @@ export const LIMITER_OPTIONS: readonly string[] = ['keyer', 'limits', 'cost', 'n
 
 /** Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, naming the option, what was expected and what was given. */
 export function validateOptions(options: LimiterOptions<never>): void {
-  if (typeof options !== 'object' || options === null)
-    refuse('createLimiter', 'options such as { keyer, limits }', options)
   knownOptions('createLimiter', options, LIMITER_OPTIONS)
   const { keyer, limits, cost, name, store, shared } = options
   if (typeof keyer !== 'function') refuse('keyer', 'a function from an input to its key', keyer)

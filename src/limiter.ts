@@ -17,6 +17,8 @@ export interface CheckOptions {
   readonly cost?: number
 }
 
+const CHECK_OPTIONS = ['cost']
+
 /** Nothing, when the limiter has done it. */
 type Done<Answer> = Answer extends Promise<unknown> ? Promise<void> : void
 
@@ -25,7 +27,10 @@ type Done<Answer> = Answer extends Promise<unknown> ? Promise<void> : void
  * application and is passed on, with nothing charged.
  */
 export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePromise<Decision>> {
-  /** Decides, and charges if admitted. Throws `INVALID_COST`, `INVALID_KEY`, `INVALID_LIMIT`, `DUPLICATE_LIMIT`. */
+  /**
+   * Decides, and charges if admitted. Throws `INVALID_COST`, `INVALID_KEY`, `INVALID_LIMIT`, `DUPLICATE_LIMIT`, and
+   * `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options.
+   */
   check(input: Input, options?: CheckOptions): Answer
   /** What `check` would say. Charges nothing. */
   peek(input: Input, options?: CheckOptions): Answer
@@ -120,11 +125,11 @@ class Engine<Input> implements Limiter<Input> {
   }
 
   check(input: Input, options?: CheckOptions): MaybePromise<Decision> {
-    return this.#decide(input, 'consume', options?.cost)
+    return this.#decide(input, 'consume', options)
   }
 
   peek(input: Input, options?: CheckOptions): MaybePromise<Decision> {
-    return this.#decide(input, 'peek', options?.cost)
+    return this.#decide(input, 'peek', options)
   }
 
   async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
@@ -145,16 +150,21 @@ class Engine<Input> implements Limiter<Input> {
     return chain(all<void>(done), () => undefined)
   }
 
-  #decide(input: Input, mode: TakeMode, cost: number | undefined): MaybePromise<Decision> {
+  #decide(input: Input, mode: TakeMode, options: CheckOptions | undefined): MaybePromise<Decision> {
     const store = this.#store
-    if (!store.sync) return this.#decideLater(store, input, mode, cost)
-    const charges = this.#charges(input, cost)
+    if (!store.sync) return this.#decideLater(store, input, mode, options)
+    const charges = this.#charges(input, costIn(options, mode))
     if (isPromise(charges)) return charges.then((known) => combine(known, store.take(known, mode)))
     return combine(charges, store.take(charges, mode))
   }
 
-  async #decideLater(store: AsyncStore, input: Input, mode: TakeMode, cost: number | undefined): Promise<Decision> {
-    const given = this.#charges(input, cost)
+  async #decideLater(
+    store: AsyncStore,
+    input: Input,
+    mode: TakeMode,
+    options: CheckOptions | undefined,
+  ): Promise<Decision> {
+    const given = this.#charges(input, costIn(options, mode))
     const charges = isPromise(given) ? await given : given
     return combine(charges, charges.length === 0 ? undefined : await store.take(charges, mode))
   }
@@ -172,6 +182,13 @@ class Engine<Input> implements Limiter<Input> {
     this.#closed.add(decision)
     return this.#store.adjust(charges, units)
   }
+}
+
+/** The cost that `check` or `peek` is told. */
+function costIn(options: CheckOptions | undefined, mode: TakeMode): number | undefined {
+  if (options === undefined) return undefined
+  knownOptions(mode === 'peek' ? 'peek' : 'check', options, CHECK_OPTIONS)
+  return options.cost
 }
 
 /** In the units in which it was charged: an algorithm may have weighed the cost. A denial in shadow charged nothing. */

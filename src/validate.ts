@@ -31,8 +31,9 @@ export function boolean(option: string, given: unknown): boolean {
   return typeof given === 'boolean' ? given : refuse(option, 'true or false', given)
 }
 
-/** Refuses a name that is not among the known ones, and lists them. */
+/** Refuses what is no object, and a name that is not among the known ones, and lists them. */
 export function knownOptions(owner: string, given: object, known: readonly string[]): void {
+  if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
     throw new SluiceError('UNKNOWN_OPTION', `${owner} has no option ${shown(name)}; it has ${known.join(', ')}`)

@@ -14,11 +14,13 @@ import {
   SluiceError,
   stack,
 } from '../src/index.ts'
-import { redisStore } from '../src/stores/redis.ts'
+import { type RedisClient, redisStore } from '../src/stores/redis.ts'
 import { virtualClock } from '../src/testing.ts'
 
 const clock = virtualClock()
 const byName = (input: { name: string }): string => input.name
+/** A client that is not asked. */
+const nobody = (): RedisClient => ({ evalsha: async () => [], eval: async () => [] })
 const ada = { name: 'ada' }
 const bob = { name: 'bob' }
 
@@ -461,13 +463,30 @@ describe('wrong options', () => {
     expect(() => createLimiter(options as never)).toThrow(expect.objectContaining({ code }) as Error)
   })
 
+  it.each([
+    [2, 'check: expected options such as { cost }, got 2'],
+    [null, 'check: expected options such as { cost }, got null'],
+    [{ costs: 2 }, 'check has no option "costs"; it has cost'],
+  ])('%o in place of those of a call is refused, and charges nothing', async (options, message) => {
+    const limiter = limiterOf(perSecond(1))
+    expect(() => limiter.check(ada, options as object)).toThrow(message)
+    expect(() => limiter.peek(ada, options as object)).toThrow(message.replace('check', 'peek'))
+    expect(limiter.check(ada).allowed).toBe(true)
+    const later = createLimiter({ keyer: byName, limits: perSecond(1), store: redisStore(nobody()) })
+    await expect(later.check(ada, options as object)).rejects.toThrow(message)
+  })
+
+  it('what is no object is refused in their place', () => {
+    const refused = /^(createLimiter|memoryStore|redisStore): expected options such as \{ .+ \}, got 1000$/
+    for (const make of [createLimiter, memoryStore, (given: never) => redisStore(nobody(), given)])
+      expect(() => make(1000 as never)).toThrow(refused)
+  })
+
   it('what is no clock is refused', () => {
     for (const clock of [() => 1, {}, null, 5]) {
       const refused = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
       expect(() => memoryStore({ clock: clock as never })).toThrow(refused)
-      expect(() => redisStore({ evalsha: () => {}, eval: () => {} } as never, { clock: clock as never })).toThrow(
-        refused,
-      )
+      expect(() => redisStore(nobody(), { clock: clock as never })).toThrow(refused)
     }
   })
 
