@@ -1,4 +1,5 @@
 import { type CommonOptions, type Duration, type Limit, limit } from './limit.ts'
+import { knownOptions, milliseconds } from './validate.ts'
 
 /** Options of a limit: how many units per window, and what every limit may have. */
 export interface QuotaOptions extends CommonOptions {
@@ -120,7 +121,8 @@ export function exponential(options: QuotaOptions): Limit {
  * @example spacing('2s')
  */
 export function spacing(gap: Duration, common?: CommonOptions): Limit {
-  return limit({ ...common, algorithm: 'spacing', quota: 1, window: gap })
+  commonOnly('spacing', common)
+  return limit({ ...common, algorithm: 'spacing', quota: 1, window: milliseconds('gap', gap) })
 }
 
 /**
@@ -128,7 +130,7 @@ export function spacing(gap: Duration, common?: CommonOptions): Limit {
  * @example perSecond(10)
  */
 export function perSecond(quota: number, common?: CommonOptions): Limit {
-  return gcra({ ...common, quota, window: '1s' })
+  return per('Second', '1s', quota, common)
 }
 
 /**
@@ -136,7 +138,7 @@ export function perSecond(quota: number, common?: CommonOptions): Limit {
  * @example perMinute(100, { name: 'sustained' })
  */
 export function perMinute(quota: number, common?: CommonOptions): Limit {
-  return gcra({ ...common, quota, window: '1m' })
+  return per('Minute', '1m', quota, common)
 }
 
 /**
@@ -144,7 +146,7 @@ export function perMinute(quota: number, common?: CommonOptions): Limit {
  * @example perHour(1000)
  */
 export function perHour(quota: number, common?: CommonOptions): Limit {
-  return gcra({ ...common, quota, window: '1h' })
+  return per('Hour', '1h', quota, common)
 }
 
 /**
@@ -152,5 +154,15 @@ export function perHour(quota: number, common?: CommonOptions): Limit {
  * @example perDay(10_000)
  */
 export function perDay(quota: number, common?: CommonOptions): Limit {
-  return gcra({ ...common, quota, window: '1d' })
+  return per('Day', '1d', quota, common)
+}
+
+function per(unit: string, window: Duration, quota: number, common: CommonOptions | undefined): Limit {
+  commonOnly(`per${unit} (short for gcra({ quota, window: '${window}' }))`, common)
+  return gcra({ ...common, quota, window })
+}
+
+/** A shorthand has said the rest. */
+function commonOnly(shorthand: string, given: CommonOptions = {}): void {
+  knownOptions(shorthand, given, ['name', 'strict', 'block', 'shadow'])
 }

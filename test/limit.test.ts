@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   fixedWindow,
   gcra,
+  type GcraOptions,
   type Limit,
   leakyBucket,
   limit,
@@ -99,7 +100,7 @@ describe('a wrong option', () => {
   )
 
   it('is refused by name when nobody knows it', () => {
-    const error = refused(() => perSecond(1, { windw: 5 } as object))
+    const error = refused(() => gcra({ quota: 1, window: '1s', windw: 5 } as GcraOptions))
     expect(error.code).toBe('UNKNOWN_OPTION')
     expect(error.message).toBe(
       'gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, burst',
@@ -116,12 +117,32 @@ describe('a wrong option', () => {
     [() => perSecond(1, { strict: 1 as unknown as boolean }), 'strict'],
     [() => perSecond(1, { shadow: 'yes' as unknown as boolean }), 'shadow'],
     [() => perSecond(1, { block: -5 }), 'block'],
+    [() => spacing(0), 'gap'],
+    [() => spacing({ gap: '2s' } as unknown as number), 'gap'],
     [() => perSecond(1, { strict: true, shadow: true }), 'strict'],
     [() => limit(null as unknown as LimitInput), 'limit'],
   ])('of its own is refused by name: %s', (make, option) => {
     const error = refused(make)
     expect(error.code).toBe('INVALID_OPTION')
     expect(error.message.startsWith(`${option}: expected `)).toBe(true)
+  })
+
+  it.each([
+    [
+      () => perMinute(100, { window: '1h' } as object),
+      "perMinute (short for gcra({ quota, window: '1m' })) has no option",
+    ],
+    [() => perDay(100, { quota: 5 } as object), "perDay (short for gcra({ quota, window: '1d' })) has no option"],
+    [
+      () => perSecond(100, 20 as never),
+      "perSecond (short for gcra({ quota, window: '1s' })): expected options such as",
+    ],
+    [
+      () => spacing('2s', { window: '1s' } as object),
+      'spacing has no option "window"; it has name, strict, block, shadow',
+    ],
+  ])('of a shorthand is refused, and not passed over: %s', (make, message) => {
+    expect(refused(make).message).toContain(message)
   })
 
   it('an unknown algorithm lists those there are', () => {
