@@ -1,5 +1,6 @@
 import { shown, SluiceError } from './errors.ts'
 import { isPromise, type MaybePromise } from './maybe-promise.ts'
+import { refuse } from './validate.ts'
 
 /** Who asks. Numbers and bigints count as their decimal text. */
 export type Key = string | number | bigint
@@ -23,12 +24,14 @@ export function everyone(): string {
 
 /**
  * One key out of several, unambiguous whatever the parts hold. Where one part is unidentified the others still tell; where
- * all are, so is the whole.
+ * all are, so is the whole. Throws `INVALID_OPTION` when given none, or what is no keyer.
  * @example createLimiter({ keyer: keyers(byTenant, byUser), limits: perSecond(10) })
  */
 export function keyers<Input>(...parts: readonly SyncKeyer<Input>[]): SyncKeyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
+  if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
+  for (const part of parts) if (typeof part !== 'function') refuse('keyers', 'keyers, each an argument', part)
   return function compositeKeyer(input) {
     const keys = parts.map((part) => part(input))
     return keys.some(isPromise) ? Promise.all(keys).then(compose) : compose(keys as (Key | undefined)[])

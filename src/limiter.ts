@@ -85,7 +85,7 @@ export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<In
 
 /**
  * Several limiters as one: every limit of every one admits, or nothing is charged anywhere.
- * Throws `STORE_MISMATCH` when they do not share a store.
+ * Throws `STORE_MISMATCH` when they do not share a store, and `INVALID_OPTION` when given none, or what is no limiter.
  * @example const both = stack(perUser, perResource)
  */
 export function stack<Input>(...limiters: readonly Limiter<Input, Decision>[]): Limiter<Input, Decision>
@@ -96,7 +96,7 @@ export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<In
 export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input> {
   const members = limiters.flatMap((each) => Engine.members(each))
   const store = members[0]?.store
-  if (store === undefined) refuse('stack', 'one limiter or more', limiters)
+  if (store === undefined) refuse('stack', 'one limiter or more', undefined)
   for (const member of members) {
     if (member.store === store || store.joins?.(member.store)) continue
     throw new SluiceError(
@@ -121,7 +121,7 @@ class Engine<Input> implements Limiter<Input> {
 
   static members<Input>(limiter: Limiter<Input>): readonly Member<Input>[] {
     if (limiter instanceof Engine) return limiter.#members as readonly Member<Input>[]
-    return refuse('stack', 'limiters made by createLimiter or stack', limiter)
+    return refuse('stack', 'limiters made by createLimiter or stack, each an argument', limiter)
   }
 
   check(input: Input, options?: CheckOptions): MaybePromise<Decision> {

@@ -194,7 +194,13 @@ describe('stack', () => {
   it('refuses limiters whose stores cannot decide together', () => {
     const other = createLimiter({ keyer: byName, limits: perSecond(1), store: memoryStore({ clock: virtualClock() }) })
     expect(() => stack(perUser(), other)).toThrow(expect.objectContaining({ code: 'STORE_MISMATCH' }) as Error)
-    expect(() => stack()).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
+  })
+
+  it('refuses what is no limiter', () => {
+    expect(() => stack()).toThrow('stack: expected one limiter or more, got undefined')
+    expect(() => stack([perUser()] as never)).toThrow(
+      'stack: expected limiters made by createLimiter or stack, each an argument, got an array of 1',
+    )
   })
 })
 
@@ -391,6 +397,13 @@ describe('keys', () => {
     ].map((parts) => pair(parts))
     expect(new Set(texts).size).toBe(texts.length)
     expect(pair([])).toBe('')
+  })
+
+  it('made of what is no keyer are refused', () => {
+    expect(() => keyers()).toThrow('keyers: expected one keyer or more, got undefined')
+    expect(() => keyers([byName, everyone] as never)).toThrow(
+      'keyers: expected keyers, each an argument, got an array of 2',
+    )
   })
 
   it('made of asynchronous parts are promised', async () => {
