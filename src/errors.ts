@@ -39,6 +39,7 @@ export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value === 'function') return value.name ? `function ${value.name}` : 'a function'
+  if (value instanceof Promise) return 'a promise'
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
   return String(value)

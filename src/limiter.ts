@@ -6,7 +6,7 @@ import type { Limit } from './limit.ts'
 import { type LimiterOptions, type SyncLimiterOptions, validateOptions } from './limiter-options.ts'
 import { all, chain, isPromise, type MaybePromise } from './maybe-promise.ts'
 import { Member } from './member.ts'
-import type { AsyncStore, Charge, Store, TakeMode } from './store.ts'
+import { type AsyncStore, Charge, type Store, type TakeMode } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
 import { knownOptions, refuse } from './validate.ts'
 import type { WaitOptions } from './waiter.ts'
@@ -41,7 +41,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    * @example await limiter.wait(user, { maxWait: 5000 })
    */
   wait(input: Input, options?: WaitOptions): Promise<Decision>
-  /** Undoes a decision, once; a second call, or one for a denial, does nothing. */
+  /** Undoes a decision, once; a second call, or one for a denial, does nothing. Throws `INVALID_OPTION` for what is none. */
   refund(decision: Decision): Done<Answer>
   /**
    * Charges what it really cost instead of what was charged, once; past any limit, as a debt, when that is more. For limits
@@ -142,7 +142,7 @@ class Engine<Input> implements Limiter<Input> {
   }
 
   settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
-    return this.#close(decision, typeof actualCost === 'number' ? () => actualCost : actualCost)
+    return this.#close(decision, typeof actualCost === 'function' ? actualCost : () => actualCost)
   }
 
   reset(input: Input): MaybePromise<void> {
@@ -176,8 +176,8 @@ class Engine<Input> implements Limiter<Input> {
 
   /** Replaces what a decision charged by `actual`, whatever the limits say. */
   #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
+    const charges = chargesOf(decision)
     if (!decision.allowed || this.#closed.has(decision)) return
-    const charges = decision.limits as readonly Charge[]
     const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
     this.#closed.add(decision)
     return this.#store.adjust(charges, units)
@@ -189,6 +189,12 @@ function costIn(options: CheckOptions | undefined, mode: TakeMode): number | und
   if (options === undefined) return undefined
   knownOptions(mode === 'peek' ? 'peek' : 'check', options, CHECK_OPTIONS)
   return options.cost
+}
+
+function chargesOf(decision: Decision): readonly Charge[] {
+  const limits: unknown = (decision as Decision | undefined)?.limits
+  if (Array.isArray(limits) && limits.every((each) => each instanceof Charge)) return limits
+  return refuse('decision', 'one that check or wait has given, awaited where it is promised', decision)
 }
 
 /** In the units in which it was charged: an algorithm may have weighed the cost. A denial in shadow charged nothing. */

@@ -226,6 +226,34 @@ describe('reset', () => {
   })
 })
 
+describe('refund and settle', () => {
+  it.each([undefined, {}, { allowed: true, limits: [{ cost: 1 }] }, Promise.resolve()])(
+    'refuse what is no decision: %o',
+    (given) => {
+      const limiter = limiterOf(perSecond(1))
+      const refused = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
+      expect(() => limiter.refund(given as never)).toThrow(refused)
+      expect(() => limiter.settle(given as never, 1)).toThrow(refused)
+    },
+  )
+
+  it('say that a promise is to be awaited', () => {
+    expect(() => limiterOf(perSecond(1)).refund(Promise.resolve() as never)).toThrow(
+      'decision: expected one that check or wait has given, awaited where it is promised, got a promise',
+    )
+  })
+
+  it.each([undefined, '3', null, NaN, -1])('refuse a cost of %o, and leave the decision as it was', (cost) => {
+    const limiter = limiterOf(perSecond(5))
+    const decision = limiter.check(ada)
+    expect(() => limiter.settle(decision, cost as number)).toThrow(
+      expect.objectContaining({ code: 'INVALID_COST' }) as Error,
+    )
+    limiter.settle(decision, 3)
+    expect(held(limiter, ada)).toEqual([[2, 600]])
+  })
+})
+
 describe('LimitFuncs', () => {
   interface Call {
     name: string
