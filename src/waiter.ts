@@ -37,7 +37,8 @@ export class Waiter {
   /** `leave` is called when it gives up, with the reason. Throws the signal's reason when that is aborted already. */
   constructor(charges: readonly Charge[], options: WaitOptions, leave: (waiter: Waiter, reason: unknown) => void) {
     const { maxWait = Infinity, signal } = options
-    if (!(maxWait >= 0)) refuse('maxWait', 'milliseconds from 0', maxWait)
+    if (typeof maxWait !== 'number' || !(maxWait >= 0)) refuse('maxWait', 'milliseconds from 0', maxWait)
+    if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') refuse('signal', 'an AbortSignal', signal)
     signal?.throwIfAborted()
     this.charges = charges
     this.promise = new Promise((resolve, reject) => {

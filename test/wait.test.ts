@@ -130,8 +130,19 @@ describe('wait', () => {
     await expect(limiter.wait(key)).resolves.toMatchObject({ allowed: true })
   })
 
-  it.each([{ maxWait: -1 }, { maxWait: NaN }, { cost: 0.5 }, { maxwait: 5 }])('refuses %o', async (options) => {
-    await expect(limiterOf(perSecond(1)).wait(key, options as object)).rejects.toThrow(/expected|has no option/)
+  it.each([
+    { maxWait: -1 },
+    { maxWait: NaN },
+    { maxWait: '5000' },
+    { maxWait: null },
+    { cost: 0.5 },
+    { maxwait: 5 },
+    { signal: {} },
+    { signal: null },
+    { signal: new AbortController() },
+    5,
+  ])('refuses %o', async (options) => {
+    await expect(limiterOf(perSecond(1)).wait(key, options as object)).rejects.toThrow(/: expected|has no option/)
   })
 })
 
