@@ -37,7 +37,8 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   /**
    * Resolves when admitted, first come first served for each key, and at the time the decisions name; a `leakyBucket`'s delay
    * is waited for, too. Rejected with `WAIT_TOO_LONG` as soon as `maxWait` cannot be met, with `NEVER_ADMITTED` when the cost
-   * can never be admitted, each with the denial as its `cause`, or with the signal's reason.
+   * can never be admitted, each with the decision that says so as its `cause` (none when `maxWait` has simply passed), or
+   * with the signal's reason.
    * @example await limiter.wait(user, { maxWait: 5000 })
    */
   wait(input: Input, options?: WaitOptions): Promise<Decision>

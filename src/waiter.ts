@@ -1,5 +1,5 @@
 import type { Decision } from './decision.ts'
-import { SluiceError } from './errors.ts'
+import { shown, SluiceError } from './errors.ts'
 import { sleep } from './sleep.ts'
 import type { Charge } from './store.ts'
 import { refuse } from './validate.ts'
@@ -27,7 +27,7 @@ export class Waiter {
   #judge!: () => void
   readonly #maxWait: number
   /** By `performance.now()`. */
-  readonly #deadline: number
+  readonly #since: number
   readonly #signal: AbortSignal | undefined
   readonly #abort: () => void
   readonly #cancelDeadline: () => void
@@ -48,12 +48,13 @@ export class Waiter {
       this.#judge = resolve
     })
     this.#maxWait = maxWait
-    this.#deadline = performance.now() + maxWait
+    this.#since = performance.now()
     this.#signal = signal
     this.#abort = () => leave(this, signal!.reason)
     signal?.addEventListener('abort', this.#abort)
-    this.#cancelDeadline =
-      maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, () => leave(this, this.refusal(maxWait)))
+    const late = (): void =>
+      leave(this, new SluiceError('WAIT_TOO_LONG', `This was not admitted within its maxWait of ${maxWait} ms`))
+    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, late)
   }
 
   /** It may stay. */
@@ -61,12 +62,17 @@ export class Waiter {
     this.#judge()
   }
 
-  /** Why it cannot wait so many milliseconds; `undefined` when it can. */
-  refusal(ms: number, cause?: Decision): SluiceError | undefined {
-    if (ms === Infinity)
-      return new SluiceError('NEVER_ADMITTED', 'This costs more than a limit ever admits at once', { cause })
-    if (performance.now() + ms < this.#deadline + TOLERANCE) return undefined
-    return new SluiceError('WAIT_TOO_LONG', `This would wait longer than ${this.#maxWait} ms`, { cause })
+  /** Why it cannot wait so many milliseconds more, as `cause` says; `undefined` when it can. */
+  refusal(ms: number, cause: Decision): SluiceError | undefined {
+    if (ms === Infinity) {
+      const { cost, limit } = cause.binding!
+      const never = `A cost of ${cost} is more than limit ${shown(limit.name)} ever admits at once`
+      return new SluiceError('NEVER_ADMITTED', never, { cause })
+    }
+    const wait = performance.now() - this.#since + ms
+    if (wait < this.#maxWait + TOLERANCE) return undefined
+    const long = `This would take ${Math.round(wait)} ms, longer than its maxWait of ${this.#maxWait} ms`
+    return new SluiceError('WAIT_TOO_LONG', long, { cause })
   }
 
   /** Lets it go on when its delay has passed. */

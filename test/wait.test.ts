@@ -151,7 +151,8 @@ describe('wait gives up at once', () => {
     const limiter = limiterOf(perSecond(5))
     for (const waiting of [outcome(limiter.wait(key, { cost: 6 })), outcome(limiter.wait(key, { cost: 6 }))]) {
       await vi.advanceTimersByTimeAsync(0)
-      expect(waiting).toMatchObject({ at: 0, error: { code: 'NEVER_ADMITTED', cause: { allowed: false } } })
+      const message = 'A cost of 6 is more than limit "5-per-1s" ever admits at once'
+      expect(waiting).toMatchObject({ at: 0, error: { code: 'NEVER_ADMITTED', message, cause: { allowed: false } } })
     }
   })
 
@@ -163,7 +164,8 @@ describe('wait gives up at once', () => {
       outcome(limiter.wait(key, { maxWait: 10_000 })),
     ]
     await vi.advanceTimersByTimeAsync(10_000)
-    expect(short).toMatchObject({ at: 0, error: { code: 'WAIT_TOO_LONG', cause: { retryAfter: 10_000 } } })
+    const message = 'This would take 10000 ms, longer than its maxWait of 9000 ms'
+    expect(short).toMatchObject({ at: 0, error: { code: 'WAIT_TOO_LONG', message, cause: { retryAfter: 10_000 } } })
     expect(long).toMatchObject({ at: 10_000, decision: { allowed: true } })
   })
 
@@ -198,9 +200,19 @@ describe('wait gives up at once', () => {
     limiter.reset(key)
     limiter.check(key)
     await vi.advanceTimersByTimeAsync(1)
-    expect(waiting).toMatchObject({ at: 1000, error: { code: 'WAIT_TOO_LONG' } })
+    const message = 'This would take 1999 ms, longer than its maxWait of 1500 ms'
+    expect(waiting).toMatchObject({ at: 1000, error: { code: 'WAIT_TOO_LONG', message } })
     expect(vi.getTimerCount()).toBe(0)
   })
+})
+
+it('wait gives up when maxWait has passed and the store has not answered', async () => {
+  const store = memoryStore({ clock: Date })
+  vi.spyOn(store, 'take').mockReturnValue(new Promise(() => undefined) as never)
+  const waiting = outcome(limiterOf(perSecond(1), store).wait(key, { maxWait: 1500 }))
+  await vi.advanceTimersByTimeAsync(1502)
+  const message = 'This was not admitted within its maxWait of 1500 ms'
+  expect(waiting).toMatchObject({ at: 1502, error: { code: 'WAIT_TOO_LONG', message } })
 })
 
 describe('an aborted wait', () => {
