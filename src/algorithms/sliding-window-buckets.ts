@@ -12,7 +12,10 @@ import { log, type Name } from './sliding-window-log.ts'
 function plan(input: PlanInput): Readonly<Record<Name, number>> {
   const buckets = wholeNumber('buckets', input.own['buckets'] ?? 10)
   const grain = input.window / buckets
-  if (!Number.isInteger(grain)) refuse('buckets', `a divisor of the window, ${input.window} ticks`, buckets)
+  if (!Number.isInteger(grain)) {
+    const unit = input.perMs === 1 ? 'milliseconds' : 'microseconds'
+    refuse('buckets', `a divisor of the window, ${input.window / input.perMs} ms, in whole ${unit}`, buckets)
+  }
   return { quota: input.quota, grain, life: buckets + 1 }
 }
 
