@@ -21,12 +21,13 @@ export interface CommonOptions {
   readonly shadow?: boolean
 }
 
-/** What a limit is written as, in code or in JSON. */
-export interface LimitInput extends CommonOptions {
+/** What a limit is written as, in code or in JSON, whose durations are any text to the compiler and checked when it is made. */
+export interface LimitInput extends Omit<CommonOptions, 'block'> {
   readonly algorithm: string
   /** Units per window: a whole number from 1. */
   readonly quota?: number
-  readonly window?: Duration
+  readonly window?: number | string
+  readonly block?: number | string
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
 }

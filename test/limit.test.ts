@@ -51,6 +51,16 @@ describe('a limit', () => {
     }
   })
 
+  it('is made from what a file of rules is typed as when it is imported', () => {
+    const rules = [
+      { algorithm: 'gcra', quota: 100, window: '1m', block: '15m' },
+      { algorithm: 'tokenBucket', quota: 10, window: '1s', capacity: 50, name: 'burst' },
+      { algorithm: 'fixedWindow', quota: 1000, window: 3_600_000, anchor: 'clock' },
+    ]
+    expect(rules.map((rule) => limit(rule).window)).toEqual([60_000, 1000, 3_600_000])
+    expect(refused(() => limit({ algorithm: 'gcra', quota: 100, window: '1 minute' })).message).toMatch(/^window: /)
+  })
+
   it('made is not made again', () => {
     const made = perSecond(10)
     expect(limit(made)).toBe(made)
