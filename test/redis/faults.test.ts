@@ -12,6 +12,7 @@ import {
   SluiceError,
   stack,
 } from '../../src/index.ts'
+import { failure } from '../../src/stores/redis-failure.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis.ts'
 import { families } from '../support/redis-clients.ts'
 import { startCluster } from '../support/redis-cluster.ts'
@@ -256,7 +257,7 @@ it('a server that is busy with a script says so, and decides once that has been 
   expect((await limiter.check('k')).remaining).toBe(3)
 })
 
-it.each(families)('a server killed while it is asked: $name rejects', async ({ single }) => {
+it.each(families)('a server killed while it is asked: $name rejects, and says what to look at', async ({ single }) => {
   const started = await server()
   const { client, close } = await single(started.port)
   leftovers.push(close)
@@ -271,7 +272,23 @@ it.each(families)('a server killed while it is asked: $name rejects', async ({ s
   const asked = [limiter.check('k'), limiter.check('other')].map((each) => failureOf(each))
   await pause(50)
   started.process.kill('SIGKILL')
-  await Promise.all(asked)
+  for (const { message } of await Promise.all(asked)) expect(message).toMatch(/Check the URL it was given.* \(.+\)$/)
+})
+
+it.each([
+  'connect ECONNREFUSED 127.0.0.1:6379',
+  'getaddrinfo ENOTFOUND redis.internal',
+  'Connection is closed.',
+  "Stream isn't writeable and enableOfflineQueue options is false",
+  'None of startup nodes is available',
+  'The client is offline',
+  'Command timed out',
+  '',
+])('a client that says "%s" is to be looked at', (message) => {
+  expect(failure(new Error(message)).message).toBe(
+    'Redis could not decide: The client got no answer to a script. ' +
+      `Check the URL it was given, and that it is connected (${message || 'Error'})`,
+  )
 })
 
 it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {
