@@ -28,7 +28,7 @@ interface Ioredis {
 interface IoredisClient {
   connect(): Promise<unknown>
   disconnect(): void
-  on(event: 'error', listener: () => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
 }
 
 interface NodeRedis {
@@ -63,8 +63,16 @@ function likeIoredis(name: string): ClientPackage {
     retryStrategy: null,
   })
   const open = async (client: IoredisClient): Promise<Connection> => {
-    client.on('error', ignore)
-    await client.connect()
+    let reason: Error | undefined
+    client.on('error', (error) => {
+      reason = error
+    })
+    try {
+      await client.connect()
+    } catch (closed) {
+      // It says no more than that the connection is closed.
+      throw reason ?? (closed as Error)
+    }
     return { client, close: () => client.disconnect() }
   }
   return {

@@ -5,7 +5,10 @@ import { shown, SluiceError } from '../errors.ts'
 import { type RedisClient, runnerFor, type ScriptRunner } from '../stores/redis-clients.ts'
 import { clients, type ClientPackage, type Connection, type Place } from './clients.ts'
 
-/** Does something with the Redis at a URL, a single server or a cluster, by whichever client is installed. */
+/**
+ * Does something with the Redis at a URL, a single server or a cluster, by whichever client is installed.
+ * Throws `STORE_FAILED`, with the URL, when that cannot be reached.
+ */
 export async function withRedis<Answer>(
   url: string,
   name: string | undefined,
@@ -14,11 +17,22 @@ export async function withRedis<Answer>(
   const place = placeOf(url)
   const [client, loaded] = await installed(name)
   try {
-    return await using(await client.single(loaded, place), work)
+    return await using(await reached(url, client.single(loaded, place)), work)
   } catch (error) {
     // The node of a cluster: it has told that others hold this key.
     if (!/\bMOVED\b|\bMoved\b/.test(String(error))) throw error
-    return using(await client.cluster(loaded, place), work)
+    return using(await reached(url, client.cluster(loaded, place)), work)
+  }
+}
+
+async function reached(url: string, connecting: Promise<Connection>): Promise<Connection> {
+  try {
+    return await connecting
+  } catch (cause) {
+    const shown = new URL(url)
+    if (shown.password !== '') shown.password = '***'
+    const reason = (cause as Error).message.trim()
+    throw new SluiceError('STORE_FAILED', `no connection to ${shown.href}: ${reason}`, { cause })
   }
 }
 

@@ -141,6 +141,8 @@ describe('sluice says what is wrong', () => {
   })
 
   it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])('with the server, by %s', async (name) => {
-    expect(await complaint('inspect', 'redis://127.0.0.1:1', 'a', 'b', '--client', name)).toMatch(/^sluice: .+/)
+    expect(await complaint('inspect', 'redis://ann:s3cret@127.0.0.1:1', 'a', 'b', '--client', name)).toMatch(
+      /^sluice: no connection to redis:\/\/ann:\*\*\*@127\.0\.0\.1:1: .*(ECONNREFUSED|timed out)/,
+    )
   })
 })
