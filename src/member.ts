@@ -98,8 +98,9 @@ export class Member<Input> {
     this.#warned = true
     warn(
       'SLUICE_UNIDENTIFIED',
-      `The keyer of limiter "${this.name}" could not tell who asks. All such requests share one bucket; ` +
-        'leave requests out with `skip`, or with a LimitFunc that yields nothing.',
+      `The keyer of limiter "${this.name}" yielded undefined or ''. All requests that it has no key for share one bucket, so that ` +
+        'any of them may use it up for all. Mend the keyer, or leave such requests out with `skip`, or with a LimitFunc that ' +
+        'yields nothing.',
     )
   }
 }

@@ -395,8 +395,8 @@ describe('keys', () => {
     const warnings: string[] = []
     beforeEach(() => {
       warnings.length = 0
-      vi.spyOn(process, 'emitWarning').mockImplementation((_text, options) => {
-        warnings.push((options as { code: string }).code)
+      vi.spyOn(process, 'emitWarning').mockImplementation((text, options) => {
+        warnings.push(`${(options as { code: string }).code}: ${text}`)
       })
     })
     afterEach(() => {
@@ -406,7 +406,11 @@ describe('keys', () => {
     it('are one bucket, and a warning says so once', () => {
       const one = limiter()
       expect([undefined, '', undefined].map((key) => one.check(key).allowed)).toEqual([true, false, false])
-      expect(warnings).toEqual(['SLUICE_UNIDENTIFIED'])
+      expect(warnings).toEqual([
+        `SLUICE_UNIDENTIFIED: The keyer of limiter "default" yielded undefined or ''. All requests that it has no key for share ` +
+          'one bucket, so that any of them may use it up for all. Mend the keyer, or leave such requests out with `skip`, or ' +
+          'with a LimitFunc that yields nothing.',
+      ])
     })
   })
 
