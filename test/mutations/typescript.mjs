@@ -28,6 +28,8 @@ const counter = inFile('src/algorithms/sliding-window-counter.ts', {
 const hybrid = inFile('src/algorithms/quota-linear.ts', { files: ['test/algorithms'], name: 'quotaLinear|hybrid' })
 const measured = inFile('src/algorithms/exponential.ts', { files: ['test/algorithms'], name: 'exponential' })
 
+const limiter = inFile('src/limiter.ts', { files: ['test/limiter.test.ts', 'test/redis/identity.test.ts'] })
+const waiter = inFile('src/waiter.ts', { files: ['test/wait.test.ts'] })
 const decision = inFile('src/decision.ts', { files: ['test/decision.test.ts', 'test/limiter.test.ts'] })
 const charges = inFile('src/charges.ts', { files: ['test/charges.test.ts', 'test/limiter.test.ts'] })
 const trial = inFile('src/stores/trial.ts', {
@@ -147,6 +149,14 @@ export const typescript = [
     'Math.max(0, Math.ceil(p.quota - kept))',
   ),
 
+  limiter('stores of one client apart', 'const { identity = store } = store', 'const identity = store'),
+  limiter(
+    'wrong options taken for none',
+    "  knownOptions(mode === 'peek' ? 'peek' : 'check', options, CHECK_OPTIONS)\n",
+    '',
+  ),
+  limiter('what is no decision given back', 'limits.every((each) => each instanceof Charge)', 'limits.length > 0'),
+  waiter('a wait counted from now on', 'performance.now() - this.#since + ms', 'ms'),
   decision(
     'a shadow limit taken for the only kind',
     'status.limit.shadow === true) continue',
