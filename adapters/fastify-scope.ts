@@ -16,6 +16,8 @@ interface Cover {
   readonly scope: Scope
   /** Fastify has put the scope's hook on a route or a 404 handler. */
   attached: boolean
+  /** What it runs for routes that were declared before anybody looked. */
+  readonly unseen: Unseen[]
 }
 
 /** What runs for a route in place of the limits around it. */
@@ -31,12 +33,23 @@ interface Declared {
   readonly route: RouteOptions
   readonly url: string
   readonly constraints: RouteOptions['constraints']
+  /** Its `config.rateLimit` before hooks of the application have changed it. */
+  readonly given: unknown
   readonly scope: Scope
 }
 
 /** A route's own limit. */
 interface Own extends Declared, Instead {
   readonly options: unknown
+}
+
+interface Unseen extends Instead, Route {
+  readonly options: unknown
+}
+
+interface Route {
+  readonly method: string | readonly string[]
+  readonly url: string
 }
 
 interface Watch {
@@ -74,7 +87,7 @@ export function watchApps(make: Make): void {
 export function coverScope(instance: FastifyInstance, hook: Hook, pass: Pass, make: Make): void {
   const scope = instance as Scope
   if (Object.hasOwn(scope, COVER[hook])) throw registeredTwice(scope, hook)
-  const cover: Cover = { scope, attached: false }
+  const cover: Cover = { scope, attached: false, unseen: [] }
   scope[COVER[hook]] = cover
   scope[COVERED] = true
   const { covers } = scope[WATCH] ?? watch(scope, make)
@@ -109,9 +122,10 @@ function watch(app: Scope, make: Make): Watch {
   app.addHook('onRoute', function watchRoute(route) {
     const scope = this as Scope
     const { url, constraints } = route
+    const given = (route.config as Config | undefined)?.rateLimit
     watched.peopled.add(scope)
     // The hooks of the application come after this one, and may say what limits the route.
-    scope.after(() => limitRoute({ route, url, constraints, scope }, watched.own))
+    scope.after(() => limitRoute({ route, url, constraints, given, scope }, watched.own))
   })
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
     for (const own of watched.own) apply(own, watched.own, make)
@@ -142,9 +156,14 @@ function ownOf({ server, routeOptions: { config, method, url } }: FastifyRequest
 
 /** HEAD beside GET, of the same options at the same place. Fastify moves a GET route at `/prefix` on to `/prefix/` as well. */
 function areTwins(a: Own, b: Own): boolean {
-  if (a.options !== b.options || a.constraints !== b.constraints) return false
-  if (a.url !== b.url && a.route.url !== b.url) return false
-  const methods = [a.route.method, b.route.method]
+  // A hook may have made options for each of them.
+  const alike = a.options === b.options || (a.given === b.given && a.route.handler === b.route.handler)
+  if (!alike || a.constraints !== b.constraints) return false
+  return (a.url === b.url || a.route.url === b.url) && areHeadAndGet(a.route, b.route)
+}
+
+function areHeadAndGet(a: Pick<Route, 'method'>, b: Pick<Route, 'method'>): boolean {
+  const methods = [a.method, b.method]
   return methods.includes('HEAD') && methods.flat().includes('GET')
 }
 
@@ -163,11 +182,21 @@ function isOurs(options: unknown): boolean {
 
 /** A route that was declared before anybody looked: in an app made before this module was loaded. */
 function unseen(request: FastifyRequest, runner: Cover, hook: Hook, make: Make): Instead {
-  const { method, url, config } = request.routeOptions
+  const { method, url, config } = request.routeOptions as unknown as Route & { config: Config }
+  const options = config.rateLimit as { hook?: Hook } | null
+  const known = runner.unseen.find((each) => each.options === options && areOne(each, { method, url }))
+  if (known !== undefined) return known
   const name = nameOf(method, url)
-  const options = (config as unknown as Config).rateLimit as { hook?: Hook }
   if ((options?.hook ?? 'onRequest') !== hook) throw seenTooLate(name)
-  return { pass: makeFor(name, options, make), runner }
+  const made = { pass: makeFor(name, options, make), runner, options, method, url }
+  runner.unseen.push(made)
+  return made
+}
+
+/** What Fastify has made of one route: its HEAD, and `/prefix/` beside `/prefix`. Another version looks the same. */
+function areOne(a: Route, b: Route): boolean {
+  const [one, other] = [a, b].map(({ url }) => (url.endsWith('/') ? url : `${url}/`))
+  return one === other && (String(a.method) === String(b.method) || areHeadAndGet(a, b))
 }
 
 /** Makes what a route asks for. Throws as `make` does, and names the route. */

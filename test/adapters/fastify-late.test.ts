@@ -19,6 +19,7 @@ beforeAll(async () => {
   const { rateLimit } = await import('../../adapters/fastify.ts')
   app.get('/before', { config: { rateLimit: once } }, handler)
   app.get('/both', { ...version('1.0.0'), config: { rateLimit: times(2) } }, handler)
+  app.register(async (scope) => void scope.get('/', { config: { rateLimit: times(4) } }, handler), { prefix: '/users' })
   app.get('/body', { config: { rateLimit: { ...times(1), hook: 'preHandler' } } }, handler)
   app.get('/wrong', { config: { rateLimit: { ...once, max: 3 } as never } }, handler)
   app.get('/free', { config: { rateLimit: false } }, handler)
@@ -46,6 +47,13 @@ async function statuses(url: string, count: number, headers = {}, of: FastifyIns
 
 test('routes that were declared before anybody looked have limits of their own all the same', async () => {
   expect(await statuses('/before', 3)).toEqual([200, 429, 429])
+})
+
+test('they share them with their HEAD, with and without a slash at the end', async () => {
+  for (const url of ['/users', '/users/']) {
+    for (const method of ['GET', 'HEAD'] as const) expect((await app.inject({ url, method })).statusCode).toBe(200)
+  }
+  expect(await statuses('/users', 1)).toEqual([429])
 })
 
 test('routes declared later do, and at the same path, too', async () => {

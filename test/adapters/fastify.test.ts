@@ -238,6 +238,19 @@ describe('config.rateLimit', () => {
     expect([await left(app, '/users', 'HEAD'), await left(app, '/users/', 'HEAD')]).toEqual(['2', '1'])
   })
 
+  test('is one limit for a route and its HEAD also where a hook makes options for each of them', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    app.addHook('onRoute', (route) => {
+      route.config = { ...route.config, rateLimit: times(5) }
+    })
+    app.get('/', handler)
+    app.post('/', handler)
+    app.get('/other', handler)
+    expect([await left(app, '/'), await left(app, '/', 'HEAD'), await left(app, '/', 'POST')]).toEqual(['4', '3', '4'])
+    expect([await left(app, '/other', 'HEAD'), await left(app, '/other')]).toEqual(['4', '3'])
+  })
+
   test('is a limit for each method but HEAD, and for each version, whether they name the same options or not', async () => {
     const app = create()
     await app.register(rateLimit, times(9))

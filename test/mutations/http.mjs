@@ -35,6 +35,7 @@ const routes = inFile('adapters/express-routes.ts', { files: ['test/adapters/exp
 const koaKeyers = inFile('adapters/koa-keyers.ts', { files: ['test/adapters/koa.test.ts'] })
 const fastify = { files: ['test/adapters/fastify.test.ts'] }
 const scope = inFile('adapters/fastify-scope.ts', fastify)
+const late = inFile('adapters/fastify-scope.ts', { files: ['test/adapters/fastify-late.test.ts'] })
 const plugin = inFile('adapters/fastify.ts', fastify)
 const fastifyKeyers = inFile('adapters/fastify-keyers.ts', fastify)
 const web = inFile('adapters/fetch.ts', { files: ['test/adapters/fetch.test.ts'] })
@@ -123,6 +124,12 @@ export const http = [
   scope('a route that opts out limited', 'if (config.rateLimit === false) return done()', ''),
   scope('a 404 handler not seen', 'cover.attached = true', 'cover.attached = false'),
   scope('another plugin’s options taken for ours', "&& ('limits' in options || 'limiter' in options)", ''),
+  scope(
+    'a HEAD apart where a hook makes its options',
+    ' || (a.given === b.given && a.route.handler === b.route.handler)',
+    '',
+  ),
+  late('an unseen route and its HEAD apart', 'runner.unseen.push(made)', ''),
   scope('hooks that run again taken for a second mount', 'if (passed?.has(request)) return done()', ''),
   plugin('a scope of the plugin’s own', "[Symbol.for('skip-override')]: true", "[Symbol.for('skip-override')]: false"),
   fastifyKeyers('a number of proxies not seen', "typeof trustProxy === 'number'", "typeof trustProxy === 'bigint'"),
