@@ -42,14 +42,14 @@ export const byMethod: SyncKeyer<Context> = (context) => context.method
  */
 export const byRoute: SyncKeyer<Context> = (context) => {
   const { method, matched, _matchedRoute: current } = context as Matched
-  const routes = matched?.filter(({ methods }) => methods.includes(method)) ?? []
-  const route = routes.find(({ path }) => path === current) ?? routes[0]
+  const at = matched?.findLastIndex(({ path }) => path === current) ?? -1
+  const route = matched?.slice(Math.max(at, 0)).find(({ methods }) => methods.includes(method))
   if (route === undefined) return routeKey(method, current)
   // HTTP has nine methods. `router.all` means dozens.
   return routeKey(route.methods.length > 10 ? 'ALL' : route.methods, route.path)
 }
 
-/** What `@koa/router` tells of the routes and middlewares whose path a request has, and of the one that runs. */
+/** What `@koa/router` tells of the routes and middlewares whose path a request has, in the order in which they run. */
 interface Matched {
   readonly method: string
   readonly matched?: readonly { readonly methods: readonly string[]; readonly path: RoutePattern }[]

@@ -51,14 +51,14 @@ const surface: Surface<Context, Response, Next, OnDenied> = {
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   const gate = createGate(options, surface)
-  const keep = keepFields([...fieldNames(options.headers ?? 'standard', options), 'Access-Control-Expose-Headers'])
+  const keep = keepFields(fieldNames(options.headers ?? 'standard', options))
 
   async function goOn(context: Context, next: Next): Promise<void> {
     try {
       await next()
-    } catch (error) {
+    } finally {
+      // Whoever comes before the limit may fail yet, and so may a body that is read afterwards.
       keep(context)
-      throw error
     }
   }
 

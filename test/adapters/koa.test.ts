@@ -118,6 +118,35 @@ describe.each([
       )
     })
 
+    test('exposes to scripts what it says itself as well', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(async (context, next) => {
+        context.set('Access-Control-Allow-Origin', '*')
+        await next()
+      })
+      app.use(rateLimit(times(9)))
+      app.use((context) => context.throw(403, { headers: { 'Access-Control-Expose-Headers': 'X-Why', 'X-Why': 'so' } }))
+      server = await serve(app.callback() as never)
+      expect((await ask(server)).headers).toMatchObject({
+        'access-control-expose-headers': 'X-Why, Retry-After, RateLimit, RateLimit-Policy',
+        'x-why': 'so',
+      })
+    })
+
+    test('may come from whoever is passed before the limit, too', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(async (context, next) => {
+        await next()
+        context.throw(503)
+      })
+      app.use(rateLimit(times(9)))
+      app.use((context) => void (context.body = 'ok'))
+      server = await serve(app.callback() as never)
+      expect(await ask(server)).toMatchObject({ status: 503, headers: { ratelimit: '"9-per-1h";r=8;t=3600' } })
+    })
+
     test('is a failure, which is given back', async () => {
       server = await failing(new Error('broken'), { refundWhen: 'failure' })
       for (let i = 0; i < 3; i++) expect((await ask(server)).headers['ratelimit']).toBe('"9-per-1h";r=8;t=3600')
@@ -231,6 +260,15 @@ describe.each([
         return shops.use('/shops', orders.routes()).routes() as Middleware
       })
       expect(await keys('GET /shops/1', 'GET /shops/orders/2')).toEqual(['GET /shops/:id', 'GET /shops/orders/:id'])
+    })
+
+    test('takes the route of that router, not one of a router before it that has passed the request on', async () => {
+      const keys = await keysOf((limit) => {
+        const passing = new Router().get('/users/:any', (_context, next) => next())
+        const answering = new Router().use(limit).get('/users/:id', () => {})
+        return new Router().use(passing.routes(), answering.routes()).routes() as Middleware
+      })
+      expect(await keys('GET /users/1')).toEqual(['GET /users/:id'])
     })
 
     test('is one bucket for all without a route', async () => {
