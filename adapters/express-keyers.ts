@@ -40,7 +40,8 @@ export const byMethod: SyncKeyer<Request> = (request) => request.method
 
 /**
  * The pattern of the route, such as `GET /users/:id`, in a route's own middleware; elsewhere one bucket for all. A route of a
- * router is told apart from those of others by the place of that router among them: `GET /:id of router 2`.
+ * router is told apart from those of others by the place of that router among them: `GET /:id of router 2`. That goes for
+ * routers and apps that an app has been given by `use`; all others look alike.
  */
 export const byRoute: SyncKeyer<Request> = ({ app, route }) =>
   route === undefined ? routeKey('', undefined) : keyOfRoute(app, route as Route)

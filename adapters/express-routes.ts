@@ -32,12 +32,12 @@ function describe({ methods, path }: Route): string {
   )
 }
 
-/** Nothing in a route of the app itself. */
+/** Nothing in a route of the app itself. A router that a function calls, in place of `use`, is not to be found. */
 function whereabouts(app: Application, route: Route): string {
   // Express 4 throws at the sight of `router`.
   const own = app as unknown as { readonly _router?: Router; readonly router: Router }
   const { _router: router = own.router } = own
-  const place = placeOf(route, router.stack, new Set())
+  const place = placeOf(route, router.stack, new Set()) ?? 'out of sight'
   return [app.path(), place && `router ${place}`].filter(Boolean).join(', ')
 }
 

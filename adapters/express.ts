@@ -24,8 +24,12 @@ export type RateLimitOptions = Decider<Request> &
     readonly onDenied?: OnDenied
   }
 
-/** A middleware that takes whatever parameters a route has, so that the handlers after it keep their types. */
-export type RateLimit = <Params>(request: Request<Params>, response: Response, next: NextFunction) => void
+/** A middleware that takes whatever requests and responses a route has, so that the handlers after it keep their types. */
+export type RateLimit = <Params, ResBody, ReqBody, Query, Locals extends Record<string, unknown>>(
+  request: Request<Params, ResBody, ReqBody, Query, Locals>,
+  response: Response<ResBody, Locals>,
+  next: NextFunction,
+) => void
 
 type OnDenied = (request: Request, response: Response, next: NextFunction, decision: Decision) => unknown
 
@@ -51,7 +55,7 @@ const surface: Surface<Request, Response, NextFunction, OnDenied> = {
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const gate = createGate(options, surface)
   return function limitRate(request, response, next) {
-    const admitted = gate.enter(request as Request, response, next)
+    const admitted = gate.enter(request as unknown as Request, response as Response, next)
     if (admitted === true) next()
     else if (admitted !== false) admitted.then((yes) => void (yes && next()), next)
   }

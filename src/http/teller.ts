@@ -25,10 +25,17 @@ interface Voice {
   readonly headers: Headers
   readonly options: FieldOptions
   readonly words: StandardOptions
+  /** Tells of limits of several gates, each in the words of its own. */
+  writeAll?: FieldWriter
 }
 
-/** What the client has been told by the time of a decision, where that is not just the decision. */
-const toldBy = new WeakMap<Decision, Decision>()
+/** What the client has been told by the time of a decision, and by which gates, where that is not just the decision's. */
+interface Told {
+  readonly decision: Decision
+  readonly voices: readonly Voice[]
+}
+
+const toldBy = new WeakMap<Decision, Told>()
 const NOTHING: Decision = combine([], undefined)
 
 /** How most gates tell. Others are noted for each decision, since another gate may have to tell of it again. */
@@ -47,7 +54,6 @@ export function teller<Request, Response>(
   const exposed = ['Retry-After', ...fieldNames(headers, options)]
   const silent = headers === false
   const timed = [headers].flat().includes('github')
-  let writeAll: FieldWriter | undefined
   // One function for all requests: fields are written at once, so that no other response can come between.
   let written: Response
   const set = (name: string, value: string): void => surface.set(written, name, value)
@@ -60,29 +66,51 @@ export function teller<Request, Response>(
     surface.set(response, 'Access-Control-Expose-Headers', exposeHeaders(String(existing ?? ''), exposed))
   }
 
-  /** Of all that the gates before have told of, too; each limit in the words of its own gate. */
-  function retold(decision: Decision, earlier: Decision): Decision {
-    compare(earlier)
-    const before = toldBy.get(earlier) ?? (voices.get(earlier)?.headers === false ? NOTHING : earlier)
-    const told = silent ? before : mergeDecisions(before, decision)
+  /** Of all that the gates before have told of, too. */
+  function retold(decision: Decision, earlier: Decision): Told {
+    const before = toldBefore(earlier)
+    compare(before.voices)
+    const all = silent ? before.decision : mergeDecisions(before.decision, decision)
+    const told = { decision: all, voices: before.voices.includes(voice) ? before.voices : [...before.voices, voice] }
     toldBy.set(decision, told)
     for (const each of [earlier, decision]) lend(each)
-    writeAll ??= fieldWriter(headers, options, (status) => wordsBy.get(status) ?? USUAL.words)
     return told
+  }
+
+  function tellAll(decision: Decision, earlier: Decision, response: Response | undefined): void {
+    const told = retold(decision, earlier)
+    if (response === undefined) return
+    expose(response)
+    if (silent) return
+    written = response
+    const now = timeOf(decision)
+    // Of a denial in all styles: what the gates before have told of was none.
+    const others = decision.allowed ? [] : told.voices.filter((each) => each !== voice && each.headers !== false)
+    for (const each of [...others, voice]) allWriter(each)(told.decision, now, set)
   }
 
   return function tell(decision, earlier, request, response) {
     surface.keep(request, decision)
     if (voice !== USUAL) voices.set(decision, voice)
-    const told = earlier === undefined ? decision : retold(decision, earlier)
+    if (earlier !== undefined) return tellAll(decision, earlier, response)
     if (response === undefined) return
     expose(response)
     if (silent) return
     written = response
-    const now = timed ? timeOf(decision) : 0
-    if (earlier === undefined) write(told, now, set)
-    else writeAll!(told, now, set)
+    write(decision, timed ? timeOf(decision) : 0, set)
   }
+}
+
+function toldBefore(earlier: Decision): Told {
+  const known = toldBy.get(earlier)
+  if (known !== undefined) return known
+  const voice = voices.get(earlier) ?? USUAL
+  return { decision: voice.headers === false ? NOTHING : earlier, voices: [voice] }
+}
+
+function allWriter(voice: Voice): FieldWriter {
+  const { headers, options } = voice
+  return (voice.writeAll ??= fieldWriter(headers, options, (status) => wordsBy.get(status) ?? USUAL.words))
 }
 
 function voiceOf(options: GateOptions<never, never>): Voice {
@@ -97,16 +125,17 @@ function lend(decision: Decision): void {
   if (voice !== undefined) for (const status of decision.limits) wordsBy.set(status, voice.words)
 }
 
-/** Warns, once, when this gate and one before it tell one field in two ways. */
-function comparison(voice: Voice): (earlier: Decision) => void {
-  const compared = new WeakSet<Voice>()
-  return function compare(earlier) {
-    const other = voices.get(earlier) ?? USUAL
-    if (other === voice || compared.has(other)) return
-    compared.add(other)
-    const clash = clashBetween(other, voice)
-    if (clash !== undefined)
-      warn('SLUICE_STYLES_CLASH', `Two limiters on one request tell ${clash}. Give both the same \`headers\`.`)
+/** Warns, once each, when this gate and one before it tell one field in two ways. */
+function comparison(voice: Voice): (before: readonly Voice[]) => void {
+  const compared = new WeakSet([voice])
+  return function compare(before) {
+    for (const other of before) {
+      if (compared.has(other)) continue
+      compared.add(other)
+      const clash = clashBetween(other, voice)
+      if (clash !== undefined)
+        warn('SLUICE_STYLES_CLASH', `Two limiters on one request tell ${clash}. Give both the same \`headers\`.`)
+    }
   }
 }
 

@@ -192,6 +192,8 @@ describe.each([
     app.use('/users', users).use('/people', users)
     app.use('/shops/:shop', routerOf(['/orders', recursive], ['/carts', routerOf()])).use('/admin', admin)
     app.get('/:id', limit, ok)
+    const hidden = routerOf()
+    app.use('/hidden', (request, response, next) => hidden(request, response, next))
     server = await serve(app)
     const keyAt = async (path: string): Promise<string | undefined> => {
       expect((await ask(server!, path)).status).toBe(200)
@@ -207,6 +209,7 @@ describe.each([
       '/shops/4/carts/1': 'GET /:id of router 3.2',
       '/admin/1': 'GET /:id of /admin',
       '/admin/logs/1': 'GET /:id of /admin, router 1',
+      '/hidden/1': 'GET /:id of router out of sight',
     }
     for (const [path, key] of Object.entries(table)) expect([path, await keyAt(path)]).toEqual([path, key])
     for (const [path, key] of Object.entries(table)) expect([path, await keyAt(path)]).toEqual([path, key])

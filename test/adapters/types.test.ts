@@ -120,6 +120,17 @@ test('a middleware leaves the handlers after it the parameters of their route', 
   app.use(limit, either)
   app.get('/users/:id', limit, (request) => expectTypeOf(request.params.id).toEqualTypeOf<string>())
   app.route('/users/:id').all(limit, (request) => expectTypeOf(request.params.id).toEqualTypeOf<string>())
+  const handler: RequestHandler<
+    { id: string },
+    { ok: boolean },
+    { name: string },
+    { page?: string },
+    { user: string }
+  > = ({ params, body, query }, response) =>
+    void response.json({ ok: params.id === body.name && query.page === response.locals.user })
+  app.post<{ id: string }, { ok: boolean }, { name: string }, { page?: string }, { user: string }>('/', limit, handler)
+  const same: typeof handler = limit
+  expect(same).toBe(limit)
   new Router().get('/users/:id', forKoa.rateLimit({ keyer: forKoa.byIP, limits: perSecond(1) }), (context) =>
     expectTypeOf(context.params['id']).toEqualTypeOf<string>(),
   )

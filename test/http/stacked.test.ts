@@ -116,6 +116,29 @@ describe('two styles on one request', () => {
     })
     expect(codes).toEqual(clashes ? ['SLUICE_STYLES_CLASH'] : [])
   })
+
+  test.each(['legacy', false])('also with %j between them', async (between) => {
+    const [one, other] = gates('draft-7', 'standard')
+    const codes = await warningsOf(() => passing(one!, { ...requests, headers: between }, other!))
+    expect(codes).toEqual(['SLUICE_STYLES_CLASH'])
+  })
+
+  test.each([
+    ['standard', 'legacy'],
+    ['legacy', 'standard'],
+  ])('%s, then %s: both tell of a denial, whoever denied', async (one, other) => {
+    const few = { keyer: everyone, limits: fixedWindow({ name: 'few', quota: 1, window: '1m' }) }
+    await passing({ ...requests, headers: one }, { ...few, headers: other })
+    const { status, headers } = await ask(server!)
+    expect([status, headers['ratelimit'], headers['x-ratelimit-remaining']]).toEqual([429, '"few";r=0;t=60', '0'])
+  })
+
+  test('a limiter that is silent stays so, in the style of another too', async () => {
+    const few = { keyer: everyone, limits: fixedWindow({ name: 'few', quota: 1, window: '1m' }), headers: false }
+    await passing(few, { ...requests, headers: 'legacy' })
+    const { status, headers } = await ask(server!)
+    expect([status, headers['x-ratelimit-remaining'], headers['ratelimit']]).toEqual([429, undefined, undefined])
+  })
 })
 
 describe('limiters that share what they count', () => {

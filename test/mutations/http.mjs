@@ -46,11 +46,18 @@ const node = inFile('adapters/node.ts', { files: ['test/adapters/node.test.ts'] 
 export const http = [
   gate('a preflight counted', 'if (preflight) return true', 'if (preflight && skip !== undefined) return true'),
   gate('a fault that is no object passed on', "typeof reason === 'object' && reason !== null", 'reason !== 1'),
-  teller('fields of the limit before lost', ': mergeDecisions(before, decision)', ': decision'),
-  teller('fields not exposed to scripts', '    expose(response)\n', ''),
+  teller('fields of the limit before lost', ': mergeDecisions(before.decision, decision)', ': decision'),
+  teller(
+    'fields not exposed to scripts',
+    '    expose(response)\n    if (silent) return\n    written = response\n    write(',
+    '    if (silent) return\n    written = response\n    write(',
+  ),
   teller('the time of day for that of a clock', '(clock ?? Date)', '(clock && Date ? Date : Date)'),
   together('limits in the words of the last gate', 'for (const each of [earlier, decision]) lend(each)', ''),
-  together('styles compared with none', 'const other = voices.get(earlier) ?? USUAL', 'const other = voice'),
+  together('styles compared with none', 'if (compared.has(other)) continue', 'if (compared !== undefined) continue'),
+  together('styles of the latest gate alone', '[...before.voices, voice]', '[voice]'),
+  together('a denial told in one style', 'decision.allowed ? [] : told.voices', 'told.voices.slice(0, 0)'),
+  together('a silent gate told of', 'voice.headers === false ? NOTHING : earlier', 'earlier'),
   merging('nothing told where one store gave no answer', 'if (!isAnswered(earlier)) return later', ''),
   passed(
     'limits of one limiter taken for one',
