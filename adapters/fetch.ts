@@ -1,10 +1,9 @@
 import type { Decision } from '../src/decision.ts'
-import { exposeHeaders } from '../src/http/cors.ts'
 import { Ending } from '../src/http/ending.ts'
 import { fieldNames } from '../src/http/fields.ts'
 import { createGate } from '../src/http/gate.ts'
+import { lateFields } from '../src/http/late-fields.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
-import { mergeRetryAfter } from '../src/http/retry-after.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
 import { refuse } from '../src/validate.ts'
@@ -125,13 +124,6 @@ function withFields(response: Response, fields: Headers, exposed: readonly strin
   // A switch of protocols and a network error cannot be made anew.
   if (response.status < 200) return response
   const answer = new Response(response.body, response)
-  const { headers } = answer
-  const retryAfter = fields.get('Retry-After')
-  if (retryAfter !== null)
-    headers.set('Retry-After', String(mergeRetryAfter(headers.get('Retry-After'), Number(retryAfter), Date.now())))
-  for (const [name, value] of fields) if (!headers.has(name)) headers.set(name, value)
-  const existing = headers.get('Access-Control-Expose-Headers')
-  if (existing !== null || headers.has('Access-Control-Allow-Origin'))
-    headers.set('Access-Control-Expose-Headers', exposeHeaders(existing ?? '', exposed))
+  for (const [name, value] of lateFields(response.headers, fields, exposed)) answer.headers.set(name, value)
   return answer
 }

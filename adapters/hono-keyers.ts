@@ -8,27 +8,17 @@ import {
 } from '../src/http/client-key.ts'
 import { headerKeyer, routeKey } from '../src/http/route.ts'
 import type { SyncKeyer } from '../src/keyers.ts'
+import { bindingsOf } from './hono-node.ts'
 
 /** Options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[context: Context]>>
 
-/** What `@hono/node-server` hands to an app, also as the `server` of another environment. */
-interface NodeBindings {
-  readonly incoming?: { readonly socket: object & { readonly remoteAddress?: string; readonly server?: object } }
-  readonly server?: NodeBindings
-}
-
-function socketOf({ env }: Context): NonNullable<NodeBindings['incoming']>['socket'] | undefined {
-  const bindings = env as NodeBindings | undefined
-  return (bindings?.server ?? bindings)?.incoming?.socket
-}
-
 // The address of the socket: as it is without any proxy.
 const client: ClientSurface<Context> = {
-  address: (context) => socketOf(context)?.remoteAddress,
+  address: (context) => bindingsOf(context).incoming?.socket.remoteAddress,
   forwarded: (context) => context.req.header('x-forwarded-for') !== undefined,
   trust: () => 'nobody',
-  app: (context) => socketOf(context)?.server,
+  app: (context) => bindingsOf(context).incoming?.socket.server,
 }
 
 /**

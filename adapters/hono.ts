@@ -1,12 +1,15 @@
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { Decision } from '../src/decision.ts'
+import { whenClosed } from '../src/http/ended.ts'
 import { Ending } from '../src/http/ending.ts'
+import { fieldNames } from '../src/http/fields.ts'
 import { createGate } from '../src/http/gate.ts'
+import { lateFields } from '../src/http/late-fields.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
-import { mergeRetryAfter, retryAfter } from '../src/http/retry-after.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
 import { refuse } from '../src/validate.ts'
+import { bindingsOf } from './hono-node.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer, type IpKeyerOptions } from './hono-keyers.ts'
 
@@ -29,56 +32,74 @@ export type RateLimitOptions = Decider<Context> &
 
 type OnDenied = (context: Context, next: Next, decision: Decision) => MaybePromise<Response | void>
 
+/** What has been said of the response to a request before there was one, by all limits that it passes. */
+const drafts = new WeakMap<Context, Headers>()
 const endings = new WeakMap<Context, Ending>()
 
-// On `context.res`, whose fields Hono adds to whatever response a handler returns; `context.header` would reach only some.
 const surface: Surface<Context, Context, Next, OnDenied> = {
   method: (context) => context.req.method,
   header: (context, name) => context.req.header(name),
-  field: (context, name) => context.res.headers.get(name) ?? undefined,
-  set: (context, name, value) => context.res.headers.set(name, value),
-  sent: (context) => endings.get(context)?.answer !== undefined,
+  // Not by `context.res`: Hono would take that for a response whose fields come before those of the handler's.
+  field: (context, name) => context.newResponse(null, 200).headers.get(name) ?? undefined,
+  set(context, name, value) {
+    draftOf(context).set(name, value)
+    context.header(name, value)
+  },
+  sent: (context) => bindingsOf(context).outgoing?.headersSent ?? endings.get(context)?.answer !== undefined,
   status: (context) => answerTo(context).status,
   send: (context, status, body) => void (context.res = context.newResponse(body, status as 429)),
-  ended: (context, listener) => endingOf(context).listen(listener),
+  ended(context, listener) {
+    const { outgoing } = bindingsOf(context)
+    return outgoing === undefined ? endingOf(context).listen(listener) : whenClosed(outgoing, listener)
+  },
   known: (context) => context.get('rateLimit'),
   keep: (context, decision) => context.set('rateLimit', decision),
   deny: (onDenied, context, _response, next, decision) =>
     chain(onDenied(context, next, decision), (answer) => {
-      if (context.finalized) return
       // Hono would take an empty 200 for the answer.
-      const denial = answer ?? refuse('onDenied', 'a function that returns a Response or calls next', answer)
-      setRetryAfter(context, denial, decision)
-      context.res = denial
+      if (!context.finalized)
+        context.res = answer ?? refuse('onDenied', 'a function that returns a Response or calls next', answer)
     }),
 }
 
-/** On `context.res`: what stands there comes before what the denial says by itself, which may ask for more. */
-function setRetryAfter(context: Context, denial: Response, decision: Decision): void {
-  const set = [context.res, denial].map(({ headers }) => headers.get('Retry-After'))
-  const seconds = mergeRetryAfter(set, retryAfter(decision), Date.now())
-  if (seconds !== undefined) context.res.headers.set('Retry-After', String(seconds))
+function draftOf(context: Context): Headers {
+  const draft = drafts.get(context) ?? new Headers()
+  drafts.set(context, draft)
+  return draft
 }
 
 /**
- * A middleware for an app, a path or a route, in Hono 4. The decision is at `context.get('rateLimit')`. A fault of a keyer or
- * of the store reaches the app's `onError`.
+ * A middleware for an app, a path or a route, in Hono 4. The decision is at `context.get('rateLimit')`. A field that the
+ * handler sets itself stays as it is. A fault of a keyer or of the store reaches the app's `onError`.
  * Throws `SluiceError` for a wrong or unknown option.
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   validateGate(options)
   const gate = createGate(withAnswers(options), surface)
+  const exposed = ['Retry-After', ...fieldNames(options.headers ?? 'standard', options)]
+
+  /** A response that Hono has not made itself lacks what was said before. */
+  function addFields(context: Context): void {
+    const draft = drafts.get(context)
+    if (draft === undefined || !context.finalized) return
+    const { status, headers } = responseOf(context)
+    // A switch of protocols cannot be made anew.
+    if (status < 200) return
+    for (const [name, value] of lateFields(headers, draft, exposed)) context.header(name, value)
+  }
+
   return async function limitRate(context, next) {
     const admitted = await gate.enter(context, context, next)
-    if (!admitted) return context.finalized ? undefined : abandoned()
+    if (!admitted && !context.finalized) return abandoned()
     try {
-      await next()
+      if (admitted) await next()
     } catch (error) {
-      // Hono's error handling takes no more than an Error; the runtime will answer so.
-      endings.get(context)?.deliver(new Response(null, { status: 500 }))
+      // Hono answers an Error. With another one it leaves the runtime to answer.
+      if (!(error instanceof Error)) endings.get(context)?.deliver(new Response(null, { status: 500 }))
       throw error
     }
+    addFields(context)
     return undefined
   }
 }
@@ -88,7 +109,7 @@ function abandoned(): Response {
   return new Response(null, { status: 499 })
 }
 
-/** How the response to a request ends; one for all limits that it passes. */
+/** How the response to a request ends where Node does not tell; one for all limits that the request passes. */
 function endingOf(context: Context): Ending {
   const known = endings.get(context)
   if (known !== undefined) return known
@@ -100,26 +121,41 @@ function endingOf(context: Context): Ending {
 
 /** Delivers `context.res` whenever it is looked at: the last who does is Hono, when no middleware can replace it any more. */
 function deliverFrom(context: Context, ending: Ending): void {
-  const hono = Object.getPrototypeOf(context) as Context
-  function set(response: Response | undefined): void {
+  // Another version of this package may do the same.
+  const before = Object.getOwnPropertyDescriptor(context, 'res')
+  function set(response: Response): void {
     ending.withdraw()
-    Reflect.set(hono, 'res', response, context)
+    if (before === undefined) putResponse(context, response)
+    else before.set!.call(context, response)
   }
   function get(): Response {
-    const response = Reflect.get(hono, 'res', context) as Response
+    const response = before === undefined ? responseOf(context) : (before.get!.call(context) as Response)
     if (!context.finalized || response === ending.answer) return response
     const answer = ending.deliver(response)
     if (answer === response) return response
     // First none, or Hono would make it anew, with the fields of the one before.
-    Reflect.set(hono, 'res', undefined, context)
-    Reflect.set(hono, 'res', answer, context)
+    putResponse(context, undefined)
+    putResponse(context, answer)
     return answer
   }
-  Object.defineProperty(context, 'res', { get, set })
+  Object.defineProperty(context, 'res', { get, set, configurable: true })
+}
+
+/** `context.res`, without delivering it. */
+function responseOf(context: Context): Response {
+  return Reflect.get(Object.getPrototypeOf(context) as Context, 'res', context) as Response
+}
+
+function putResponse(context: Context, response: Response | undefined): void {
+  Reflect.set(Object.getPrototypeOf(context) as Context, 'res', response, context)
 }
 
 function answerTo(context: Context): Response {
-  return endings.get(context)!.answer!
+  const { outgoing } = bindingsOf(context)
+  if (outgoing === undefined) return endings.get(context)!.answer!
+  // Where nobody has handled an error but Hono, its answer does not come by `context.res`.
+  const { statusCode: status } = outgoing
+  return context.finalized && context.res.status === status ? context.res : new Response(null, { status })
 }
 
 /** To the gate a response is a context, to its user what came of it. */

@@ -1,5 +1,5 @@
 /** A response of Node's, of whichever HTTP, or a socket, as far as its end goes. */
-interface NodeResponse extends Closing {
+export interface NodeResponse extends Closing {
   /** HTTP/1.1: `null` while it waits behind others of its connection, and when it has left it. */
   readonly socket?: object | null
   readonly req?: { readonly socket?: Closing }

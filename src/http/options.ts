@@ -37,7 +37,10 @@ export interface GateOptions<Request, Response> extends FieldOptions {
    * What an answered request really cost, under all of its limits or under each; `undefined` leaves the charge as it is.
    * @example rateLimit({ keyer, limits, settleWith: (_request, response) => Number(response.getHeader('x-tokens')) })
    */
-  readonly settleWith?: (request: Request, response: Response) => number | ((limit: Limit) => number) | undefined
+  readonly settleWith?: (
+    request: Request,
+    response: Response,
+  ) => MaybePromise<number | ((limit: Limit) => number) | undefined>
   /** Sees every decision, denials included, before it takes effect. */
   readonly onDecision?: (decision: Decision, request: Request) => void
 }

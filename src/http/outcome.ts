@@ -25,7 +25,7 @@ export function outcomeWatch<Request, Response>(
     // Who hangs up before the answer has no outcome: a refund would let him have the work done for nothing.
     if (!surface.sent(response)) return
     try {
-      const cost = (await refunds(request, response)) ? 0 : settleWith?.(request, response)
+      const cost = (await refunds(request, response)) ? 0 : await settleWith?.(request, response)
       if (cost === 0) await limiter.refund(decision)
       else if (cost !== undefined) await limiter.settle(decision, cost)
     } catch (error) {

@@ -117,7 +117,7 @@ const fetchFramework: NamedHarness = {
   },
 }
 
-const hono: NamedHarness = {
+const honoWith = (own: Partial<NamedHarness>, env: (bindings: HttpBindings) => object): NamedHarness => ({
   name: 'Hono 4',
   keyers: forHono,
   header: (context: Context, name) => context.req.header(name),
@@ -151,9 +151,25 @@ const hono: NamedHarness = {
       else app.all(path, handle(routed))
     }
     app.all('*', handle(handler))
-    return serveFetch(app.fetch as FetchHandler, errors)
+    return serveFetch((request, bindings) => app.fetch(request, env(bindings)), errors)
   },
-}
+  ...own,
+})
+
+const hono = honoWith({}, (bindings) => bindings)
+
+const honoIpKeyer = (options: object = {}): unknown =>
+  forHono.ipKeyer({ address: ({ env }: Context) => (env as { address: string }).address, ...options })
+
+/** As on runtimes that have no response of Node's. */
+const honoElsewhere = honoWith(
+  {
+    name: 'Hono 4, not on Node',
+    lacks: ['proxy-trust'],
+    keyers: { ...forHono, ipKeyer: honoIpKeyer, byIP: honoIpKeyer() },
+  },
+  ({ incoming }) => ({ address: incoming.socket.remoteAddress }),
+)
 
 const node: NamedHarness = {
   name: 'node:http',
@@ -201,4 +217,4 @@ function sendNode(response: ServerResponse, { status = 200, text, stream }: Answ
   response.end(text)
 }
 
-export const webFrameworks: readonly NamedHarness[] = [fetchFramework, hono, node]
+export const webFrameworks: readonly NamedHarness[] = [fetchFramework, hono, honoElsewhere, node]

@@ -38,7 +38,9 @@ const scope = inFile('adapters/fastify-scope.ts', fastify)
 const late = inFile('adapters/fastify-scope.ts', { files: ['test/adapters/fastify-late.test.ts'] })
 const plugin = inFile('adapters/fastify.ts', fastify)
 const fastifyKeyers = inFile('adapters/fastify-keyers.ts', fastify)
-const web = inFile('adapters/fetch.ts', { files: ['test/adapters/fetch.test.ts'] })
+const lateFields = inFile('src/http/late-fields.ts', {
+  files: ['test/adapters/fetch.test.ts', 'test/adapters/hono.test.ts'],
+})
 const hono = inFile('adapters/hono.ts', { files: ['test/adapters/hono.test.ts'] })
 const node = inFile('adapters/node.ts', { files: ['test/adapters/node.test.ts'] })
 
@@ -71,7 +73,11 @@ export const http = [
   ),
   terms('a part-full bucket that refills at once', 'partFull ? filling + limit.window : filling', 'filling'),
   outcome('a refund for who hung up before the answer', 'if (!surface.sent(response)) return', ''),
-  outcome('a settlement beside a refund', '? 0 : settleWith', '&& settleWith === undefined ? 0 : settleWith'),
+  outcome(
+    'a settlement beside a refund',
+    '? 0 : await settleWith',
+    '&& settleWith === undefined ? 0 : await settleWith',
+  ),
   hold('a timer for who has hung up', '      cancel()\n', ''),
   ended(
     'a response that was over unnoticed',
@@ -141,7 +147,14 @@ export const http = [
   scope('hooks that run again taken for a second mount', 'if (passed?.has(request)) return done()', ''),
   plugin('a scope of the plugin’s own', "[Symbol.for('skip-override')]: true", "[Symbol.for('skip-override')]: false"),
   fastifyKeyers('a number of proxies not seen', "typeof trustProxy === 'number'", "typeof trustProxy === 'bigint'"),
-  web('a field of the handler’s overwritten', 'if (!headers.has(name)) headers.set', 'headers.set'),
+  lateFields('a field of the handler’s overwritten', '.filter(([name]) => !response.has(name))', ''),
+  lateFields('a shorter wait for a longer one', 'String(mergeRetryAfter(theirs, Number(ours), Date.now()))', 'ours'),
+  hono('fields before those of the handler', 'context.newResponse(null, 200).headers', 'context.res.headers'),
+  hono(
+    'an outcome told at the first look on Node',
+    'outgoing === undefined ? endingOf',
+    'outgoing !== null ? endingOf',
+  ),
   hono('an onDenied without an answer a way in', 'answer ?? refuse(', 'answer || context.res || refuse('),
   node('a socket that is gone handed on', 'if (!socket.destroyed) listener', 'listener'),
   node('a refused socket left half open', "  socket.once('finish', () => socket.destroy())\n", ''),

@@ -49,12 +49,12 @@ export const outcomeCases: Cases = {
     equal(await told(), '"ten";r=4;t=60')
     equal(await statuses(server, 1), [429])
   },
-  'settles each limit in its own unit': async ({ limit, serve }) => {
+  'settles each limit in its own unit, which may take its time': async ({ limit, serve }) => {
     const limits = [
       fixedWindow({ name: 'ten', quota: 10, window: '1m' }),
       fixedWindow({ name: 'kb', quota: 99, window: '1m' }),
     ]
-    const settleWith = () => (of: Limit) => (of.name === 'kb' ? 40 : 1)
+    const settleWith = async () => (of: Limit) => (of.name === 'kb' ? 40 : 1)
     const server = await serve({ limits: [limit(limits, { settleWith })] })
     await ask(server)
     equal((await ask(server)).headers['ratelimit'], '"ten";r=8;t=60, "kb";r=58;t=60')

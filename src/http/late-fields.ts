@@ -1,0 +1,21 @@
+import { exposeHeaders } from './cors.ts'
+import { mergeRetryAfter } from './retry-after.ts'
+
+const EXPOSE = 'Access-Control-Expose-Headers'
+
+/**
+ * What was said of a response before there was one, as far as it still has to be set: a field that the response has itself
+ * stays, and of two `Retry-After` the larger one.
+ *
+ * @param exposed the fields that scripts are to see where the response has CORS fields
+ */
+export function lateFields(response: Headers, said: Headers, exposed: readonly string[]): readonly [string, string][] {
+  const late = [...said].filter(([name]) => !response.has(name))
+  const [theirs, ours] = [response.get('Retry-After'), said.get('Retry-After')]
+  if (theirs !== null && ours !== null)
+    late.push(['Retry-After', String(mergeRetryAfter(theirs, Number(ours), Date.now()))])
+  const existing = response.get(EXPOSE) ?? said.get(EXPOSE)
+  if (existing !== null || response.has('Access-Control-Allow-Origin'))
+    late.push([EXPOSE, exposeHeaders(existing ?? '', exposed)])
+  return late.filter(([name, value]) => response.get(name) !== value)
+}
