@@ -90,10 +90,10 @@ function calledDirectly(): SluiceError {
   )
 }
 
-function passOf(given: RateLimitOptions | null): Pass {
-  const { hook = 'onRequest', ...options } = given ?? ({} as RateLimitOptions)
+function passOf(given: RateLimitOptions): Pass {
+  validateGate(given, 'hook')
+  const { hook = 'onRequest', ...options } = given
   oneOf('hook', hook, ['onRequest', 'preHandler'])
-  validateGate(options, 'hook')
   const gate = createGate(options, surface)
   return function limitRate(request, reply, done) {
     const admitted = gate.enter(request, reply, undefined)

@@ -2,7 +2,7 @@ import type { Decision } from '../src/decision.ts'
 import { Ending } from '../src/http/ending.ts'
 import { fieldNames } from '../src/http/fields.ts'
 import { createGate } from '../src/http/gate.ts'
-import { lateFields } from '../src/http/late-fields.ts'
+import { denialFrom, lateFields } from '../src/http/web-response.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
@@ -55,7 +55,7 @@ const surface: Surface<Request, Draft, undefined, OnDenied> = {
   deny: (onDenied, request, draft, _next, decision) =>
     chain(
       onDenied(request, decision),
-      (answer) => void (draft.denial = answer ?? refuse('onDenied', 'a function that returns a Response', answer)),
+      (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
     ),
 }
 
@@ -82,6 +82,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   }
 
   return function limit(handler) {
+    if (typeof handler !== 'function') refuse('rateLimit', 'a handler: limit((request) => new Response(…))', handler)
     return async function limitRate(request, ...rest) {
       keepRest(request, rest)
       const head = request.method === 'HEAD'

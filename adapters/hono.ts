@@ -4,11 +4,10 @@ import { whenClosed } from '../src/http/ended.ts'
 import { Ending } from '../src/http/ending.ts'
 import { fieldNames } from '../src/http/fields.ts'
 import { createGate } from '../src/http/gate.ts'
-import { lateFields } from '../src/http/late-fields.ts'
+import { denialFrom, lateFields } from '../src/http/web-response.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
-import { refuse } from '../src/validate.ts'
 import { bindingsOf } from './hono-node.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer, type IpKeyerOptions } from './hono-keyers.ts'
@@ -57,8 +56,7 @@ const surface: Surface<Context, Context, Next, OnDenied> = {
   deny: (onDenied, context, _response, next, decision) =>
     chain(onDenied(context, next, decision), (answer) => {
       // Hono would take an empty 200 for the answer.
-      if (!context.finalized)
-        context.res = answer ?? refuse('onDenied', 'a function that returns a Response or calls next', answer)
+      if (!context.finalized) context.res = denialFrom(answer, 'a function that returns a Response or calls next')
     }),
 }
 

@@ -95,9 +95,9 @@ export function rateLimitOf(request: IncomingMessage): Decision | undefined {
  * createServer(limit((request, response) => response.end('hello')))
  */
 export function rateLimit(given: RateLimitOptions): RateLimit {
-  const { onError = faultAnswerer(), ...options } = given ?? ({} as RateLimitOptions)
+  validateGate(given, 'onError')
+  const { onError = faultAnswerer(), ...options } = given
   if (typeof onError !== 'function') refuse('onError', 'a function', onError)
-  validateGate(options, 'onError')
   const limiter = limiterOf(options)
   const gate = createGate<IncomingMessage, ServerResponse, undefined, OnDenied>(
     { ...without(options, LIMITER_OPTIONS), limiter },
@@ -109,6 +109,8 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
   )
 
   function limit(listener: RequestListener): RequestListener {
+    if (typeof listener !== 'function')
+      refuse('rateLimit', 'a listener: createServer(limit((request, response) => …))', listener)
     return function limitRate(request, response) {
       const fault = (error: unknown): void => onError(error, request, response)
       pass(gate, request, response, () => listener(request, response), fault)
@@ -116,6 +118,7 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
   }
 
   function upgrade(listener: UpgradeListener): UpgradeListener {
+    if (typeof listener !== 'function') refuse('upgrade', 'a listener, (request, socket, head) => …', listener)
     return function limitUpgrade(request, socket, head) {
       // From here on nobody else listens, and a reset connection would end the process.
       socket.on('error', ignore)

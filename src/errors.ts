@@ -34,6 +34,11 @@ export class SluiceError extends Error {
   }
 }
 
+/** As `shown`, and of a text no more than that it is one: it may hold a password. */
+export function veiled(value: unknown): string {
+  return typeof value === 'string' ? 'a text' : shown(value)
+}
+
 /** What was given, for an error message: short, unambiguous, never throwing. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)

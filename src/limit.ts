@@ -118,7 +118,8 @@ function algorithmNamed(name: unknown): Algorithm {
   const found = typeof name === 'string' ? registry.get(name) : undefined
   if (found !== undefined) return found
   const names = [...registry.keys()].join(', ')
-  throw new SluiceError('UNKNOWN_ALGORITHM', `algorithm: expected one of ${names}, got ${shown(name)}`)
+  const hint = name === undefined ? '. Limits are made by perMinute(100) or gcra({ quota, window }), or written so' : ''
+  throw new SluiceError('UNKNOWN_ALGORITHM', `algorithm: expected one of ${names}, got ${shown(name)}${hint}`)
 }
 
 function written(json: LimitInput, algorithm: Algorithm): Limit {

@@ -44,12 +44,13 @@ export const LIMITER_OPTIONS: readonly string[] = ['keyer', 'limits', 'cost', 'n
 export function validateOptions(options: LimiterOptions<never>): void {
   knownOptions('createLimiter', options, LIMITER_OPTIONS)
   const { keyer, limits, cost, name, store, shared } = options
-  if (typeof keyer !== 'function') refuse('keyer', 'a function from an input to its key', keyer)
+  if (typeof keyer !== 'function') refuse('keyer', 'a function from an input to its key, such as byIP', keyer)
   if (limits === undefined) refuse('limits', 'a limit, a function that yields limits, or an array of them', limits)
   if (cost !== undefined && typeof cost !== 'function')
     refuse('cost', 'a function from an input and a limit to a number', cost)
-  if (name !== undefined && !/^[\x20-\x7e]{1,256}$/.test(name))
+  if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))
     refuse('name', '1 to 256 characters of printable ASCII', name)
-  if (store !== undefined && typeof store?.take !== 'function') refuse('store', 'a store such as memoryStore()', store)
+  if (store !== undefined && typeof store?.take !== 'function')
+    refuse('store', 'a store such as memoryStore() or redisStore(client)', store)
   if (shared !== undefined) boolean('shared', shared)
 }

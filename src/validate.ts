@@ -36,6 +36,14 @@ export function knownOptions(owner: string, given: object, known: readonly strin
   if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
+    // As in `app.use(rateLimit)`, which the framework then calls.
+    if (!isPlain(given))
+      refuse(owner, `options such as { ${known.join(', ')} }, and to be called where the app is made`, given)
     throw new SluiceError('UNKNOWN_OPTION', `${owner} has no option ${shown(name)}; it has ${known.join(', ')}`)
   }
+}
+
+function isPlain(given: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(given)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
 }

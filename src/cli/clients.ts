@@ -27,6 +27,7 @@ interface Ioredis {
 
 interface IoredisClient {
   connect(): Promise<unknown>
+  select(database: number): Promise<unknown>
   disconnect(): void
   on(event: 'error', listener: (error: Error) => void): unknown
 }
@@ -62,15 +63,18 @@ function likeIoredis(name: string): ClientPackage {
     maxRetriesPerRequest: 1,
     retryStrategy: null,
   })
-  const open = async (client: IoredisClient): Promise<Connection> => {
+  const open = async (client: IoredisClient, database = 0): Promise<Connection> => {
     let reason: Error | undefined
     client.on('error', (error) => {
       reason = error
     })
     try {
       await client.connect()
+      // By its option `db`, it would go on with database 0 where there is no such database.
+      if (database !== 0) await client.select(database)
     } catch (closed) {
-      // It says no more than that the connection is closed.
+      client.disconnect()
+      // Of a connection, it says no more than that it is closed.
       throw reason ?? (closed as Error)
     }
     return { client, close: () => client.disconnect() }
@@ -79,7 +83,7 @@ function likeIoredis(name: string): ClientPackage {
     name,
     single(loaded, place) {
       const { host, port, database } = place
-      return open(new (loaded as Ioredis).Redis({ host, port, db: database, lazyConnect: true, ...options(place) }))
+      return open(new (loaded as Ioredis).Redis({ host, port, lazyConnect: true, ...options(place) }), database)
     },
     cluster(loaded, place) {
       const settings = { lazyConnect: true, redisOptions: options(place) }

@@ -46,8 +46,8 @@ async function using<Answer>(connection: Connection, work: (runner: ScriptRunner
 
 function placeOf(text: string): Place {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || !/^(redis|valkey)s?:$/.test(url.protocol)) {
-    throw new SluiceError('INVALID_OPTION', `expected a URL such as redis://localhost:6379, got ${shown(text)}`)
+  if (url === undefined || !/^(redis|valkey)s?:$/.test(url.protocol) || !/^\/?\d{0,5}$/.test(url.pathname)) {
+    throw new SluiceError('INVALID_OPTION', `expected a URL such as redis://localhost:6379/0, got ${shown(text)}`)
   }
   return {
     host: url.hostname.replaceAll(/^\[|\]$/g, '') || 'localhost',

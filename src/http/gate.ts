@@ -1,6 +1,7 @@
 import type { Decision } from '../decision.ts'
 import { SluiceError, shown } from '../errors.ts'
 import { chain, isPromise, type MaybePromise } from '../maybe-promise.ts'
+import { warn } from '../warn.ts'
 import { isPreflight } from './cors.ts'
 import { earlierDecision } from './earlier.ts'
 import { hold } from './hold.ts'
@@ -42,6 +43,7 @@ export function createGate<Request, Response, Next, OnDenied>(
   const watchOutcome = outcomeWatch(options, limiter, surface)
   const passed = passage(limiter)
   const { skip, onDecision } = options
+  const observe = observer()
 
   function decide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const latest = earlierDecision(surface, request)
@@ -75,7 +77,7 @@ export function createGate<Request, Response, Next, OnDenied>(
     const sent = surface.sent(response)
     passed.note(decision, latest)
     tell(decision, latest, request, sent ? undefined : response)
-    if (onDecision !== undefined) onDecision(decision, request)
+    if (onDecision !== undefined) observe(onDecision(decision, request))
     if (!decision.allowed) return sent ? false : refuse(decision, request, response, next)
     if (watchOutcome !== undefined) watchOutcome(request, response, decision)
     return decision.delay === 0 ? true : hold(surface, response, decision.delay)
@@ -100,6 +102,18 @@ export function createGate<Request, Response, Next, OnDenied>(
         return rethrow(reason)
       }
     },
+  }
+}
+
+/** What sees to an async `onDecision`: it is not waited for, and its failure is none of the request's. */
+function observer(): (seen: unknown) => void {
+  let warned = false
+  return function observe(seen) {
+    if (!isPromise(seen)) return
+    seen.catch((error: unknown) => {
+      if (!warned) warn('SLUICE_OUTCOME', `onDecision failed, and the decision stands: ${String(error)}`)
+      warned = true
+    })
   }
 }
 

@@ -23,7 +23,7 @@ export interface HeaderNames {
 export type PartNames<Part extends keyof HeaderNames> = Readonly<Record<Part, string | false>>
 
 /** A token of RFC 9110: nothing that could end a field, or begin another. */
-const NAME = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,128}$/
+export const FIELD_NAME: RegExp = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,128}$/
 /** What a denial sets besides, what frames a message, and what means something else to every client. */
 const TAKEN = new Set(
   [
@@ -55,7 +55,7 @@ export function named<Part extends keyof HeaderNames>(
 function nameOf(part: string, given: unknown, unlessGiven: string): string | false {
   if (given === undefined) return unlessGiven
   if (given === false) return false
-  if (typeof given !== 'string' || !NAME.test(given))
+  if (typeof given !== 'string' || !FIELD_NAME.test(given))
     return refuse(`headerNames.${part}`, 'the name of a header field, or false', given)
   if (TAKEN.has(given.toLowerCase())) return refuse(`headerNames.${part}`, 'a name that no other field has', given)
   return given

@@ -41,7 +41,7 @@ export interface GateOptions<Request, Response> extends FieldOptions {
     request: Request,
     response: Response,
   ) => MaybePromise<number | ((limit: Limit) => number) | undefined>
-  /** Sees every decision, denials included, before it takes effect. */
+  /** Sees every decision, denials included, before it takes effect, which waits for nothing that this may do later. */
   readonly onDecision?: (decision: Decision, request: Request) => void
 }
 

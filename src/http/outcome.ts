@@ -1,4 +1,5 @@
 import type { Decision } from '../decision.ts'
+import { SluiceError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { MaybePromise } from '../maybe-promise.ts'
 import { warn } from '../warn.ts'
@@ -29,7 +30,7 @@ export function outcomeWatch<Request, Response>(
       if (cost === 0) await limiter.refund(decision)
       else if (cost !== undefined) await limiter.settle(decision, cost)
     } catch (error) {
-      if (!warned) warn('SLUICE_OUTCOME', `A refund or settlement failed, and the charge stands: ${String(error)}`)
+      if (!warned) warn('SLUICE_OUTCOME', `${failed(error)}, and the charge stands: ${String(error)}`)
       warned = true
     }
   }
@@ -45,4 +46,11 @@ function byStatus<Response>(
 ): (request: unknown, response: Response) => MaybePromise<boolean> {
   if (when === undefined) return () => false
   return (_request, response) => surface.status(response) < 400 === (when === 'success')
+}
+
+function failed(error: unknown): string {
+  const isCost = error instanceof SluiceError && error.code === 'INVALID_COST'
+  return isCost
+    ? '`settleWith` yielded no cost, nor a function of the limit, nor undefined'
+    : 'A refund or settlement failed'
 }

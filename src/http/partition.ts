@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { serializeBareItem } from 'structured-headers'
-import { knownOptions, refuse } from '../validate.ts'
+import { SluiceError, veiled } from '../errors.ts'
+import { knownOptions } from '../validate.ts'
 import { remembered } from './remembered.ts'
 
 /** Bytes of the digest that are told. */
@@ -18,13 +19,20 @@ const REMEMBERED = 1000
  */
 export function partitioner(options: { readonly secret: string }): (key: string) => string {
   if (typeof options !== 'object' || options === null)
-    refuse('partitionKey', 'options such as { secret }', typeof options)
+    throw wrong('partitionKey', 'options such as { secret }', options)
   knownOptions('partitionKey', options, ['secret'])
   const { secret } = options
   if (typeof secret !== 'string' || secret === '')
-    refuse('partitionKey.secret', 'a secret text that is not empty', typeof secret)
+    throw wrong('partitionKey.secret', 'a secret text that is not empty', secret)
   return remembered(REMEMBERED, (key) => {
     const digest = createHmac('sha256', secret).update(key).digest()
     return serializeBareItem(Uint8Array.from(digest.subarray(0, BYTES)))
   })
+}
+
+function wrong(option: string, expected: string, given: unknown): SluiceError {
+  return new SluiceError(
+    'INVALID_OPTION',
+    `${option}: expected ${expected}, got ${given === '' ? "''" : veiled(given)}`,
+  )
 }

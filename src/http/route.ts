@@ -1,5 +1,6 @@
 import type { SyncKeyer } from '../keyers.ts'
 import { refuse } from '../validate.ts'
+import { FIELD_NAME } from './header-names.ts'
 
 /** A route's path as it was declared. */
 export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
@@ -23,7 +24,7 @@ export function headerKeyer<Request>(
   name: string,
 ): SyncKeyer<Request> {
   // Without types, `keyer: byHeader` would give it the request.
-  if (typeof name !== 'string' || name === '')
+  if (typeof name !== 'string' || !FIELD_NAME.test(name))
     refuse('byHeader', "the name of a field, such as byHeader('x-api-key')", name)
   const lower = name.toLowerCase()
   return function headerKey(request) {

@@ -1,4 +1,4 @@
-import { SluiceError } from '../errors.ts'
+import { SluiceError, veiled } from '../errors.ts'
 
 /** What the store asks of a client: to run a script, by its name or whole. */
 export interface ScriptRunner {
@@ -54,7 +54,8 @@ export function runnerFor(client: RedisClient, cluster: boolean | undefined): Sc
   }
   throw new SluiceError(
     'INVALID_OPTION',
-    'redisStore: expected a client of ioredis, iovalkey, node-redis or valkey-glide, with evalsha, evalSha or customCommand',
+    'redisStore: expected a client of ioredis, iovalkey, node-redis or valkey-glide, such as new Redis(url), or createClient({ url }) ' +
+      `once it is connected; got ${veiled(client)}`,
   )
 }
 

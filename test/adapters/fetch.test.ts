@@ -167,6 +167,10 @@ test('refundWhen and settleWith see the response', async () => {
   expect(seen).toEqual([201])
 })
 
+test('what is no handler is refused', () => {
+  expect(() => rateLimit(times(1))({} as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
+})
+
 test('serves', async () => {
   const limit = rateLimit(times(1, { keyer: byHeader('x-user') }))
   const server = await serveFetch(limit((_request: Request, _bindings: HttpBindings) => new Response('ok')))

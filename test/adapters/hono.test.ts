@@ -137,14 +137,14 @@ test('onDenied may ask for a longer wait, and for no shorter one', async () => {
     expect([await asked('0', way), await asked('60', way), await asked('7200', way)]).toEqual(['3600', '3600', '7200'])
 })
 
-test('onDenied that does neither answer nor go on is a fault, not a way in', async () => {
+test.each([undefined, 'slow down', {}])('onDenied that answers %j is a fault, not a way in', async (answer) => {
   const app = new Hono()
   const errors: Error[] = []
   app.onError((error, context) => {
     errors.push(error)
     return context.text('fault', 500)
   })
-  app.use(rateLimit(times(1, { onDenied: () => undefined })))
+  app.use(rateLimit(times(1, { onDenied: () => answer as undefined })))
   app.get('/', (context) => context.text('ok'))
   await app.request('/')
   expect((await app.request('/')).status).toBe(500)

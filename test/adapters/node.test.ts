@@ -263,6 +263,13 @@ describe('a request', () => {
   })
 })
 
+test('what is no listener is refused', () => {
+  const limit = rateLimit(times(1))
+  for (const use of [limit, limit.upgrade]) {
+    expect(() => use({} as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
+  }
+})
+
 test('wrong options are refused', () => {
   expect(() => rateLimit(undefined as never)).toThrow(/keyer/)
   expect(() => rateLimit(times(1, { onError: 'no' as never }))).toThrow(/onError/)

@@ -11,7 +11,7 @@ test('a route’s key has each of its methods once, HEAD as GET, and no path whe
 test('byHeader asks for a field by its name in lower case, and refuses what is none', () => {
   const byHeader = (name: unknown): unknown => headerKeyer((field: string, name) => field + name, name as string)
   expect((byHeader('X-User') as (request: string) => string)('a ')).toBe('a x-user')
-  for (const name of [undefined, '', { headers: {} }]) {
+  for (const name of [undefined, '', 'X Y', 'x-user\r\n', { headers: {} }]) {
     expect(() => byHeader(name)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
   }
 })

@@ -38,7 +38,7 @@ const scope = inFile('adapters/fastify-scope.ts', fastify)
 const late = inFile('adapters/fastify-scope.ts', { files: ['test/adapters/fastify-late.test.ts'] })
 const plugin = inFile('adapters/fastify.ts', fastify)
 const fastifyKeyers = inFile('adapters/fastify-keyers.ts', fastify)
-const lateFields = inFile('src/http/late-fields.ts', {
+const lateFields = inFile('src/http/web-response.ts', {
   files: ['test/adapters/fetch.test.ts', 'test/adapters/hono.test.ts'],
 })
 const hono = inFile('adapters/hono.ts', { files: ['test/adapters/hono.test.ts'] })
@@ -155,7 +155,11 @@ export const http = [
     'outgoing === undefined ? endingOf',
     'outgoing !== null ? endingOf',
   ),
-  hono('an onDenied without an answer a way in', 'answer ?? refuse(', 'answer || context.res || refuse('),
+  lateFields(
+    'an onDenied without an answer a way in',
+    "typeof answer === 'object' && answer !== null && 'headers' in answer",
+    'answer !== null',
+  ),
   node('a socket that is gone handed on', 'if (!socket.destroyed) listener', 'listener'),
   node('a refused socket left half open', "  socket.once('finish', () => socket.destroy())\n", ''),
 ]

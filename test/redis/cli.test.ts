@@ -128,8 +128,11 @@ describe('sluice says what is wrong', () => {
   it('with the words', async () => {
     expect(await complaint('inspect', server.url)).toContain('Usage: sluice inspect <redis-url> <limiter> <key>')
     expect(await complaint('inspect', 'localhost', 'a', 'b')).toContain(
-      'expected a URL such as redis://localhost:6379, got "localhost"',
+      'expected a URL such as redis://localhost:6379/0, got "localhost"',
     )
+    for (const path of ['abc', '1/2', '-1']) {
+      expect(await complaint('inspect', `${server.url}/${path}`, 'a', 'b')).toContain('expected a URL such as')
+    }
     expect(await complaint('inspect', server.url, 'a', 'b', '--nonsense')).toContain('--nonsense')
     expect(await sluice('--help')).toContain('sluice reset')
   })
@@ -139,6 +142,20 @@ describe('sluice says what is wrong', () => {
       'Install one of ioredis, iovalkey, redis',
     )
   })
+
+  it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
+    'with a database that there is not, and leaves those that there are alone, by %s',
+    async (name) => {
+      const limiter = limiterOf(`held by ${name}`, [gcra({ quota: 5, window: '1d' })])
+      await limiter.check('k')
+      const words = [`${server.url}/99`, `held by ${name}`, 'k', '--client', name]
+      expect(await complaint('inspect', ...words)).toMatch(/index is out of range|timed out/)
+      expect(await complaint('reset', ...words)).toMatch(/index is out of range|timed out/)
+      expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(4)
+      expect(await sluice('reset', `${server.url}/0`, `held by ${name}`, 'k', '--client', name)).toMatch(/forgotten/)
+      expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(5)
+    },
+  )
 
   it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])('with the server, by %s', async (name) => {
     expect(await complaint('inspect', 'redis://ann:s3cret@127.0.0.1:1', 'a', 'b', '--client', name)).toMatch(

@@ -148,7 +148,14 @@ describe.each(families)('$name', ({ single, cluster: connectCluster }) => {
 })
 
 it('what is no client is refused', () => {
-  expect(() => redisStore({} as RedisClient)).toThrow(
-    'expected a client of ioredis, iovalkey, node-redis or valkey-glide',
-  )
+  for (const [given, shown] of [
+    [{}, 'an object'],
+    [undefined, 'undefined'],
+    [Promise.resolve(), 'a promise'],
+    ['redis://:secret@localhost', 'a text'],
+  ]) {
+    expect(() => redisStore(given as RedisClient)).toThrow(
+      new RegExp(`^redisStore: expected a client of ioredis, .*such as new Redis\\(url\\).*; got ${shown as string}$`),
+    )
+  }
 })

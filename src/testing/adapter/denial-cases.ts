@@ -1,7 +1,7 @@
 import type { Decision } from '../../decision.ts'
 import { equal, like } from '../expect.ts'
-import { ask, fields, statuses } from './client.ts'
-import { type Cases, hundred, one, outageStore } from './world.ts'
+import { ask, fields, statuses, warningsOf } from './client.ts'
+import { type Cases, fault, hundred, one, outageStore } from './world.ts'
 
 export const denialCases: Cases = {
   'is problem details that no cache keeps': async ({ limit, serve }) => {
@@ -89,6 +89,12 @@ export const decisionCases: Cases = {
       handler: ({ decision }) => ({ text: `${decision?.allowed} ${decision?.remaining}` }),
     })
     equal((await ask(server)).body, 'true 99')
+  },
+  'does not wait for an onDecision that takes its time, which may fail': async ({ limit, serve }) => {
+    const onDecision = async (): Promise<never> => fault()
+    const server = await serve({ limits: [limit(one, { onDecision })] })
+    const codes = await warningsOf(async () => equal(await statuses(server, 2), [200, 429]))
+    equal(codes, ['SLUICE_OUTCOME'])
   },
   'is shown to onDecision with its request, denials too': async ({ limit, serve, by }) => {
     const seen: unknown[] = []

@@ -68,6 +68,7 @@ export const optionCases: Cases = {
       ['INVALID_OPTION', { ...fine, refundWhen: 'maybe' }],
       ['INVALID_OPTION', { ...fine, settleWith: 3 }],
       ['INVALID_OPTION', { ...fine, onDecision: {} }],
+      ['INVALID_OPTION', Object.assign(Object.create({ method: 'GET' }) as object, { url: '/' })],
       ['INVALID_OPTION', { limiter: createLimiter(fine), limits: one }],
       ['INVALID_OPTION', { limiter: {} }],
     ]

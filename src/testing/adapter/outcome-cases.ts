@@ -115,5 +115,7 @@ export const outcomeCases: Cases = {
     const server = await serve({ limits: [limit(three, { settleWith: fault })] })
     const codes = await warningsOf(async () => equal(await statuses(server, 4), [200, 200, 200, 429]))
     equal(codes, ['SLUICE_OUTCOME'])
+    const nonsense = await serve({ limits: [limit(three, { settleWith: () => Number.NaN })] })
+    equal(await warningsOf(async () => equal(await statuses(nonsense, 2), [200, 200])), ['SLUICE_OUTCOME'])
   },
 }

@@ -1,7 +1,14 @@
+import { refuse } from '../validate.ts'
 import { exposeHeaders } from './cors.ts'
 import { mergeRetryAfter } from './retry-after.ts'
 
 const EXPOSE = 'Access-Control-Expose-Headers'
+
+/** What `onDenied` has answered, of whichever realm. Throws `INVALID_OPTION` for what is no response. */
+export function denialFrom(answer: unknown, expected: string): Response {
+  if (typeof answer === 'object' && answer !== null && 'headers' in answer) return answer as Response
+  return refuse('onDenied', expected, answer)
+}
 
 /**
  * What was said of a response before there was one, as far as it still has to be set: a field that the response has itself
