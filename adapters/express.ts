@@ -20,7 +20,10 @@ declare global {
 /** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. */
 export type RateLimitOptions = Decider<Request> &
   GateOptions<Request, Response> & {
-    /** Answers a denied request instead of the 429; `Retry-After` and the fields are set by then. */
+    /**
+     * Answers a denied request instead of the 429: `Retry-After` and the fields are set by then, the status is not. It has to
+     * answer, or call `next`; what it returns is not sent.
+     */
     readonly onDenied?: OnDenied
   }
 

@@ -40,21 +40,34 @@ function isCount(server: object | null): boolean {
 /**
  * The client's address as `request.ip` has it, so under the app's `trustProxy`; IPv6 by its prefix.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * @example ipKeyer({ ipv6Subnet: 64 }) // /56 unless told
  */
 export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<FastifyRequest> {
   return clientKeyer(client, options)
 }
 
-/** The client's address; IPv6 by its /56. */
+/**
+ * The client's address; IPv6 by its /56.
+ * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
+ */
 export const byIP: SyncKeyer<FastifyRequest> = ipKeyer()
 
-/** A field of the request, such as an API key. */
+/**
+ * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
+ */
 export function byHeader(name: string): SyncKeyer<FastifyRequest> {
   return headerKeyer((request: FastifyRequest, field) => request.headers[field] as string | undefined, name)
 }
 
-/** The method. */
+/**
+ * The method.
+ * @example keyers(byHeader('x-api-key'), byMethod)
+ */
 export const byMethod: SyncKeyer<FastifyRequest> = (request) => request.method
 
-/** The pattern of the route, such as `GET /users/:id`; one bucket for all requests without a route. */
+/**
+ * The pattern of the route, such as `GET /users/:id`; one bucket for all requests without a route.
+ * @example keyers(byIP, byRoute)
+ */
 export const byRoute: SyncKeyer<FastifyRequest> = ({ routeOptions: { method, url } }) => routeKey(String(method), url)

@@ -26,7 +26,10 @@ declare module 'fastify' {
 /** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. */
 export type RateLimitOptions = Decider<FastifyRequest> &
   GateOptions<FastifyRequest, FastifyReply> & {
-    /** Answers a denied request instead of the 429; `Retry-After` and the fields are set by then. What it returns is sent. */
+    /**
+     * Answers a denied request instead of the 429: `Retry-After` and the fields are set by then, the status is not. What it
+     * returns is sent.
+     */
     readonly onDenied?: OnDenied
     /** When to decide: `'preHandler'` where keys or costs need the body, or a user known by then. Default `'onRequest'`. */
     readonly hook?: Hook

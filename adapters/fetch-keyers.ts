@@ -38,10 +38,16 @@ export function ipKeyer<Arguments extends readonly [Request, ...Rest] = readonly
   }
 }
 
-/** A field of the request, such as an API key. */
+/**
+ * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
+ */
 export function byHeader(name: string): SyncKeyer<Request> {
   return headerKeyer((request: Request, field) => request.headers.get(field) ?? undefined, name)
 }
 
-/** The method. */
+/**
+ * The method.
+ * @example keyers(byHeader('x-api-key'), byMethod)
+ */
 export const byMethod: SyncKeyer<Request> = (request) => request.method

@@ -35,15 +35,24 @@ export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<Context> {
   return givenAddressKeyer(options as AddressOptions<[context: Context]>)
 }
 
-/** The client's address on `@hono/node-server`; IPv6 by its /56. */
+/**
+ * The client's address on `@hono/node-server`; IPv6 by its /56.
+ * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
+ */
 export const byIP: SyncKeyer<Context> = ipKeyer()
 
-/** A field of the request, such as an API key. */
+/**
+ * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
+ */
 export function byHeader(name: string): SyncKeyer<Context> {
   return headerKeyer((context: Context, field) => context.req.header(field), name)
 }
 
-/** The method. */
+/**
+ * The method.
+ * @example keyers(byHeader('x-api-key'), byMethod)
+ */
 export const byMethod: SyncKeyer<Context> = (context) => context.req.method
 
 /** What Hono knows of the routes that a request has matched; its own helper for it would have to be loaded. */
@@ -52,7 +61,10 @@ interface Matched {
   readonly matchedRoutes: readonly { readonly method: string; readonly path: string }[]
 }
 
-/** The pattern of the route, such as `GET /users/:id`, in a route's own middleware; in others their pattern, such as `ALL /*`. */
+/**
+ * The pattern of the route, such as `GET /users/:id`, in a route's own middleware; in others their pattern, such as `ALL /*`.
+ * @example keyers(byIP, byRoute)
+ */
 export const byRoute: SyncKeyer<Context> = (context) => {
   const { matchedRoutes, routeIndex } = context.req as Matched
   const route = matchedRoutes[routeIndex]

@@ -23,8 +23,8 @@ declare module 'hono' {
 export type RateLimitOptions = Decider<Context> &
   GateOptions<Context, Response> & {
     /**
-     * Answers a denied request instead of the 429; `Retry-After` and the fields are set by then, and of its own `Retry-After`
-     * a larger one stays. It returns a response, or has called `next`.
+     * Answers a denied request instead of the 429; `Retry-After` and the fields are added to the response that it returns,
+     * where a larger `Retry-After` stays. Or it has called `next`.
      */
     readonly onDenied?: OnDenied
   }

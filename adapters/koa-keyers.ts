@@ -20,25 +20,36 @@ function trustOf({ app }: Context): ProxyTrust {
 /**
  * The client's address as `context.ip` has it, so under the app's `proxy` settings; IPv6 by its prefix.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * @example ipKeyer({ ipv6Subnet: 64 }) // /56 unless told
  */
 export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<Context> {
   return clientKeyer(client, options)
 }
 
-/** The client's address; IPv6 by its /56. */
+/**
+ * The client's address; IPv6 by its /56.
+ * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
+ */
 export const byIP: SyncKeyer<Context> = ipKeyer()
 
-/** A field of the request, such as an API key. */
+/**
+ * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
+ */
 export function byHeader(name: string): SyncKeyer<Context> {
   return headerKeyer((context: Context, field) => context.req.headers[field] as string | undefined, name)
 }
 
-/** The method. */
+/**
+ * The method.
+ * @example keyers(byHeader('x-api-key'), byMethod)
+ */
 export const byMethod: SyncKeyer<Context> = (context) => context.method
 
 /**
  * The pattern of the route, such as `GET /users/:id`, behind `@koa/router`, which tells it; elsewhere one bucket for all. In a
  * router's own middleware, that of the route which is about to answer. All methods of one route count together.
+ * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Context> = (context) => {
   const { method, matched, _matchedRoute: current } = context as Matched

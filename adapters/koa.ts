@@ -20,7 +20,7 @@ declare module 'koa' {
 /** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. A request is Koa's context. */
 export type RateLimitOptions = Decider<Context> &
   GateOptions<Context, Response> & {
-    /** Answers a denied request instead of the 429; `Retry-After` and the fields are set by then. */
+    /** Answers a denied request instead of the 429: `Retry-After` and the fields are set by then, the status is not. */
     readonly onDenied?: OnDenied
   }
 

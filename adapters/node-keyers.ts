@@ -29,13 +29,22 @@ export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<IncomingMessage
   return givenAddressKeyer(options as AddressOptions<[request: IncomingMessage]>)
 }
 
-/** The address of the socket; IPv6 by its /56. */
+/**
+ * The address of the socket; IPv6 by its /56.
+ * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
+ */
 export const byIP: SyncKeyer<IncomingMessage> = ipKeyer()
 
-/** A field of the request, such as an API key. */
+/**
+ * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
+ */
 export function byHeader(name: string): SyncKeyer<IncomingMessage> {
   return headerKeyer((request: IncomingMessage, field) => request.headers[field] as string | undefined, name)
 }
 
-/** The method. */
+/**
+ * The method.
+ * @example keyers(byHeader('x-api-key'), byMethod)
+ */
 export const byMethod: SyncKeyer<IncomingMessage> = (request) => request.method

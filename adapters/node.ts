@@ -16,7 +16,10 @@ export { byHeader, byIP, byMethod, ipKeyer, type IpKeyerOptions } from './node-k
 /** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. */
 export type RateLimitOptions = Decider<IncomingMessage> &
   GateOptions<IncomingMessage, ServerResponse> & {
-    /** Answers a denied request instead of the 429; `Retry-After` and the fields are set by then. An upgrade is not asked. */
+    /**
+     * Answers a denied request instead of the 429: `Retry-After` and the fields are set by then, the status is not. An upgrade
+     * is not asked.
+     */
     readonly onDenied?: OnDenied
     /**
      * Answers when a keyer, an option or the store has failed. An upgrade has no response, and its socket is closed
