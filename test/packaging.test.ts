@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { access, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join, posix, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
@@ -119,9 +119,14 @@ describe('the tarball', () => {
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
   })
 
-  it('holds every file that the README links to', () => {
-    const links = [...files.get('README.md')!.matchAll(/\]\((?!#|https:)([^)#]+)/g)].map(([, file]) => file!)
-    expect(links).toContain('docs/redis.md')
+  it('holds every file and picture that its pages link to', () => {
+    const pages = [...files].filter(([name]) => name.endsWith('.md') && name !== 'CHANGELOG.md')
+    const links = pages.flatMap(([name, text]) =>
+      [...text.matchAll(/\]\((?!#|https:)([^)#]+)|src="(?!https:)([^"]+)"/g)].map(([, file, picture]) =>
+        posix.join(posix.dirname(name), (file ?? picture)!),
+      ),
+    )
+    expect(links).toEqual(expect.arrayContaining(['docs/redis.md', 'docs/img/gcra.svg']))
     expect(links.filter((file) => !files.has(file))).toEqual([])
   })
 
