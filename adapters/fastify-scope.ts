@@ -35,6 +35,8 @@ interface Declared {
   readonly constraints: RouteOptions['constraints']
   /** Its `config.rateLimit` before hooks of the application have changed it. */
   readonly given: unknown
+  /** Its handler, likewise. */
+  readonly handler: unknown
   readonly scope: Scope
 }
 
@@ -121,11 +123,11 @@ function watch(app: Scope, make: Make): Watch {
   app[WATCH] = watched
   app.addHook('onRoute', function watchRoute(route) {
     const scope = this as Scope
-    const { url, constraints } = route
+    const { url, constraints, handler } = route
     const given = (route.config as Config | undefined)?.rateLimit
     watched.peopled.add(scope)
     // The hooks of the application come after this one, and may say what limits the route.
-    scope.after(() => limitRoute({ route, url, constraints, given, scope }, watched.own))
+    scope.after(() => limitRoute({ route, url, constraints, given, handler, scope }, watched.own))
   })
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
     for (const own of watched.own) apply(own, watched.own, make)
@@ -157,7 +159,7 @@ function ownOf({ server, routeOptions: { config, method, url } }: FastifyRequest
 /** HEAD beside GET, of the same options at the same place. Fastify moves a GET route at `/prefix` on to `/prefix/` as well. */
 function areTwins(a: Own, b: Own): boolean {
   // A hook may have made options for each of them.
-  const alike = a.options === b.options || (a.given === b.given && a.route.handler === b.route.handler)
+  const alike = a.options === b.options || (a.given === b.given && a.handler === b.handler)
   if (!alike || a.constraints !== b.constraints) return false
   return (a.url === b.url || a.route.url === b.url) && areHeadAndGet(a.route, b.route)
 }

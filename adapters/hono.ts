@@ -46,7 +46,11 @@ const surface: Surface<Context, Context, Next, OnDenied> = {
   },
   sent: (context) => bindingsOf(context).outgoing?.headersSent ?? endings.get(context)?.answer !== undefined,
   status: (context) => answerTo(context).status,
-  send: (context, status, body) => void (context.res = context.newResponse(body, status as 429)),
+  send(context, status, body) {
+    context.res = context.newResponse(body, status as 429)
+    // Of this body alone, not of one that comes in its place.
+    for (const name of ['Content-Type', 'Cache-Control']) draftOf(context).delete(name)
+  },
   ended(context, listener) {
     const { outgoing } = bindingsOf(context)
     return outgoing === undefined ? endingOf(context).listen(listener) : whenClosed(outgoing, listener)
@@ -56,9 +60,16 @@ const surface: Surface<Context, Context, Next, OnDenied> = {
   deny: (onDenied, context, _response, next, decision) =>
     chain(onDenied(context, next, decision), (answer) => {
       // Hono would take an empty 200 for the answer.
-      if (!context.finalized) context.res = denialFrom(answer, 'a function that returns a Response or calls next')
+      if (context.finalized) return
+      const denial = denialFrom(answer, 'a function that returns a Response or calls next')
+      // Where something has looked at `context.res`, as `cors` does, Hono would put them in place of the answer's own.
+      for (const name of draftOf(context).keys()) context.header(name)
+      context.res = denial
     }),
 }
+
+/** Marks what a handler returns that has answered by `context.env.outgoing` itself. */
+const ALREADY_SENT = 'x-hono-already-sent'
 
 function draftOf(context: Context): Headers {
   const draft = drafts.get(context) ?? new Headers()
@@ -67,8 +78,9 @@ function draftOf(context: Context): Headers {
 }
 
 /**
- * A middleware for an app, a path or a route, in Hono 4. The decision is at `context.get('rateLimit')`. A field that the
- * handler sets itself stays as it is. A fault of a keyer or of the store reaches the app's `onError`.
+ * A middleware for an app, a path or a route, in Hono 4. The decision is at `context.get('rateLimit')`. A field that a
+ * response of the handler's has itself stays, unless something has looked at `context.res` before, as `cors` does: then Hono
+ * puts ours in its place. A fault of a keyer or of the store reaches the app's `onError`.
  * Throws `SluiceError` for a wrong or unknown option.
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
  */
@@ -153,7 +165,8 @@ function answerTo(context: Context): Response {
   if (outgoing === undefined) return endings.get(context)!.answer!
   // Where nobody has handled an error but Hono, its answer does not come by `context.res`.
   const { statusCode: status } = outgoing
-  return context.finalized && context.res.status === status ? context.res : new Response(null, { status })
+  const known = context.finalized && context.res.status === status && !context.res.headers.has(ALREADY_SENT)
+  return known ? context.res : new Response(null, { status, headers: outgoing.getHeaders() as Record<string, string> })
 }
 
 /** To the gate a response is a context, to its user what came of it. */

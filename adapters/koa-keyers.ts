@@ -53,8 +53,12 @@ export const byMethod: SyncKeyer<Context> = (context) => context.method
  */
 export const byRoute: SyncKeyer<Context> = (context) => {
   const { method, matched, _matchedRoute: current } = context as Matched
-  const at = matched?.findLastIndex(({ path }) => path === current) ?? -1
-  const route = matched?.slice(Math.max(at, 0)).find(({ methods }) => methods.includes(method))
+  const answers = ({ methods }: Layer): boolean => methods.includes(method)
+  // Of middlewares that look alike, one that comes after all routes is not what runs.
+  const last = (matched?.findLastIndex(answers) ?? -1) + 1
+  const candidates = matched?.slice(0, last) ?? []
+  const at = candidates.findLastIndex(({ path }) => path === current)
+  const route = candidates.slice(Math.max(at, 0)).find(answers)
   if (route === undefined) return routeKey(method, current)
   // HTTP has nine methods. `router.all` means dozens.
   return routeKey(route.methods.length > 10 ? 'ALL' : route.methods, route.path)
@@ -63,6 +67,11 @@ export const byRoute: SyncKeyer<Context> = (context) => {
 /** What `@koa/router` tells of the routes and middlewares whose path a request has, in the order in which they run. */
 interface Matched {
   readonly method: string
-  readonly matched?: readonly { readonly methods: readonly string[]; readonly path: RoutePattern }[]
+  readonly matched?: readonly Layer[]
   readonly _matchedRoute?: RoutePattern
+}
+
+interface Layer {
+  readonly methods: readonly string[]
+  readonly path: RoutePattern
 }

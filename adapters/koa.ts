@@ -53,19 +53,16 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   const gate = createGate(options, surface)
   const keep = keepFields(fieldNames(options.headers ?? 'standard', options))
 
-  async function goOn(context: Context, next: Next): Promise<void> {
-    try {
-      await next()
-    } finally {
-      // Whoever comes before the limit may fail yet, and so may a body that is read afterwards.
-      keep(context)
-    }
+  function goOn(context: Context, next: Next): Promise<void> {
+    // At once, for whoever comes before the limit may fail, too, and so may a body that is read later.
+    keep(context)
+    return next()
   }
 
   return function limitRate(context, next) {
     const onwards = options.onDenied === undefined ? next : () => goOn(context, next)
     const admitted = gate.enter(context, context.response, onwards)
-    if (typeof admitted !== 'boolean') return admitted.then((yes) => (yes ? goOn(context, next) : undefined))
-    return admitted ? goOn(context, next) : undefined
+    if (typeof admitted !== 'boolean') return admitted.then((yes) => (yes ? goOn(context, next) : keep(context)))
+    return admitted ? goOn(context, next) : keep(context)
   }
 }

@@ -110,7 +110,7 @@ function observer(): (seen: unknown) => void {
   let warned = false
   return function observe(seen) {
     if (!isPromise(seen)) return
-    seen.catch((error: unknown) => {
+    void Promise.resolve(seen).catch((error: unknown) => {
       if (!warned) warn('SLUICE_OUTCOME', `onDecision failed, and the decision stands: ${String(error)}`)
       warned = true
     })

@@ -243,6 +243,10 @@ describe('config.rateLimit', () => {
     await app.register(rateLimit, times(9))
     app.addHook('onRoute', (route) => {
       route.config = { ...route.config, rateLimit: times(5) }
+      const { handler } = route
+      route.handler = function traced(...given) {
+        return handler.apply(this, given) as unknown
+      }
     })
     app.get('/', handler)
     app.post('/', handler)

@@ -1,3 +1,5 @@
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
@@ -114,28 +116,35 @@ test('onDenied may let the request go on', async () => {
   expect([response.status, await response.text()]).toEqual([200, 'false'])
 })
 
-test('onDenied may ask for a longer wait, and for no shorter one', async () => {
-  const asked = async (
-    value: string,
-    denied: (context: Context, value: string) => Response,
-  ): Promise<string | null> => {
-    const app = new Hono()
-    app.use(rateLimit(times(1, { onDenied: (context) => denied(context, value) })))
-    app.get('/', (context) => context.text('ok'))
-    await app.request('/')
-    return (await app.request('/')).headers.get('retry-after')
-  }
-  const ways = [
-    (_context: Context, value: string) => new Response(null, { headers: { 'Retry-After': value } }),
-    (context: Context, value: string) => context.text('no', 429, { 'Retry-After': value }),
-    (context: Context, value: string) => {
-      context.header('Retry-After', value)
-      return context.text('no', 429)
-    },
-  ]
-  for (const way of ways)
-    expect([await asked('0', way), await asked('60', way), await asked('7200', way)]).toEqual(['3600', '3600', '7200'])
-})
+test.each([[[]], [[cors()]]])(
+  'onDenied may ask for a longer wait, and for no shorter one, after %o',
+  async (before) => {
+    const asked = async (
+      value: string,
+      denied: (context: Context, value: string) => Response,
+    ): Promise<string | null> => {
+      const app = new Hono()
+      app.use(...before, rateLimit(times(1, { onDenied: (context) => denied(context, value) })))
+      app.get('/', (context) => context.text('ok'))
+      await app.request('/')
+      return (await app.request('/')).headers.get('retry-after')
+    }
+    const ways = [
+      (_context: Context, value: string) => new Response(null, { headers: { 'Retry-After': value } }),
+      (context: Context, value: string) => context.text('no', 429, { 'Retry-After': value }),
+      (context: Context, value: string) => {
+        context.header('Retry-After', value)
+        return context.text('no', 429)
+      },
+    ]
+    for (const way of ways)
+      expect([await asked('0', way), await asked('60', way), await asked('7200', way)]).toEqual([
+        '3600',
+        '3600',
+        '7200',
+      ])
+  },
+)
 
 test.each([undefined, 'slow down', {}])('onDenied that answers %j is a fault, not a way in', async (answer) => {
   const app = new Hono()
@@ -175,6 +184,43 @@ test('the fields are exposed to scripts by CORS fields that come after the limit
   app.get('/', (context) => context.text('ok'))
   const { headers } = await app.request('/', { headers: { origin: 'http://a' } })
   expect(headers.get('access-control-expose-headers')).toBe('X-A, Retry-After, RateLimit, RateLimit-Policy')
+})
+
+test('a denial leaves nothing of its own on what a middleware puts in its place', async () => {
+  const app = new Hono()
+  app.use(rateLimit(times(9)))
+  app.use(async (context, next) => {
+    await next()
+    context.res = undefined
+    context.res = new Response(null, { status: 204 })
+  })
+  app.get('/', rateLimit(times(1)), (context) => context.text('ok'))
+  await app.request('/')
+  const { status, headers } = await app.request('/')
+  expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([204, null, null])
+})
+
+test('what a handler has answered by Node’s own response is what it is settled by', async () => {
+  const seen: unknown[] = []
+  const settleWith: RateLimitOptions['settleWith'] = (_context, { status, headers }) =>
+    void seen.push([status, headers.get('x-tokens')]) as undefined
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  app.use(rateLimit(times(9, { settleWith })))
+  app.get('/:status', (context) => {
+    context.env.outgoing
+      .setHeader('x-tokens', '7')
+      .writeHead(Number(context.req.param('status')))
+      .end()
+    return RESPONSE_ALREADY_SENT
+  })
+  server = await serveFetch(app.fetch as never)
+  for (const path of ['/200', '/404']) await ask(server, path)
+  await vi.waitFor(() =>
+    expect(seen).toEqual([
+      [200, '7'],
+      [404, '7'],
+    ]),
+  )
 })
 
 test('a switch of protocols is left as it is', async () => {
@@ -329,6 +375,13 @@ describe('the address', () => {
     server = await serveFetch(app.fetch as never)
     return (await ask(server, '/', { headers })).body
   }
+
+  test('is the socket’s on Node, also where the environment has a server of another kind', () => {
+    const incoming = { socket: { remoteAddress: '203.0.113.9' } }
+    for (const env of [{ incoming }, { server: { incoming } }, { incoming, server: 'eu-1' }]) {
+      expect(byIP({ env, req: { header: () => undefined } } as unknown as Context)).toBe('203.0.113.9')
+    }
+  })
 
   test('is the socket’s on Node', async () => {
     const app = new Hono().use(rateLimit(times(9, { keyer: byIP }))) as Hono

@@ -145,6 +145,17 @@ describe.each([
       app.use((context) => void (context.body = 'ok'))
       server = await serve(app.callback() as never)
       expect(await ask(server)).toMatchObject({ status: 503, headers: { ratelimit: '"9-per-1h";r=8;t=3600' } })
+      for (let i = 0; i < 8; i++) await ask(server)
+      expect(await ask(server)).toMatchObject({ status: 503, headers: { ratelimit: '"9-per-1h";r=0;t=3600' } })
+    })
+
+    test('may be told of while the handler runs', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(rateLimit(times(9)))
+      app.use((context) => context.onerror(new Error('broken')))
+      server = await serve(app.callback() as never)
+      expect(await ask(server)).toMatchObject({ status: 500, headers: { ratelimit: '"9-per-1h";r=8;t=3600' } })
     })
 
     test('is a failure, which is given back', async () => {
@@ -260,6 +271,25 @@ describe.each([
         return shops.use('/shops', orders.routes()).routes() as Middleware
       })
       expect(await keys('GET /shops/1', 'GET /shops/orders/2')).toEqual(['GET /shops/:id', 'GET /shops/orders/:id'])
+    })
+
+    test('takes the route in a middleware of its router, whatever middlewares come after', async () => {
+      const keys = await keysOf((limit) => {
+        const router = new Router()
+          .use(limit)
+          .all('/login', () => {})
+          .get('/public/:id', () => {})
+        return router
+          .use((_context, next) => next())
+          .get('/private', () => {})
+          .routes() as Middleware
+      })
+      expect(await keys('POST /login', 'PUT /login', 'GET /public/1', 'GET /private')).toEqual([
+        'ALL /login',
+        'ALL /login',
+        'GET /public/:id',
+        'GET /private',
+      ])
     })
 
     test('takes the route of that router, not one of a router before it that has passed the request on', async () => {

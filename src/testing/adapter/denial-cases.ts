@@ -95,6 +95,9 @@ export const decisionCases: Cases = {
     const server = await serve({ limits: [limit(one, { onDecision })] })
     const codes = await warningsOf(async () => equal(await statuses(server, 2), [200, 429]))
     equal(codes, ['SLUICE_OUTCOME'])
+    // oxlint-disable-next-line unicorn/no-thenable -- as queries are that run when they are awaited
+    const lazy = { then: (resolve: () => void) => resolve() }
+    equal(await statuses(await serve({ limits: [limit(one, { onDecision: () => lazy })] }), 2), [200, 429])
   },
   'is shown to onDecision with its request, denials too': async ({ limit, serve, by }) => {
     const seen: unknown[] = []
