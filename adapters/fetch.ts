@@ -2,9 +2,9 @@ import type { Decision } from '../src/decision.ts'
 import { Ending } from '../src/http/ending.ts'
 import { fieldNames } from '../src/http/fields.ts'
 import { createGate } from '../src/http/gate.ts'
-import { denialFrom, lateFields } from '../src/http/web-response.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
 import type { Surface } from '../src/http/surface.ts'
+import { abandoned, denialFrom, forDrafts, lateFields } from '../src/http/web-response.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
 import { refuse } from '../src/validate.ts'
 import { keepRest } from './fetch-keyers.ts'
@@ -36,6 +36,7 @@ interface Draft {
   denial: Response | undefined
 }
 
+const answerTo = ({ ending }: Draft): Response => ending.answer!
 const encoder = new TextEncoder()
 const decisions = new WeakMap<Request, Decision>()
 
@@ -45,7 +46,7 @@ const surface: Surface<Request, Draft, undefined, OnDenied> = {
   field: ({ fields }, name) => fields.get(name) ?? undefined,
   set: ({ fields }, name, value) => fields.set(name, value),
   sent: ({ ending }) => ending.answer !== undefined,
-  status: ({ ending }) => ending.answer!.status,
+  status: (draft) => answerTo(draft).status,
   // Bytes, for of a text the platform would say which type it has.
   send: (draft, status, body) =>
     void (draft.denial = new Response(draft.head ? null : encoder.encode(body), { status })),
@@ -74,7 +75,7 @@ export function rateLimitOf(request: Request): Decision | undefined {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   validateGate(options)
-  const gate = createGate(forDrafts(options), surface)
+  const gate = createGate(forDrafts(options, answerTo), surface)
   const exposed = ['Retry-After', ...fieldNames(options.headers ?? 'standard', options)]
 
   function finished(response: Response, { fields, ending }: Draft): Response {
@@ -97,26 +98,6 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
         throw error
       }
     }
-  }
-}
-
-/** The client has hung up while it was held: nobody reads this. */
-function abandoned(): Response {
-  return new Response(null, { status: 499 })
-}
-
-/** To the gate a response is a draft, to its user what came of it. */
-function forDrafts(
-  options: RateLimitOptions,
-): Decider<Request> & GateOptions<Request, Draft> & { onDenied?: OnDenied } {
-  const { refundWhen, settleWith, ...others } = options
-  return {
-    ...others,
-    ...(refundWhen !== undefined && {
-      refundWhen:
-        typeof refundWhen === 'string' ? refundWhen : (request, { ending }) => refundWhen(request, ending.answer!),
-    }),
-    ...(settleWith !== undefined && { settleWith: (request, { ending }) => settleWith(request, ending.answer!) }),
   }
 }
 

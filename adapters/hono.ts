@@ -4,9 +4,9 @@ import { whenClosed } from '../src/http/ended.ts'
 import { Ending } from '../src/http/ending.ts'
 import { fieldNames } from '../src/http/fields.ts'
 import { createGate } from '../src/http/gate.ts'
-import { denialFrom, lateFields } from '../src/http/web-response.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
 import type { Surface } from '../src/http/surface.ts'
+import { abandoned, denialFrom, forDrafts, lateFields } from '../src/http/web-response.ts'
 import { chain, type MaybePromise } from '../src/maybe-promise.ts'
 import { bindingsOf } from './hono-node.ts'
 
@@ -86,7 +86,7 @@ function draftOf(context: Context): Headers {
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   validateGate(options)
-  const gate = createGate(withAnswers(options), surface)
+  const gate = createGate(forDrafts(options, answerTo), surface)
   const exposed = ['Retry-After', ...fieldNames(options.headers ?? 'standard', options)]
 
   /** A response that Hono has not made itself lacks what was said before. */
@@ -112,11 +112,6 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
     addFields(context)
     return undefined
   }
-}
-
-/** The client has hung up while it was held: nobody reads this. */
-function abandoned(): Response {
-  return new Response(null, { status: 499 })
 }
 
 /** How the response to a request ends where Node does not tell; one for all limits that the request passes. */
@@ -167,19 +162,4 @@ function answerTo(context: Context): Response {
   const { statusCode: status } = outgoing
   const known = context.finalized && context.res.status === status && !context.res.headers.has(ALREADY_SENT)
   return known ? context.res : new Response(null, { status, headers: outgoing.getHeaders() as Record<string, string> })
-}
-
-/** To the gate a response is a context, to its user what came of it. */
-function withAnswers({
-  refundWhen,
-  settleWith,
-  ...others
-}: RateLimitOptions): Decider<Context> & GateOptions<Context, Context> & { onDenied?: OnDenied } {
-  return {
-    ...others,
-    ...(refundWhen !== undefined && {
-      refundWhen: typeof refundWhen === 'string' ? refundWhen : (context) => refundWhen(context, answerTo(context)),
-    }),
-    ...(settleWith !== undefined && { settleWith: (context) => settleWith(context, answerTo(context)) }),
-  }
 }

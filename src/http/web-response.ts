@@ -1,8 +1,36 @@
 import { refuse } from '../validate.ts'
 import { exposeHeaders } from './cors.ts'
+import type { Decider, GateOptions } from './options.ts'
 import { mergeRetryAfter } from './retry-after.ts'
 
+// For adapters where a response is a value that a handler returns.
+
 const EXPOSE = 'Access-Control-Expose-Headers'
+
+/** To the gate a response is a draft, to its user what came of it. */
+export function forDrafts<Request, Draft, OnDenied>(
+  options: Decider<Request> & GateOptions<Request, Response> & { readonly onDenied?: OnDenied },
+  answerTo: (draft: Draft) => Response,
+): Decider<Request> & GateOptions<Request, Draft> & { readonly onDenied?: OnDenied } {
+  const { refundWhen, settleWith, ...others } = options
+  return {
+    ...others,
+    ...(refundWhen !== undefined && {
+      refundWhen:
+        typeof refundWhen === 'string'
+          ? refundWhen
+          : (request: Request, draft: Draft) => refundWhen(request, answerTo(draft)),
+    }),
+    ...(settleWith !== undefined && {
+      settleWith: (request: Request, draft: Draft) => settleWith(request, answerTo(draft)),
+    }),
+  }
+}
+
+/** The client has hung up while it was held: nobody reads this. */
+export function abandoned(): Response {
+  return new Response(null, { status: 499 })
+}
 
 /** What `onDenied` has answered, of whichever realm. Throws `INVALID_OPTION` for what is no response. */
 export function denialFrom(answer: unknown, expected: string): Response {
