@@ -1,6 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { SluiceError } from '../src/errors.ts'
+import { coversNothing, nameOf, outOfScope, registeredTwice, seenTooLate, wrongConfig } from './fastify-errors.ts'
 
 /** Where in a request's life a limit decides. */
 export type Hook = 'onRequest' | 'preHandler'
@@ -88,7 +89,7 @@ export function watchApps(make: Make): void {
  */
 export function coverScope(instance: FastifyInstance, hook: Hook, pass: Pass, make: Make): void {
   const scope = instance as Scope
-  if (Object.hasOwn(scope, COVER[hook])) throw registeredTwice(scope, hook)
+  if (Object.hasOwn(scope, COVER[hook])) throw registeredTwice(scope.prefix, hook)
   const cover: Cover = { scope, attached: false, unseen: [] }
   scope[COVER[hook]] = cover
   scope[COVERED] = true
@@ -131,7 +132,7 @@ function watch(app: Scope, make: Make): Watch {
   })
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
     for (const own of watched.own) apply(own, watched.own, make)
-    for (const cover of watched.covers) if (!covering(cover, watched)) throw coversNothing(cover.scope)
+    for (const cover of watched.covers) if (!covering(cover, watched)) throw coversNothing(cover.scope.prefix)
     done()
   })
   return watched
@@ -206,52 +207,12 @@ function makeFor(route: string, options: unknown, make: Make): Pass {
   try {
     return make(options as never)
   } catch (error) {
-    if (!(error instanceof SluiceError)) throw error
-    throw new SluiceError(error.code, `Route ${route} has a wrong \`config.rateLimit\`. ${error.message}`, {
-      cause: error,
-    })
+    throw error instanceof SluiceError ? wrongConfig(route, error) : error
   }
-}
-
-/** A route as error messages name it, such as `GET "/users/:id"`. */
-function nameOf(method: unknown, url: string | undefined): string {
-  return `${String(method)} ${JSON.stringify(url)}`
 }
 
 function covering({ scope, attached }: Cover, { app, peopled }: Watch): boolean {
   if (attached || scope === app) return true
   for (const each of peopled) if (each === scope || Object.prototype.isPrototypeOf.call(scope, each)) return true
   return false
-}
-
-function registeredTwice(scope: FastifyInstance, hook: Hook): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
-    `rateLimit is registered twice, at ${hook}, in the scope ${JSON.stringify(scope.prefix || '/')}, and would count every ` +
-      'request twice. Register it once with all `limits`, or with a `stack` of limiters.',
-  )
-}
-
-function outOfScope(route: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
-    `Route ${route} has \`config.rateLimit\`, but rateLimit is not registered in its scope or one around it. ` +
-      'Register it on the app: `await app.register(rateLimit, options)`.',
-  )
-}
-
-function coversNothing(scope: FastifyInstance): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
-    `rateLimit is registered in a scope (${JSON.stringify(scope.prefix || '/')}) that has no routes, so it limits nothing. ` +
-      'Register it where the routes are, or on the app.',
-  )
-}
-
-function seenTooLate(route: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
-    `The \`config.rateLimit\` of route ${route} asks for another \`hook\` than its scope, and the route was ` +
-      "declared unseen. Import 'sluice/fastify' before the app is made, or declare the route after `await app.register(rateLimit)`.",
-  )
 }

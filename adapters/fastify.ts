@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../src/decision.ts'
-import { SluiceError } from '../src/errors.ts'
 import { whenClosed } from '../src/http/ended.ts'
 import { createGate } from '../src/http/gate.ts'
 import { type Decider, type GateOptions, validateGate } from '../src/http/options.ts'
 import type { Surface } from '../src/http/surface.ts'
 import { chain } from '../src/maybe-promise.ts'
 import { oneOf } from '../src/validate.ts'
+import { calledDirectly } from './fastify-errors.ts'
 import { coverScope, type Hook, type Pass, watchApps } from './fastify-scope.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './fastify-keyers.ts'
@@ -84,13 +84,6 @@ watchApps(passOf)
 async function register(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
   if (!scope.hasRequestDecorator('rateLimit')) scope.decorateRequest('rateLimit')
   coverScope(scope, options.hook ?? 'onRequest', passOf(options), passOf)
-}
-
-function calledDirectly(): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
-    'rateLimit is a plugin for Fastify to call: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',
-  )
 }
 
 function passOf(given: RateLimitOptions): Pass {
