@@ -1,7 +1,7 @@
 // An algorithm of one's own, in one file: `coolDown`, a quota per window, and whoever takes the last unit rests for a whole
 // window from then on. It fits what costs money by the piece: three codes by text, then ten minutes without.
 import express from 'express'
-import { type Algorithm, defineAlgorithm, type Outcome, type Parameters, type PlanInput } from 'sluice'
+import { type Algorithm, defineAlgorithm, type Outcome, type Parameters, type ParameterInput } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
@@ -9,7 +9,7 @@ import { serve } from './visits.ts'
 // are handed in. A step reads no clock and changes no state: it only says what follows.
 type Name = 'quota' | 'window'
 
-function plan(input: PlanInput): Record<Name, number> {
+function deriveParameters(input: ParameterInput): Record<Name, number> {
   return { quota: input.quota, window: input.window }
 }
 
@@ -143,9 +143,10 @@ const algorithm: Algorithm<Name> = {
   name: 'coolDown',
   options: [], // none beside those of every limit
   parameters: ['quota', 'window'],
-  blank: [0, 0, 0],
-  plan,
-  largest: (p) => p.quota,
+  cells: [{ name: 'first', ticks: 1 }, { name: 'last', ticks: 1 }, { name: 'used' }],
+  initialState: [0, 0, 0],
+  deriveParameters,
+  maxValue: (p) => p.quota,
   step,
   adjust,
   convert,

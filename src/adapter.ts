@@ -18,20 +18,20 @@
  * @module
  */
 
-export type { Decision } from './decision.ts'
-export { clientAddress } from './http/address.ts'
+export type { Decision } from './limiter/decision.ts'
+export { clientAddress } from './http/keys/address.ts'
 export {
   type AddressOptions,
   type ClientSurface,
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions,
-} from './http/client-key.ts'
-export { whenClosed } from './http/ended.ts'
-export { Ending } from './http/ending.ts'
-export { createGate, type Gate } from './http/gate.ts'
+} from './http/keys/ip-keyer.ts'
+export { whenClosed } from './http/response/node-end.ts'
+export { Ending } from './http/response/web-end.ts'
+export { createGate, type Gate } from './http/request-limiter.ts'
 export type { Decider, GateOptions } from './http/options.ts'
-export { type Denial, denial, rawResponse } from './http/problem.ts'
-export type { ProxyTrust } from './http/proxy.ts'
-export { headerKeyer, routeKey, type RoutePattern } from './http/route.ts'
-export type { Surface } from './http/surface.ts'
+export { type Denial, denial, rawResponse } from './http/denial.ts'
+export type { ProxyTrust } from './http/keys/proxy.ts'
+export { headerKeyer, routeKey, type RoutePattern } from './http/keys/request-keyers.ts'
+export type { Surface } from './http/adapter.ts'

@@ -1,20 +1,13 @@
-export {
-  type Algorithm,
-  type Edit,
-  type Entries,
-  gcd,
-  type Outcome,
-  type Parameters,
-  type PlanInput,
-  rescale,
-} from './algorithm.ts'
-export type { Clock } from './clock.ts'
-export type { Decision } from './decision.ts'
-export { SluiceError, type SluiceErrorCode } from './errors.ts'
-export { everyone, type Key, type Keyer, keyers, type SyncKeyer } from './keyers.ts'
-export { defineAlgorithm, limit } from './limit.ts'
-export type { CommonOptions, Duration, Limit, LimitInput } from './limit.ts'
-export { type CheckOptions, createLimiter, type Limiter, stack } from './limiter.ts'
+export type { Algorithm, Outcome, ParameterInput, Parameters } from './algorithms/algorithm.ts'
+export type { Edit, Entries } from './algorithms/entries.ts'
+export { gcd, rescale } from './algorithms/arithmetic.ts'
+export type { Clock } from './util/clock.ts'
+export type { Decision } from './limiter/decision.ts'
+export { SluiceError, type SluiceErrorCode } from './util/errors.ts'
+export { everyone, type Key, type Keyer, keyers, type SyncKeyer } from './limiter/keyers.ts'
+export { defineAlgorithm, limit } from './limits/limit.ts'
+export type { CommonOptions, Duration, Limit, LimitInput } from './limits/limit.ts'
+export { type ConsumeOptions, createLimiter, type Limiter, stack } from './limiter/limiter.ts'
 export type {
   CostFunc,
   LimiterOptions,
@@ -24,7 +17,7 @@ export type {
   SyncLimiterOptions,
   SyncLimitFunc,
   SyncLimits,
-} from './limiter-options.ts'
+} from './limiter/options.ts'
 export {
   exponential,
   fixedWindow,
@@ -40,7 +33,7 @@ export {
   slidingWindowLog,
   spacing,
   tokenBucket,
-} from './limits.ts'
+} from './limits/factories.ts'
 export type {
   FixedWindowOptions,
   GcraOptions,
@@ -48,8 +41,17 @@ export type {
   QuotaOptions,
   SlidingWindowBucketsOptions,
   TokenBucketOptions,
-} from './limits.ts'
-export type { MaybePromise } from './maybe-promise.ts'
-export type { AsyncStore, Charge, Degraded, LimitStatus, Policy, Store, SyncStore, TakeMode } from './store.ts'
-export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory.ts'
-export type { WaitOptions } from './waiter.ts'
+} from './limits/factories.ts'
+export type { MaybePromise } from './util/maybe-promise.ts'
+export type {
+  AsyncStore,
+  Charge,
+  Degraded,
+  LimitStatus,
+  Policy,
+  Store,
+  SyncStore,
+  DecisionMode,
+} from './stores/store.ts'
+export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory/index.ts'
+export type { WaitOptions } from './limiter/waiter.ts'

@@ -17,7 +17,7 @@ export function decide(limits: readonly Limit[]): Request[] {
   const start = clock.now()
   return traffic.map((at) => {
     clock.set(start + at)
-    const { allowed, delay } = limiter.check(undefined)
+    const { allowed, delay } = limiter.consume(undefined)
     return { at, allowed, goesOn: at + delay }
   })
 }

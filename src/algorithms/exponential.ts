@@ -1,4 +1,5 @@
-import { type Algorithm, LARGEST, type Outcome, type Parameters, rescale } from '../algorithm.ts'
+import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
+import { LARGEST, rescale } from './arithmetic.ts'
 
 /**
  * `exponential`: the rate of a client is measured, as Exim does it, and a request is admitted while the rate it makes is no
@@ -65,18 +66,18 @@ function ln(y: number): number {
 }
 
 /** A saturated rate: so much more than the quota that a second request in the same tick is denied as well. */
-function full(p: Parameters<Name>): number {
-  return p.quota + (2 * p.quota) / p.window
+function full(params: Parameters<Name>): number {
+  return params.quota + (2 * params.quota) / params.window
 }
 
 /** Ticks until `r` has decayed below one half. */
-function life(p: Parameters<Name>, r: number): number {
-  return r < 0.5 ? 0 : Math.floor(p.window * ln(2 * r)) + 1
+function life(params: Parameters<Name>, r: number): number {
+  return r < 0.5 ? 0 : Math.floor(params.window * ln(2 * r)) + 1
 }
 
 /** What `moment` was last asked, and its answer. */
-const asked: { p: Parameters<Name> | undefined; r: number; n: number; answer: number } = {
-  p: undefined,
+const asked: { params: Parameters<Name> | undefined; r: number; n: number; answer: number } = {
+  params: undefined,
   r: 0.5,
   n: 0,
   answer: 0.5,
@@ -86,34 +87,34 @@ const asked: { p: Parameters<Name> | undefined; r: number; n: number; answer: nu
  * The same as `moment`. A denial changes nothing, so that a client who hammers asks for one and the same tick each time; to
  * remember it takes a denial of one hot key from twice the time of `gcra` to as much.
  */
-function rememberedMoment(p: Parameters<Name>, r: number, elapsed: number, n: number): number {
-  if (asked.p === p && asked.r === r && asked.n === n && elapsed < asked.answer) return asked.answer
-  asked.p = p
+function rememberedMoment(params: Parameters<Name>, r: number, elapsed: number, n: number): number {
+  if (asked.params === params && asked.r === r && asked.n === n && elapsed < asked.answer) return asked.answer
+  asked.params = params
   asked.r = r
   asked.n = n
-  return (asked.answer = moment(p, r, elapsed, n))
+  return (asked.answer = moment(params, r, elapsed, n))
 }
 
 /**
  * The first tick after `last` at which `n` is admitted, given that it is not `elapsed` ticks after. The rate falls ever more
  * slowly, so that Newton's steps from the left do not pass it; what rounding leaves is bisected.
  */
-function moment(p: Parameters<Name>, r: number, elapsed: number, n: number): number {
+function moment(params: Parameters<Name>, r: number, elapsed: number, n: number): number {
   let low = Math.max(elapsed, 1)
-  let high = life(p, r)
+  let high = life(params, r)
   let passed = 0
   while (high - low > 1) {
     let k = passed === 1 ? high - 1 : low + Math.floor((high - low) / 2)
     if (passed === 0) {
-      const x = low / p.window
+      const x = low / params.window
       const a = decay(x)
-      const over = n * share(x, a) + a * r - p.quota
+      const over = n * share(x, a) + a * r - params.quota
       const slope = n * (x < 0.25 ? 0.5 - x / 3 + (x * x) / 8 : (share(x, a) - a) / x) + a * r
-      k = Math.min(low + Math.max(1, Math.ceil((over / slope) * p.window)), high - 1)
+      k = Math.min(low + Math.max(1, Math.ceil((over / slope) * params.window)), high - 1)
     }
-    const x = k / p.window
+    const x = k / params.window
     const a = decay(x)
-    if (n * share(x, a) + a * r <= p.quota) {
+    if (n * share(x, a) + a * r <= params.quota) {
       high = k
       passed++
     } else low = k
@@ -121,31 +122,39 @@ function moment(p: Parameters<Name>, r: number, elapsed: number, n: number): num
   return high
 }
 
-function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
-  const r = s[at]!
-  const last = s[at + 1]!
+function step(
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  n: number,
+  out: Outcome,
+): void {
+  const r = cells[offset]!
+  const last = cells[offset + 1]!
   const elapsed = Math.max(0, now - last)
-  const span = life(p, r)
+  const span = life(params, r)
   const fresh = elapsed >= span
   const t = fresh ? now : Math.max(now, last)
-  const x = fresh ? 1 : Math.max(elapsed, 1) / p.window
+  const x = fresh ? 1 : Math.max(elapsed, 1) / params.window
   const a = fresh ? 0 : decay(x)
   const held = elapsed === 0 && !fresh ? r : a * r
 
   const rate = fresh ? n : Math.max(n, n * share(x, a) + a * r)
-  const allowed = n === 0 || rate <= p.quota
-  const persist = !allowed && p.strict === 1
+  const allowed = n === 0 || rate <= params.quota
+  const persist = !allowed && params.strict === 1
   const touched = persist || (allowed && n > 0)
-  const kept = persist ? Math.max(held, full(p)) : touched ? rate : held
+  const kept = persist ? Math.max(held, full(params)) : touched ? rate : held
 
-  const never = n > p.quota
-  const wait = allowed || never ? 0 : persist ? moment(p, kept, 0, n) : rememberedMoment(p, r, elapsed, n) - elapsed
-  const reset = touched ? life(p, kept) : fresh ? 0 : span - elapsed
+  const never = n > params.quota
+  const wait =
+    allowed || never ? 0 : persist ? moment(params, kept, 0, n) : rememberedMoment(params, r, elapsed, n) - elapsed
+  const reset = touched ? life(params, kept) : fresh ? 0 : span - elapsed
 
   out.allowed = allowed
   out.at = t
   out.retry = allowed ? 0 : never ? Infinity : wait + (t - now)
-  out.remaining = Math.max(0, Math.floor(p.quota - kept))
+  out.remaining = Math.max(0, Math.floor(params.quota - kept))
   out.reset = reset === 0 ? 0 : reset + (t - now)
   out.delay = 0
   out.charged = rate - a * r
@@ -155,44 +164,44 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
 }
 
 function adjust(
-  p: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
   now: number,
   then: number,
   units: number,
   out: Outcome,
 ): void {
-  const r = s[at]!
-  const last = s[at + 1]!
+  const r = cells[offset]!
+  const last = cells[offset + 1]!
   const elapsed = Math.max(0, now - last)
-  const fresh = elapsed >= life(p, r)
+  const fresh = elapsed >= life(params, r)
   const t = fresh ? now : Math.max(now, last)
-  const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / p.window)
+  const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / params.window)
   // What a charge still adds to what was measured last.
-  const given = r + units * decay(Math.min(Math.max(0, last - then) / p.window, 100))
+  const given = r + units * decay(Math.min(Math.max(0, last - then) / params.window, 100))
   // What was measured since may be as much as a request makes by itself, whatever was there before.
-  const unsure = p.cautious === 1 && units < 0 && last > then
+  const unsure = params.conservative === 1 && units < 0 && last > then
   out.persist = units > 0 || (!fresh && given !== r && !unsure)
   out.next[0] = units > 0 ? Math.min(held + units, LARGEST) : Math.max(0, given)
   out.next[1] = units > 0 ? t : last
 }
 
 function convert(
-  p: Parameters<Name>,
+  params: Parameters<Name>,
   from: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  cells: Float64Array,
+  offset: number,
   now: number,
   out: Outcome,
 ): void {
-  const r = s[at]!
-  const elapsed = Math.max(0, rescale(now, p, from) - s[at + 1]!)
+  const r = cells[offset]!
+  const elapsed = Math.max(0, rescale(now, params, from) - cells[offset + 1]!)
   const fresh = elapsed >= life(from, r)
   const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / from.window)
-  const last = -rescale(-s[at + 1]!, from, p)
-  const same = from.window / from.perMs === p.window / p.perMs && held <= full(p)
-  out.next[0] = fresh ? 0 : same ? r : Math.min(held, full(p))
+  const last = -rescale(-cells[offset + 1]!, from, params)
+  const same = from.window / from.perMs === params.window / params.perMs && held <= full(params)
+  out.next[0] = fresh ? 0 : same ? r : Math.min(held, full(params))
   out.next[1] = fresh ? 0 : same ? last : Math.max(now, last)
 }
 
@@ -296,7 +305,7 @@ local function adjust(p, s, now, when, units, out)
   local t = fresh and now or max(now, last)
   local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / p.window)
   local given = r + units * decay(min(max(0, last - when) / p.window, 100))
-  local unsure = p.cautious == 1 and units < 0 and last > when
+  local unsure = p.conservative == 1 and units < 0 and last > when
   out.persist = units > 0 or (not fresh and given ~= r and not unsure)
   out.next[1] = units > 0 and min(held + units, LARGEST) or max(0, given)
   out.next[2] = units > 0 and t or last
@@ -321,10 +330,11 @@ export const exponential: Algorithm<Name> = {
   name: 'exponential',
   options: [],
   parameters: ['quota', 'window'],
-  blank: [0, 0],
-  plan: (input) => ({ quota: input.quota, window: input.window }),
+  cells: [{ name: 'rate' }, { name: 'last', ticks: 1 }],
+  initialState: [0, 0],
+  deriveParameters: (input) => ({ quota: input.quota, window: input.window }),
   // No life is longer: ln(2 · 2^52) < 37.
-  largest: (p) => Math.max(p.quota, 40 * p.window),
+  maxValue: (params) => Math.max(params.quota, 40 * params.window),
   step,
   adjust,
   convert,

@@ -1,13 +1,6 @@
-import {
-  type Algorithm,
-  LARGEST,
-  type Outcome,
-  type Parameters,
-  type PlanInput,
-  rescale,
-  restart,
-} from '../algorithm.ts'
-import { milliseconds, oneOf, refuse } from '../validate.ts'
+import { type Algorithm, type Outcome, type ParameterInput, type Parameters, restart } from './algorithm.ts'
+import { LARGEST, rescale } from './arithmetic.ts'
+import { milliseconds, oneOf, refuse } from '../util/validate.ts'
 
 /**
  * `fixedWindow`: `quota` in each window, counted from zero.
@@ -18,7 +11,7 @@ import { milliseconds, oneOf, refuse } from '../validate.ts'
  */
 type Name = 'quota' | 'window' | 'clock' | 'offset'
 
-function plan(input: PlanInput): Readonly<Record<Name, number>> {
+function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
   const clock = oneOf('anchor', input.own['anchor'] ?? 'first', ['first', 'clock']) === 'clock'
   const given = input.own['offset'] ?? 0
   if (input.own['offset'] !== undefined && !clock) refuse('offset', "none, unless anchor is 'clock'", given)
@@ -28,25 +21,32 @@ function plan(input: PlanInput): Readonly<Record<Name, number>> {
 }
 
 /** When a window that holds `t` opens. */
-function opening(p: Parameters<Name>, t: number): number {
-  return p.clock === 1 ? Math.floor((t - p.offset) / p.window) * p.window + p.offset : t
+function opening(params: Parameters<Name>, t: number): number {
+  return params.clock === 1 ? Math.floor((t - params.offset) / params.window) * params.window + params.offset : t
 }
 
-function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
-  const open = s[at + 1]! > 0 && now < s[at]! + p.window
-  const t = open ? Math.max(now, s[at]!) : now
-  const start = open ? s[at]! : opening(p, now)
-  const used = open ? s[at + 1]! : 0
+function step(
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  n: number,
+  out: Outcome,
+): void {
+  const open = cells[offset + 1]! > 0 && now < cells[offset]! + params.window
+  const t = open ? Math.max(now, cells[offset]!) : now
+  const start = open ? cells[offset]! : opening(params, now)
+  const used = open ? cells[offset + 1]! : 0
 
-  const allowed = n === 0 || n <= p.quota - used
-  const persist = !allowed && p.strict === 1
-  const kept = allowed ? used + n : persist ? Math.max(used, p.quota) : used
-  const left = start + p.window - t
+  const allowed = n === 0 || n <= params.quota - used
+  const persist = !allowed && params.strict === 1
+  const kept = allowed ? used + n : persist ? Math.max(used, params.quota) : used
+  const left = start + params.window - t
 
   out.allowed = allowed
   out.at = t
-  out.retry = allowed ? 0 : n > p.quota ? Infinity : left + (t - now)
-  out.remaining = Math.max(0, p.quota - kept)
+  out.retry = allowed ? 0 : n > params.quota ? Infinity : left + (t - now)
+  out.remaining = Math.max(0, params.quota - kept)
   out.reset = kept > 0 ? left + (t - now) : 0
   out.delay = 0
   out.charged = n
@@ -56,39 +56,39 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
 }
 
 function adjust(
-  p: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
   now: number,
   then: number,
   units: number,
   out: Outcome,
 ): void {
-  const open = s[at + 1]! > 0 && now < s[at]! + p.window
-  const start = open ? s[at]! : opening(p, now)
-  const used = open ? s[at + 1]! : 0
+  const open = cells[offset + 1]! > 0 && now < cells[offset]! + params.window
+  const start = open ? cells[offset]! : opening(params, now)
+  const used = open ? cells[offset + 1]! : 0
   out.persist = units > 0 || (used > 0 && then >= start)
   out.next[0] = start
   out.next[1] = Math.min(Math.max(0, used + units), LARGEST)
 }
 
 function convert(
-  p: Parameters<Name>,
+  params: Parameters<Name>,
   from: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  cells: Float64Array,
+  offset: number,
   now: number,
   out: Outcome,
 ): void {
-  const open = s[at + 1]! > 0 && rescale(now, p, from) < s[at]! + from.window
+  const open = cells[offset + 1]! > 0 && rescale(now, params, from) < cells[offset]! + from.window
   // Rounded up: a window that is carried over ends no sooner than it would have.
-  const start = -rescale(-s[at]!, from, p)
+  const start = -rescale(-cells[offset]!, from, params)
   const same =
-    from.window / from.perMs === p.window / p.perMs &&
-    from.clock === p.clock &&
-    from.offset / from.perMs === p.offset / p.perMs
-  out.next[0] = open ? (same ? start : opening(p, Math.max(now, start))) : 0
-  out.next[1] = open ? Math.min(s[at + 1]!, p.quota) : 0
+    from.window / from.perMs === params.window / params.perMs &&
+    from.clock === params.clock &&
+    from.offset / from.perMs === params.offset / params.perMs
+  out.next[0] = open ? (same ? start : opening(params, Math.max(now, start))) : 0
+  out.next[1] = open ? Math.min(cells[offset + 1]!, params.quota) : 0
 }
 
 const lua = `
@@ -146,12 +146,13 @@ export const fixedWindow: Algorithm<Name> = {
   name: 'fixedWindow',
   options: ['anchor', 'offset'],
   parameters: ['quota', 'window', 'clock', 'offset'],
-  blank: [0, 0],
-  plan,
-  largest: (p) => p.quota,
+  cells: [{ name: 'start', ticks: 1 }, { name: 'used' }],
+  initialState: [0, 0],
+  deriveParameters,
+  maxValue: (params) => params.quota,
   step,
   adjust,
   convert,
-  share: (p, out) => (p.clock === 1 ? undefined : restart(out, 0)),
+  toShared: (params, out) => (params.clock === 1 ? undefined : restart(out, 0)),
   lua,
 }

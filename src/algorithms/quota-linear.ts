@@ -1,13 +1,5 @@
-import {
-  type Algorithm,
-  gcd,
-  LARGEST,
-  type Outcome,
-  type Parameters,
-  type PlanInput,
-  rescale,
-  restart,
-} from '../algorithm.ts'
+import { type Algorithm, type Outcome, type ParameterInput, type Parameters, restart } from './algorithm.ts'
+import { gcd, LARGEST, rescale } from './arithmetic.ts'
 
 /**
  * `quotaLinear`: Tony Finch's hybrid of a fixed window and a linear limit. Prefer `gcra`; its author does.
@@ -28,37 +20,45 @@ const FRESH = 0
 const BURSTY = 1
 const SMOOTH = 2
 
-function plan({ quota, window }: PlanInput): Readonly<Record<Name, number>> {
+function deriveParameters({ quota, window }: ParameterInput): Readonly<Record<Name, number>> {
   const g = gcd(quota, window)
   return { quota, window, drain: quota / g, unit: window / g, full: quota * (window / g) }
 }
 
-function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
-  const mode = s[at]!
-  const b = s[at + 1]!
-  const time = s[at + 2]!
+function step(
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  n: number,
+  out: Outcome,
+): void {
+  const mode = cells[offset]!
+  const b = cells[offset + 1]!
+  const time = cells[offset + 2]!
   const elapsed = Math.max(0, now - time)
-  const fresh = mode === FRESH || elapsed >= (mode === BURSTY ? p.window : Math.ceil((p.full - b) / p.drain))
+  const fresh =
+    mode === FRESH || elapsed >= (mode === BURSTY ? params.window : Math.ceil((params.full - b) / params.drain))
   const t = fresh ? now : Math.max(now, time)
   const bursty = fresh || mode === BURSTY
-  const b0 = fresh ? p.full : bursty ? b : b + elapsed * p.drain
+  const b0 = fresh ? params.full : bursty ? b : b + elapsed * params.drain
   const start = !fresh && bursty ? time : t
-  const left = start + p.window - t
+  const left = start + params.window - t
 
-  const allowed = n === 0 || (n <= p.quota && n * p.unit <= b0)
-  const persist = !allowed && p.strict === 1
-  const b1 = allowed ? b0 - n * p.unit : persist ? Math.min(b0, 0) : b0
+  const allowed = n === 0 || (n <= params.quota && n * params.unit <= b0)
+  const persist = !allowed && params.strict === 1
+  const b1 = allowed ? b0 - n * params.unit : persist ? Math.min(b0, 0) : b0
   const last = bursty && b1 <= 0
-  const kept = last ? p.unit - left * p.drain : b1
+  const kept = last ? params.unit - left * params.drain : b1
 
   const smooth = last || !bursty
-  const wait = smooth ? Math.ceil((n * p.unit - kept) / p.drain) : left
-  const reset = smooth ? Math.ceil((p.full - kept) / p.drain) : kept < p.full ? left : 0
+  const wait = smooth ? Math.ceil((n * params.unit - kept) / params.drain) : left
+  const reset = smooth ? Math.ceil((params.full - kept) / params.drain) : kept < params.full ? left : 0
 
   out.allowed = allowed
   out.at = t
-  out.retry = allowed ? 0 : n > p.quota ? Infinity : wait + (t - now)
-  out.remaining = Math.max(0, Math.floor(kept / p.unit))
+  out.retry = allowed ? 0 : n > params.quota ? Infinity : wait + (t - now)
+  out.remaining = Math.max(0, Math.floor(kept / params.unit))
   out.reset = reset === 0 ? 0 : reset + (t - now)
   out.delay = 0
   out.charged = n
@@ -69,69 +69,70 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
 }
 
 function adjust(
-  p: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
   now: number,
   then: number,
   units: number,
   out: Outcome,
 ): void {
-  const mode = s[at]!
-  const b = s[at + 1]!
-  const time = s[at + 2]!
+  const mode = cells[offset]!
+  const b = cells[offset + 1]!
+  const time = cells[offset + 2]!
   const elapsed = Math.max(0, now - time)
-  const fresh = mode === FRESH || elapsed >= (mode === BURSTY ? p.window : Math.ceil((p.full - b) / p.drain))
+  const fresh =
+    mode === FRESH || elapsed >= (mode === BURSTY ? params.window : Math.ceil((params.full - b) / params.drain))
   const t = fresh ? now : Math.max(now, time)
   const bursty = fresh || mode === BURSTY
-  const b0 = fresh ? p.full : bursty ? b : b + elapsed * p.drain
+  const b0 = fresh ? params.full : bursty ? b : b + elapsed * params.drain
   const start = !fresh && bursty ? time : t
-  const left = start + p.window - t
+  const left = start + params.window - t
 
-  const drained = p.cautious === 1 && !bursty && time > then ? Math.max(0, now - then) * p.drain : 0
-  const change = units < 0 ? Math.min(0, units * p.unit + drained) : units * p.unit
-  const b1 = Math.min(b0 - change, p.full)
+  const drained = params.conservative === 1 && !bursty && time > then ? Math.max(0, now - then) * params.drain : 0
+  const change = units < 0 ? Math.min(0, units * params.unit + drained) : units * params.unit
+  const b1 = Math.min(b0 - change, params.full)
   const last = bursty && b1 <= 0
   const smooth = last || !bursty
   out.persist = units > 0 || (!fresh && (smooth || then >= start))
-  out.next[0] = b1 === p.full ? FRESH : smooth ? SMOOTH : BURSTY
-  out.next[1] = Math.max(last ? b1 + p.unit - left * p.drain : b1, -LARGEST)
+  out.next[0] = b1 === params.full ? FRESH : smooth ? SMOOTH : BURSTY
+  out.next[1] = Math.max(last ? b1 + params.unit - left * params.drain : b1, -LARGEST)
   out.next[2] = smooth ? t : start
 }
 
 function convert(
-  p: Parameters<Name>,
+  params: Parameters<Name>,
   from: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  cells: Float64Array,
+  offset: number,
   now: number,
   out: Outcome,
 ): void {
-  const mode = s[at]!
-  const b = s[at + 1]!
-  const time = s[at + 2]!
-  const elapsed = Math.max(0, rescale(now, p, from) - time)
+  const mode = cells[offset]!
+  const b = cells[offset + 1]!
+  const time = cells[offset + 2]!
+  const elapsed = Math.max(0, rescale(now, params, from) - time)
   const fresh = mode === FRESH || elapsed >= (mode === BURSTY ? from.window : Math.ceil((from.full - b) / from.drain))
   const bursty = mode === BURSTY
   const used = from.quota - Math.floor((bursty ? b : b + elapsed * from.drain) / from.unit)
 
   // What is over the quota is the penalty of smooth mode, at most what it is when a whole window is left.
-  const same = from.window / from.perMs === p.window / p.perMs
-  const began = -rescale(-time, from, p)
+  const same = from.window / from.perMs === params.window / params.perMs
+  const began = -rescale(-time, from, params)
   const t = Math.max(now, began)
   const start = bursty && same ? began : t
-  const last = bursty && used >= p.quota
-  const tokens = Math.max(p.quota - used, 1 - p.quota)
+  const last = bursty && used >= params.quota
+  const tokens = Math.max(params.quota - used, 1 - params.quota)
   out.next[0] = fresh ? FRESH : bursty && !last ? BURSTY : SMOOTH
-  out.next[1] = fresh ? 0 : last ? p.unit - (start + p.window - t) * p.drain : tokens * p.unit
+  out.next[1] = fresh ? 0 : last ? params.unit - (start + params.window - t) * params.drain : tokens * params.unit
   out.next[2] = fresh ? 0 : last ? t : start
 }
 
 /** Smooth, any of them may just have taken the last token of a window of its own: the worst there is after a charge. */
-function share(p: Parameters<Name>, out: Outcome): void {
+function toShared(params: Parameters<Name>, out: Outcome): void {
   if (out.next[0] === BURSTY) return restart(out, 2)
-  const worst = p.unit - p.window * p.drain
-  out.reset += Math.ceil((out.next[1]! - worst) / p.drain)
+  const worst = params.unit - params.window * params.drain
+  out.reset += Math.ceil((out.next[1]! - worst) / params.drain)
   out.next[1] = worst
 }
 
@@ -181,7 +182,7 @@ local function adjust(p, s, now, when, units, out)
   local start = not fresh and bursty and time or t
   local left = start + p.window - t
 
-  local drained = p.cautious == 1 and not bursty and time > when and max(0, now - when) * p.drain or 0
+  local drained = p.conservative == 1 and not bursty and time > when and max(0, now - when) * p.drain or 0
   local change = units < 0 and min(0, units * p.unit + drained) or units * p.unit
   local b1 = min(b0 - change, p.full)
   local last = bursty and b1 <= 0
@@ -219,12 +220,13 @@ export const quotaLinear: Algorithm<Name> = {
   name: 'quotaLinear',
   options: [],
   parameters: ['quota', 'window', 'drain', 'unit', 'full'],
-  blank: [FRESH, 0, 0],
-  plan,
-  largest: (p) => p.full,
+  cells: [{ name: 'mode' }, { name: 'tokens' }, { name: 'time', ticks: 1 }],
+  initialState: [FRESH, 0, 0],
+  deriveParameters,
+  maxValue: (params) => params.full,
   step,
   adjust,
   convert,
-  share,
+  toShared,
   lua,
 }

@@ -1,5 +1,5 @@
-import type { Algorithm, PlanInput } from '../algorithm.ts'
-import { refuse, wholeNumber } from '../validate.ts'
+import type { Algorithm, ParameterInput } from './algorithm.ts'
+import { refuse, wholeNumber } from '../util/validate.ts'
 import { log, type Name } from './sliding-window-log.ts'
 
 /**
@@ -9,7 +9,7 @@ import { log, type Name } from './sliding-window-log.ts'
  * holds more than `quota`; a unit comes back at most one bucket late. (Weighting the oldest instead lets nearly twice the
  * quota through.)
  */
-function plan(input: PlanInput): Readonly<Record<Name, number>> {
+function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
   const buckets = wholeNumber('buckets', input.own['buckets'] ?? 10)
   const grain = input.window / buckets
   if (!Number.isInteger(grain)) {
@@ -24,5 +24,5 @@ export const slidingWindowBuckets: Algorithm<Name> = {
   ...log,
   name: 'slidingWindowBuckets',
   options: ['buckets'],
-  plan,
+  deriveParameters,
 }

@@ -1,4 +1,5 @@
-import { type Algorithm, LARGEST, type Outcome, type Parameters, rescale } from '../algorithm.ts'
+import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
+import { LARGEST, rescale } from './arithmetic.ts'
 
 /**
  * `slidingWindowCounter`, the "moving window": two neighbouring windows on the clock, the older one weighted by how much of it
@@ -10,29 +11,36 @@ import { type Algorithm, LARGEST, type Outcome, type Parameters, rescale } from 
  */
 type Name = 'quota' | 'window'
 
-function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
-  const t = s[at + 1]! > 0 || s[at + 2]! > 0 ? Math.max(now, s[at]! * p.window) : now
-  const w = Math.floor(t / p.window)
-  const cur = w === s[at] ? s[at + 1]! : 0
-  const prev = w === s[at] ? s[at + 2]! : w === s[at]! + 1 ? s[at + 1]! : 0
-  const e = t - w * p.window
-  const weighted = Math.floor((prev * (p.window - e)) / p.window)
+function step(
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  n: number,
+  out: Outcome,
+): void {
+  const t = cells[offset + 1]! > 0 || cells[offset + 2]! > 0 ? Math.max(now, cells[offset]! * params.window) : now
+  const w = Math.floor(t / params.window)
+  const cur = w === cells[offset] ? cells[offset + 1]! : 0
+  const prev = w === cells[offset] ? cells[offset + 2]! : w === cells[offset]! + 1 ? cells[offset + 1]! : 0
+  const e = t - w * params.window
+  const weighted = Math.floor((prev * (params.window - e)) / params.window)
 
-  const allowed = n === 0 || n <= p.quota - cur - weighted
-  const persist = !allowed && p.strict === 1
-  const kept = allowed ? cur + n : persist ? Math.max(cur, p.quota - weighted) : cur
+  const allowed = n === 0 || n <= params.quota - cur - weighted
+  const persist = !allowed && params.strict === 1
+  const kept = allowed ? cur + n : persist ? Math.max(cur, params.quota - weighted) : cur
 
   // Until the older window weighs little enough, or else until this one has become the older and does.
-  const a = p.quota - kept - n
-  const later = Math.max(0, p.window - Math.floor(((p.quota - n + 1) * p.window - 1) / kept))
-  const wait = a < 0 ? p.window - e + later : p.window - Math.floor(((a + 1) * p.window - 1) / prev) - e
-  const retry = allowed ? 0 : n > p.quota ? Infinity : wait
-  const reset = kept > 0 ? 2 * p.window - e : prev > 0 ? p.window - e : 0
+  const a = params.quota - kept - n
+  const later = Math.max(0, params.window - Math.floor(((params.quota - n + 1) * params.window - 1) / kept))
+  const wait = a < 0 ? params.window - e + later : params.window - Math.floor(((a + 1) * params.window - 1) / prev) - e
+  const retry = allowed ? 0 : n > params.quota ? Infinity : wait
+  const reset = kept > 0 ? 2 * params.window - e : prev > 0 ? params.window - e : 0
 
   out.allowed = allowed
   out.at = t
   out.retry = retry === 0 ? 0 : retry + (t - now)
-  out.remaining = Math.max(0, p.quota - kept - weighted)
+  out.remaining = Math.max(0, params.quota - kept - weighted)
   out.reset = reset === 0 ? 0 : reset + (t - now)
   out.delay = 0
   out.charged = n
@@ -43,22 +51,22 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
 }
 
 function adjust(
-  p: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
   now: number,
   then: number,
   units: number,
   out: Outcome,
 ): void {
-  const t = s[at + 1]! > 0 || s[at + 2]! > 0 ? Math.max(now, s[at]! * p.window) : now
-  const w = Math.floor(t / p.window)
-  const cur = w === s[at] ? s[at + 1]! : 0
-  const prev = w === s[at] ? s[at + 2]! : w === s[at]! + 1 ? s[at + 1]! : 0
+  const t = cells[offset + 1]! > 0 || cells[offset + 2]! > 0 ? Math.max(now, cells[offset]! * params.window) : now
+  const w = Math.floor(t / params.window)
+  const cur = w === cells[offset] ? cells[offset + 1]! : 0
+  const prev = w === cells[offset] ? cells[offset + 2]! : w === cells[offset]! + 1 ? cells[offset + 1]! : 0
 
-  const charged = Math.floor(then / p.window)
+  const charged = Math.floor(then / params.window)
   const older = units < 0 && charged === w - 1
-  const most = Math.floor(LARGEST / p.window)
+  const most = Math.floor(LARGEST / params.window)
   const held = older ? prev : charged === w ? cur : 0
   out.persist = units > 0 || held > 0
   out.next[0] = w
@@ -67,35 +75,37 @@ function adjust(
 }
 
 function convert(
-  p: Parameters<Name>,
+  params: Parameters<Name>,
   from: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  cells: Float64Array,
+  offset: number,
   now: number,
   out: Outcome,
 ): void {
-  const t = Math.max(rescale(now, p, from), s[at]! * from.window)
+  const t = Math.max(rescale(now, params, from), cells[offset]! * from.window)
   const w = Math.floor(t / from.window)
-  const cur = w === s[at] ? s[at + 1]! : 0
-  const prev = w === s[at] ? s[at + 2]! : w === s[at]! + 1 ? s[at + 1]! : 0
+  const cur = w === cells[offset] ? cells[offset + 1]! : 0
+  const prev = w === cells[offset] ? cells[offset + 2]! : w === cells[offset]! + 1 ? cells[offset + 1]! : 0
   const left = from.window - (t - w * from.window)
-  const same = from.window / from.perMs === p.window / p.perMs
+  const same = from.window / from.perMs === params.window / params.perMs
 
   // The same grid: each window is capped, the older one so that both together are. Another: the estimate moves into one.
-  const used = Math.min(same ? cur : cur + Math.ceil((prev * left) / from.window), p.quota)
-  const time = Math.max(now, -rescale(-w * from.window, from, p))
-  const into = Math.floor(time / p.window)
-  const fits = Math.floor(((p.quota - used + 1) * p.window - 1) / (p.window - (time - into * p.window)))
+  const used = Math.min(same ? cur : cur + Math.ceil((prev * left) / from.window), params.quota)
+  const time = Math.max(now, -rescale(-w * from.window, from, params))
+  const into = Math.floor(time / params.window)
+  const fits = Math.floor(
+    ((params.quota - used + 1) * params.window - 1) / (params.window - (time - into * params.window)),
+  )
   out.next[0] = cur > 0 || prev > 0 ? into : 0
   out.next[1] = used
   out.next[2] = same ? Math.min(prev, fits) : 0
 }
 
 /** Saturated, the older window may be another's: whoever was charged may have filled the newer one. */
-function share(p: Parameters<Name>, out: Outcome): void {
+function toShared(params: Parameters<Name>, out: Outcome): void {
   if (out.allowed) return
-  if (out.next[1] === 0) out.reset += p.window
-  out.next[1] = Math.max(out.next[1]!, p.quota)
+  if (out.next[1] === 0) out.reset += params.window
+  out.next[1] = Math.max(out.next[1]!, params.quota)
 }
 
 const lua = `
@@ -171,12 +181,13 @@ export const slidingWindowCounter: Algorithm<Name> = {
   name: 'slidingWindowCounter',
   options: [],
   parameters: ['quota', 'window'],
-  blank: [0, 0, 0],
-  plan: (input) => ({ quota: input.quota, window: input.window }),
-  largest: (p) => (p.quota + 1) * p.window,
+  cells: [{ name: 'window' }, { name: 'current' }, { name: 'previous' }],
+  initialState: [0, 0, 0],
+  deriveParameters: (input) => ({ quota: input.quota, window: input.window }),
+  maxValue: (params) => (params.quota + 1) * params.window,
   step,
   adjust,
   convert,
-  share,
+  toShared,
   lua,
 }

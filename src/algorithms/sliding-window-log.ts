@@ -1,4 +1,6 @@
-import { type Algorithm, type Entries, LARGEST, type Outcome, type Parameters, rescale } from '../algorithm.ts'
+import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
+import type { Entries } from './entries.ts'
+import { LARGEST, rescale } from './arithmetic.ts'
 
 /**
  * `slidingWindowLog`, and on coarser time `slidingWindowBuckets`: every admitted request is remembered until the window has
@@ -13,29 +15,29 @@ import { type Algorithm, type Entries, LARGEST, type Outcome, type Parameters, r
 export type Name = 'quota' | 'grain' | 'life'
 
 function step(
-  p: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
   now: number,
   n: number,
   out: Outcome,
   entries: Entries,
 ): void {
-  const i = Math.max(Math.floor(now / p.grain), s[at]! > 0 ? s[at + 1]! : -Infinity)
-  const t = Math.max(now, i * p.grain)
-  let sum = s[at]!
+  const i = Math.max(Math.floor(now / params.grain), cells[offset]! > 0 ? cells[offset + 1]! : -Infinity)
+  const t = Math.max(now, i * params.grain)
+  let sum = cells[offset]!
   let drop = 0
   let e = entries.first
-  while (e !== -1 && (entries.time(e) + p.life <= i || entries.cost(e) === 0)) {
+  while (e !== -1 && (entries.time(e) + params.life <= i || entries.cost(e) === 0)) {
     sum -= entries.cost(e)
     drop++
     e = entries.next(e)
   }
 
-  const allowed = n === 0 || n <= p.quota - sum
-  const persist = !allowed && p.strict === 1
-  const push = allowed ? n : persist ? Math.min(n, p.quota) : 0
-  const kept = allowed ? sum + n : persist ? Math.max(sum, p.quota) : sum
+  const allowed = n === 0 || n <= params.quota - sum
+  const persist = !allowed && params.strict === 1
+  const push = allowed ? n : persist ? Math.min(n, params.quota) : 0
+  const kept = allowed ? sum + n : persist ? Math.max(sum, params.quota) : sum
 
   // A denied request that is charged saturates the log: the oldest cost makes way.
   let excess = sum + push - kept
@@ -48,22 +50,22 @@ function step(
   const frontCost = excess > 0 ? entries.cost(e) - excess : -1
 
   // Until so much of what is oldest is over that the cost fits.
-  const wait = !allowed && n <= p.quota
+  const wait = !allowed && n <= params.quota
   let held = kept
   let last = i
-  while (wait && e !== -1 && n > p.quota - held) {
+  while (wait && e !== -1 && n > params.quota - held) {
     held -= e === front && excess > 0 ? frontCost : entries.cost(e)
     last = entries.time(e)
     e = entries.next(e)
   }
-  if (n > p.quota - held) last = i
-  const newest = push > 0 || sum === 0 ? i : s[at + 1]!
+  if (n > params.quota - held) last = i
+  const newest = push > 0 || sum === 0 ? i : cells[offset + 1]!
 
   out.allowed = allowed
   out.at = t
-  out.retry = allowed ? 0 : !wait ? Infinity : (last + p.life) * p.grain - now
-  out.remaining = Math.max(0, p.quota - kept)
-  out.reset = kept > 0 ? (newest + p.life) * p.grain - now : 0
+  out.retry = allowed ? 0 : !wait ? Infinity : (last + params.life) * params.grain - now
+  out.remaining = Math.max(0, params.quota - kept)
+  out.reset = kept > 0 ? (newest + params.life) * params.grain - now : 0
   out.delay = 0
   out.charged = n
   out.persist = persist
@@ -77,21 +79,21 @@ function step(
 }
 
 function adjust(
-  p: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
   now: number,
   then: number,
   units: number,
   out: Outcome,
   entries: Entries,
 ): void {
-  const i = Math.max(Math.floor(now / p.grain), s[at]! > 0 ? s[at + 1]! : -Infinity)
-  const charged = Math.floor(then / p.grain)
-  let sum = s[at]!
+  const i = Math.max(Math.floor(now / params.grain), cells[offset]! > 0 ? cells[offset + 1]! : -Infinity)
+  const charged = Math.floor(then / params.grain)
+  let sum = cells[offset]!
   let drop = 0
   let e = entries.first
-  while (e !== -1 && (entries.time(e) + p.life <= i || entries.cost(e) === 0)) {
+  while (e !== -1 && (entries.time(e) + params.life <= i || entries.cost(e) === 0)) {
     sum -= entries.cost(e)
     drop++
     e = entries.next(e)
@@ -111,7 +113,7 @@ function adjust(
   const cost = found === -1 ? 0 : entries.cost(found)
   const change = units < 0 ? -Math.min(-units, cost) : Math.min(units, LARGEST - sum)
   const emptied = change < 0 && cost + change === 0
-  const newest = emptied && charged === s[at + 1] ? before : s[at + 1]!
+  const newest = emptied && charged === cells[offset + 1] ? before : cells[offset + 1]!
   out.persist = change !== 0
   out.next[0] = sum + change
   out.next[1] = units > 0 ? i : newest
@@ -123,16 +125,19 @@ function adjust(
 }
 
 function convert(
-  p: Parameters<Name>,
+  params: Parameters<Name>,
   from: Parameters<Name>,
-  s: Float64Array,
-  at: number,
+  cells: Float64Array,
+  offset: number,
   now: number,
   out: Outcome,
   entries: Entries,
 ): void {
-  const i = Math.max(Math.floor(rescale(now, p, from) / from.grain), s[at]! > 0 ? s[at + 1]! : -Infinity)
-  let sum = s[at]!
+  const i = Math.max(
+    Math.floor(rescale(now, params, from) / from.grain),
+    cells[offset]! > 0 ? cells[offset + 1]! : -Infinity,
+  )
+  let sum = cells[offset]!
   let drop = 0
   let e = entries.first
   while (e !== -1 && (entries.time(e) + from.life <= i || entries.cost(e) === 0)) {
@@ -142,9 +147,9 @@ function convert(
   }
 
   // Times in another grain cannot be kept: everything becomes one entry, made now. Else the oldest makes way.
-  const same = from.grain / from.perMs === p.grain / p.perMs
-  const time = Math.max(now, -rescale(-s[at + 1]! * from.grain, from, p))
-  const kept = Math.min(sum, p.quota)
+  const same = from.grain / from.perMs === params.grain / params.perMs
+  const time = Math.max(now, -rescale(-cells[offset + 1]! * from.grain, from, params))
+  const kept = Math.min(sum, params.quota)
   let excess = same ? sum - kept : sum
   while (e !== -1 && excess >= entries.cost(e)) {
     excess -= entries.cost(e)
@@ -152,11 +157,11 @@ function convert(
     e = entries.next(e)
   }
   out.next[0] = kept
-  out.next[1] = kept === 0 ? 0 : same ? s[at + 1]! : Math.floor(time / p.grain)
+  out.next[1] = kept === 0 ? 0 : same ? cells[offset + 1]! : Math.floor(time / params.grain)
   out.edit.drop = drop
   out.edit.amend = excess > 0 ? e : -1
   out.edit.amendCost = excess > 0 ? entries.cost(e) - excess : 0
-  out.edit.pushTime = Math.floor(time / p.grain)
+  out.edit.pushTime = Math.floor(time / params.grain)
   out.edit.pushCost = same ? 0 : kept
 }
 
@@ -284,11 +289,13 @@ return { step = step, adjust = adjust, convert = convert }
 `
 
 /** What a log of requests is made of, whatever its grain. */
-export const log: Omit<Algorithm<Name>, 'name' | 'options' | 'plan'> = {
+export const log: Omit<Algorithm<Name>, 'name' | 'options' | 'deriveParameters'> = {
   parameters: ['quota', 'grain', 'life'],
-  blank: [0, 0],
+  cells: [{ name: 'sum' }, { name: 'newest', ticks: 'grain' }],
+  initialState: [0, 0],
   entries: true,
-  largest: (p) => p.quota,
+  entryTicks: 'grain',
+  maxValue: (params) => params.quota,
   step,
   adjust,
   convert,
@@ -300,5 +307,5 @@ export const slidingWindowLog: Algorithm<Name> = {
   ...log,
   name: 'slidingWindowLog',
   options: [],
-  plan: (input) => ({ quota: input.quota, grain: 1, life: input.window }),
+  deriveParameters: (input) => ({ quota: input.quota, grain: 1, life: input.window }),
 }

@@ -1,12 +1,12 @@
-import type { Algorithm } from '../algorithm.ts'
-import { oneOf } from '../validate.ts'
-import { intervalRefill } from './interval-refill.ts'
-import { greedyRefill } from './linear.ts'
-import { partFull } from './part-full.ts'
+import type { Algorithm } from './algorithm.ts'
+import { oneOf } from '../util/validate.ts'
+import { intervalRefill } from './token-bucket-interval.ts'
+import { greedyRefill } from './gcra.ts'
+import { partFull } from './token-bucket-initial.ts'
 
 const interval: Algorithm = {
   ...intervalRefill,
-  get kin() {
+  get compatibleWith() {
     return [intervalPartFull]
   },
 }
@@ -15,7 +15,7 @@ const interval: Algorithm = {
 export const tokenBucket: Algorithm = {
   ...greedyRefill,
   options: ['capacity', 'refill', 'initial'],
-  get kin() {
+  get compatibleWith() {
     return [greedyPartFull]
   },
   variant({ quota, capacity = quota, refill = 'greedy', initial = capacity }) {

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { shown, SluiceError } from '../errors.ts'
-import { type RedisClient, runnerFor, type ScriptRunner } from '../stores/redis-clients.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { type RedisClient, runnerFor, type ScriptRunner } from '../stores/redis/clients.ts'
 import { clients, type ClientPackage, type Connection, type Place } from './clients.ts'
 
 /**

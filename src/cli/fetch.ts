@@ -1,4 +1,4 @@
-import type { ScriptRunner } from '../stores/redis-clients.ts'
+import type { ScriptRunner } from '../stores/redis/clients.ts'
 
 /** What a hash in Redis holds, as it stands. */
 export interface Stored {

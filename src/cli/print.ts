@@ -1,11 +1,11 @@
-import { timeText } from './cells.ts'
-import type { Held, HeldByLimit } from './held.ts'
+import { roughDuration } from '../util/duration.ts'
+import type { Held, HeldByLimit } from './inspect.ts'
 
 /** For a machine, or for people: a table of what it comes to, and below it what is stored. */
 export function printed(held: Held, json: boolean): string {
   if (json) return `${JSON.stringify(held, undefined, 2)}\n`
   if (held.limits.length === 0) return `${held.key}: nothing is held\n`
-  const kept = held.ttl === undefined ? 'kept for ever' : `kept for ${duration(held.ttl)}`
+  const kept = held.ttl === undefined ? 'kept for ever' : `kept for ${roughDuration(held.ttl)}`
   return [`${held.key} (${kept})`, table(held.limits), ...held.limits.map(details), ''].join('\n\n').trimEnd() + '\n'
 }
 
@@ -26,39 +26,16 @@ function table(limits: readonly HeldByLimit[]): string {
 
 function row({ limit, algorithm, verdict, lockedFor, entries }: HeldByLimit): string[] {
   const remaining = verdict === undefined ? '?' : lockedFor > 0 ? '0' : String(verdict.remaining)
-  const free = verdict === undefined ? '?' : duration(Math.max(verdict.resetAfter, lockedFor))
-  const locked = lockedFor > 0 ? duration(lockedFor) : '–'
+  const free = verdict === undefined ? '?' : roughDuration(Math.max(verdict.resetAfter, lockedFor))
+  const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
   return [limit, algorithm ?? '–', remaining, free, locked, entries.length > 0 ? String(entries.length) : '–']
 }
 
-function details({ limit, parameters, state, entries }: HeldByLimit): string {
+function details({ limit, parameters, state, entries, span }: HeldByLimit): string {
   const lines = [limit]
   const numbers = Object.entries(parameters).map(([name, value]) => `${name} ${value}`)
   if (numbers.length > 0) lines.push(`  parameters  ${numbers.join(', ')}`)
   if (state.length > 0) lines.push(`  state       ${state.map(({ name, value }) => `${name} ${value}`).join(', ')}`)
-  if (entries.length > 0) lines.push(`  entries     ${span(entries, parameters)}`)
+  if (span !== undefined) lines.push(`  entries     ${entries.length} from ${span[0]} to ${span[1]}`)
   return lines.join('\n')
-}
-
-function span(entries: HeldByLimit['entries'], { grain = 1, perMs = 1 }: Readonly<Record<string, number>>): string {
-  const at = (index: number): string => timeText((entries.at(index)!.time * grain) / perMs)
-  return `${entries.length} from ${at(0)} to ${at(-1)}`
-}
-
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1000],
-] as const
-
-/** The two largest units of a duration. */
-function duration(ms: number): string {
-  if (ms < 1000) return ms === 0 ? 'now' : `${Math.ceil(ms)} ms`
-  const at = UNITS.findIndex(([, size]) => ms >= size)
-  const [unit, size] = UNITS[at]!
-  const whole = `${Math.floor(ms / size)} ${unit}`
-  const next = UNITS[at + 1]
-  const rest = next === undefined ? 0 : Math.floor((ms % size) / next[1])
-  return rest === 0 ? whole : `${whole} ${rest} ${next![0]}`
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
-import { SluiceError } from '../errors.ts'
-import { PREFIX, redisKey } from '../stores/redis-keys.ts'
+import { SluiceError } from '../util/errors.ts'
+import { PREFIX, redisKey } from '../stores/redis/keys.ts'
 import { withRedis } from './connect.ts'
 import { fetchHeld } from './fetch.ts'
-import { held } from './held.ts'
+import { held } from './inspect.ts'
 import { printed } from './print.ts'
 
 const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints what is held against a key

@@ -1,5 +1,5 @@
-import type { Decision } from '../decision.ts'
-import type { Surface } from './surface.ts'
+import type { Decision } from '../limiter/decision.ts'
+import type { Surface } from './adapter.ts'
 
 /** The decision that was made for a request before. Other packages, too, keep something of theirs as `rateLimit`. */
 export function earlierDecision<Request>(

@@ -1,5 +1,5 @@
-import { sleep } from '../sleep.ts'
-import type { Surface } from './surface.ts'
+import { sleep } from '../util/timer.ts'
+import type { Surface } from './adapter.ts'
 
 /**
  * Holds an admitted request until its slot.

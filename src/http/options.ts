@@ -1,11 +1,11 @@
-import type { Decision } from '../decision.ts'
-import { createLimiter, type Limiter } from '../limiter.ts'
-import { LIMITER_OPTIONS, type LimiterOptions } from '../limiter-options.ts'
-import type { Limit } from '../limit.ts'
-import type { MaybePromise } from '../maybe-promise.ts'
-import { knownOptions, oneOf, refuse } from '../validate.ts'
-import type { FieldOptions } from './field-options.ts'
-import type { Headers } from './fields.ts'
+import type { Decision } from '../limiter/decision.ts'
+import { createLimiter, type Limiter } from '../limiter/limiter.ts'
+import { LIMITER_OPTIONS, type LimiterOptions } from '../limiter/options.ts'
+import type { Limit } from '../limits/limit.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import { knownOptions, oneOf, refuse } from '../util/validate.ts'
+import type { FieldOptions } from './headers/options.ts'
+import type { Headers } from './headers/write-headers.ts'
 
 /** Who decides: a limiter made here from its options, or one made elsewhere. */
 export type Decider<Request> =
@@ -82,7 +82,7 @@ export function limiterOf<Request>(options: Decider<Request>): Limiter<Request> 
   const own = Object.entries(options).filter(([name, value]) => LIMITER_OPTIONS.includes(name) && value !== undefined)
   if (options.limiter === undefined) return createLimiter(Object.fromEntries(own) as unknown as LimiterOptions<Request>)
   for (const [name, value] of own) refuse(name, 'nothing beside `limiter`, which has its own', value)
-  if (typeof options.limiter?.check !== 'function')
+  if (typeof options.limiter?.consume !== 'function')
     refuse('limiter', 'what createLimiter or stack has made', options.limiter)
   return options.limiter
 }

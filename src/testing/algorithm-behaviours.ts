@@ -1,5 +1,5 @@
-import { limit, type Limit } from '../limit.ts'
-import { refuse } from '../validate.ts'
+import { limit, type Limit } from '../limits/limit.ts'
+import { refuse } from '../util/validate.ts'
 import { type Case, cases, type Situation, situation } from './algorithm/past.ts'
 import { Subject } from './algorithm/subject.ts'
 import type { Behaviour, SearchOptions } from './behaviour.ts'

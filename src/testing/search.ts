@@ -1,6 +1,6 @@
 import type * as FastCheck from 'fast-check'
-import { SluiceError } from '../errors.ts'
-import type { MaybePromise } from '../maybe-promise.ts'
+import { SluiceError } from '../util/errors.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { SearchOptions } from './behaviour.ts'
 
 /** fast-check, loaded when a search begins. */

@@ -5,7 +5,7 @@ import { takeCases } from './store/take-cases.ts'
 import { createWorld, type MakeStore } from './store/world.ts'
 
 /**
- * What every store does: `check`, `peek`, `reset`, `refund` and `settle`, all or nothing, limits that change, keys that hold
+ * What every store does: `consume`, `peek`, `reset`, `refund` and `settle`, all or nothing, limits that change, keys that hold
  * anything; and, by random search, that it decides as `memoryStore` does. The search alone needs `fast-check`.
  * @param makeStore makes a store that is new and empty, and goes by the given clock; it is closed in the end
  *

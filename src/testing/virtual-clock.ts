@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../util/clock.ts'
 
 /** A clock that stands still until it is told to go on. */
 export interface VirtualClock extends Clock {
@@ -13,7 +13,7 @@ export interface VirtualClock extends Clock {
  * @example
  * const clock = virtualClock()
  * const limiter = createLimiter({ keyer, limits: perSecond(1), store: memoryStore({ clock }) })
- * limiter.check(user)
+ * limiter.consume(user)
  * clock.advance(1000)
  */
 export function virtualClock(start = 1_767_225_600_000): VirtualClock {

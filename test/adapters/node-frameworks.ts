@@ -6,11 +6,11 @@ import express4 from 'express4'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import Koa3, { type Context, type Middleware } from 'koa'
 import Koa2 from 'koa2'
-import * as forExpress from '../../adapters/express.ts'
-import * as forFastify from '../../adapters/fastify.ts'
-import * as forKoa from '../../adapters/koa.ts'
-import type { Decision } from '../../src/decision.ts'
-import { everyone } from '../../src/keyers.ts'
+import * as forExpress from '../../adapters/express/index.ts'
+import * as forFastify from '../../adapters/fastify/index.ts'
+import * as forKoa from '../../adapters/koa/index.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
+import { everyone } from '../../src/limiter/keyers.ts'
 import {
   type AdapterHarness,
   type Answer,

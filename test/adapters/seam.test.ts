@@ -1,7 +1,7 @@
 import { createGate, type Decider, type Decision, type Gate, type GateOptions, type Surface } from 'sluice/adapter'
 import { describe, expect, test } from 'vitest'
-import { everyone } from '../../src/keyers.ts'
-import { fixedWindow } from '../../src/limits.ts'
+import { everyone } from '../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../src/limits/factories.ts'
 
 // A framework whose responses are values: a draft takes what is said before there is one.
 interface Draft {

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { type HttpBindings, serve as serveNode } from '@hono/node-server'
 import { type Context, Hono, type Next } from 'hono'
-import * as forFetch from '../../adapters/fetch.ts'
-import * as forHono from '../../adapters/hono.ts'
-import * as forNode from '../../adapters/node.ts'
-import type { Decision } from '../../src/decision.ts'
+import * as forFetch from '../../adapters/fetch/index.ts'
+import * as forHono from '../../adapters/hono/index.ts'
+import * as forNode from '../../adapters/node/index.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
 import {
   type Answer,
   type AnyOptions,

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { rescale, takesOver } from '../../src/algorithm.ts'
-import type { LimitInput } from '../../src/limit.ts'
+import { rescale } from '../../src/algorithms/arithmetic.ts'
+import { isCompatible } from '../../src/algorithms/algorithm.ts'
+import type { LimitInput } from '../../src/limits/limit.ts'
 import {
   capacityOf,
   EPOCH_MS,
@@ -49,7 +50,7 @@ describe.each(names())('%s', (name) => {
         const from = subjectOf(limit, ticks)
         const fresh = subjectOf(next, nextTicks)
         if (from === undefined || fresh === undefined) return undefined
-        if (!takesOver(fresh.algorithm, from.algorithm)) return undefined
+        if (!isCompatible(fresh.algorithm, from.algorithm)) return undefined
         const life = new Life(from)
         life.live(past)
         life.wait(Math.round(pause * from.window))

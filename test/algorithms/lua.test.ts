@@ -1,15 +1,9 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  type Algorithm,
-  clearEdit,
-  createOutcome,
-  luaPrelude,
-  type Parameters,
-  rescale,
-  takesOver,
-} from '../../src/algorithm.ts'
+import { type Algorithm, createOutcome, type Parameters, isCompatible } from '../../src/algorithms/algorithm.ts'
+import { clearEdit } from '../../src/algorithms/entries.ts'
+import { luaPrelude, rescale } from '../../src/algorithms/arithmetic.ts'
 import { EntryList } from '../../src/testing/algorithm/entry-list.ts'
 import { capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -84,7 +78,7 @@ function said({ verb, algorithm, p, from, now, when, cost, cells, entries }: Cas
   else algorithm.convert(p, from, s, 0, now, out, list)
   const words: (number | boolean)[] = [
     ...FIELDS[verb].map((name) => out[name]),
-    ...out.next.subarray(0, algorithm.blank.length),
+    ...out.next.subarray(0, algorithm.initialState.length),
   ]
   const { drop, amend, amendCost, pushTime, pushCost } = out.edit
   if (algorithm.entries) words.push(drop, amend, pushCost)
@@ -106,7 +100,7 @@ function json(cases: readonly Case[]): string {
   const written = cases.map(({ algorithm, ...each }) => ({
     ...each,
     cells: each.cells.map((x) => (Number.isFinite(x) ? x : x > 0 ? 'inf' : '-inf')),
-    count: algorithm.blank.length,
+    count: algorithm.initialState.length,
     fields: FIELDS[each.verb],
     keeps: algorithm.entries === true,
   }))
@@ -153,7 +147,7 @@ function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
       const cases: Case[] = []
       for (const each of [0, 1, cost, capacityOf(subject) + 1]) cases.push(one('step', each))
       for (const each of [cost, -cost, -1, 1])
-        cases.push(one('adjust', each), { ...one('adjust', each), p: { ...p, cautious: 1 } })
+        cases.push(one('adjust', each), { ...one('adjust', each), p: { ...p, conservative: 1 } })
       // Where verdicts change, and one tick before.
       const { retry, reset } = subject.peek(life.now, Math.max(1, cost))
       for (const edge of [retry < Infinity ? retry : 0, reset]) {
@@ -165,7 +159,7 @@ function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
           )
         }
       }
-      if (!takesOver(other.algorithm, algorithm)) return cases
+      if (!isCompatible(other.algorithm, algorithm)) return cases
       const tick = rescale(now, p, other.parameters)
       cases.push({ ...one('convert', 0), algorithm: other.algorithm, p: other.parameters, now: tick })
       return cases

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { limit, type LimitInput, mechanism } from '../../src/limit.ts'
+import { limit, type LimitInput, compiled } from '../../src/limits/limit.ts'
 
 const base = { quota: 10, window: 1000 }
 
@@ -58,7 +58,7 @@ describe('a limit too large to be counted exactly', () => {
   const year = '365d'
 
   it.each(['slidingWindowCounter', 'quotaLinear'])('uses milliseconds, then is refused: %s', (algorithm) => {
-    const perMs = (quota: number): number => mechanism(limit({ algorithm, quota, window: year })).parameters.perMs
+    const perMs = (quota: number): number => compiled(limit({ algorithm, quota, window: year })).parameters.perMs
     expect(perMs(101)).toBe(1000)
     expect(perMs(10_007)).toBe(1)
     expect(() => perMs(1_000_003)).toThrow(/cannot be counted exactly/)
@@ -67,22 +67,22 @@ describe('a limit too large to be counted exactly', () => {
   it.each(['fixedWindow', 'slidingWindowLog', 'slidingWindowBuckets', 'exponential'])(
     'is not a year of 1e9: %s',
     (algorithm) => {
-      expect(mechanism(limit({ algorithm, quota: 1e9, window: year })).parameters.perMs).toBe(1000)
+      expect(compiled(limit({ algorithm, quota: 1e9, window: year })).parameters.perMs).toBe(1000)
     },
   )
 
   it('has to have buckets that divide milliseconds when it uses them', () => {
     const json = { algorithm: 'slidingWindowBuckets', quota: 10, window: 4_503_599_628_000 }
-    expect(mechanism(limit({ ...json, buckets: 10 })).parameters.perMs).toBe(1)
+    expect(compiled(limit({ ...json, buckets: 10 })).parameters.perMs).toBe(1)
     expect(() => limit({ ...json, buckets: 10_000 })).toThrow(
       /^buckets: expected a divisor of the window, 4503599628000 ms, in whole milliseconds, got 10000/,
     )
   })
 
   it('never makes an exponential one that would be measured for too long', () => {
-    expect(mechanism(limit({ algorithm: 'exponential', quota: 10, window: 110_000_000_000 })).parameters.perMs).toBe(
+    expect(compiled(limit({ algorithm: 'exponential', quota: 10, window: 110_000_000_000 })).parameters.perMs).toBe(
       1000,
     )
-    expect(mechanism(limit({ algorithm: 'exponential', quota: 10, window: 113_000_000_000 })).parameters.perMs).toBe(1)
+    expect(compiled(limit({ algorithm: 'exponential', quota: 10, window: 113_000_000_000 })).parameters.perMs).toBe(1)
   })
 })

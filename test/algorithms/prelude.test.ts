@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { LARGEST, luaPrelude, type Parameters, rescale } from '../../src/algorithm.ts'
+import { LARGEST, luaPrelude, rescale } from '../../src/algorithms/arithmetic.ts'
+import type { Parameters } from '../../src/algorithms/algorithm.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 const micro: Parameters = { perMs: 1000, strict: 0 }

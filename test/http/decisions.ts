@@ -1,8 +1,8 @@
-import { combine, type Decision } from '../../src/decision.ts'
-import type { FieldOptions } from '../../src/http/field-options.ts'
-import { fieldWriter, type Headers } from '../../src/http/fields.ts'
-import { limit, type Limit, type LimitInput } from '../../src/limit.ts'
-import type { Degraded, LimitStatus } from '../../src/store.ts'
+import { combine, type Decision } from '../../src/limiter/decision.ts'
+import type { FieldOptions } from '../../src/http/headers/options.ts'
+import { fieldWriter, type Headers } from '../../src/http/headers/write-headers.ts'
+import { limit, type Limit, type LimitInput } from '../../src/limits/limit.ts'
+import type { Degraded, LimitStatus } from '../../src/stores/store.ts'
 
 /** The moment of the worked values, in epoch milliseconds. */
 export const NOW = 1_767_225_600_000
@@ -19,7 +19,7 @@ export function decide(limits: readonly LimitStatus[], degraded?: Degraded): Dec
 
 /** A limit whose headers are plain: all of it comes back at once. */
 export function windowed(name: string, quota: number, window: number, more: Partial<LimitInput> = {}): Limit {
-  return Object.freeze({ algorithm: 'fixedWindow', name, quota, window, ...more }) as Limit
+  return limit({ algorithm: 'fixedWindow', name, quota, window, ...more })
 }
 
 export function linear(name: string, quota: number, window: number, more: Partial<LimitInput> = {}): Limit {

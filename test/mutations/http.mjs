@@ -2,47 +2,47 @@ import { inFile } from './mutation.mjs'
 
 const everywhere = ['test/adapters/adapters.test.ts']
 
-const gate = inFile('src/http/gate.ts', {
-  files: [...everywhere, 'test/adapters/express.test.ts', 'test/adapters/koa.test.ts'],
+const gate = inFile('src/http/request-limiter.ts', {
+  files: [...everywhere, 'test/adapters/express/express.test.ts', 'test/adapters/koa/koa.test.ts'],
 })
-const teller = inFile('src/http/teller.ts', { files: everywhere })
-const stacked = { files: ['test/http/stacked.test.ts'] }
-const together = inFile('src/http/teller.ts', stacked)
-const merging = inFile('src/http/fields.ts', stacked)
-const passed = inFile('src/http/passage.ts', {
-  files: ['test/http/stacked.test.ts', 'test/http/mounted-twice.test.ts'],
+const teller = inFile('src/http/headers/stacked.ts', { files: everywhere })
+const stacked = { files: ['test/http/headers/stacked.test.ts'] }
+const together = inFile('src/http/headers/stacked.ts', stacked)
+const merging = inFile('src/http/headers/write-headers.ts', stacked)
+const passed = inFile('src/http/history.ts', {
+  files: ['test/http/headers/stacked.test.ts', 'test/http/history.test.ts'],
 })
-const terms = inFile('src/http/terms.ts', { files: ['test/http/fields.test.ts'] })
-const outcome = inFile('src/http/outcome.ts', { files: everywhere, name: 'the outcome' })
+const terms = inFile('src/http/headers/values.ts', { files: ['test/http/headers/write-headers.test.ts'] })
+const outcome = inFile('src/http/settlement.ts', { files: everywhere, name: 'the outcome' })
 const hold = inFile('src/http/hold.ts', { files: everywhere, name: 'a delay' })
-const ended = inFile('src/http/ended.ts', { files: everywhere, name: 'a delay' })
-const closing = inFile('src/http/ended.ts', { files: ['test/http/ended.test.ts'] })
-const ending = inFile('src/http/ending.ts', { files: ['test/adapters/fetch.test.ts'] })
-const address = inFile('src/http/address.ts', { files: ['test/http/address.test.ts'] })
-const accept = inFile('src/http/accept.ts', { files: ['test/http/problem.test.ts'] })
-const problem = inFile('src/http/problem.ts', { files: ['test/http/problem.test.ts'] })
-const retry = inFile('src/http/retry-after.ts', { files: ['test/http/retry-after.test.ts'] })
-const fields = { files: ['test/http/fields.test.ts', 'test/http/header-names.test.ts'] }
-const figures = inFile('src/http/figures.ts', fields)
-const names = inFile('src/http/header-names.ts', fields)
-const styles = inFile('src/http/header-styles.ts', fields)
-const numbered = inFile('src/http/styles/numbered.ts', fields)
-const newest = inFile('src/http/styles/standard.ts', fields)
-const client = inFile('src/http/client-key.ts', { files: ['test/adapters/express.test.ts'] })
-const express = inFile('adapters/express-keyers.ts', { files: ['test/adapters/express.test.ts'] })
-const koa = inFile('adapters/koa-errors.ts', { files: ['test/adapters/koa.test.ts'] })
-const routes = inFile('adapters/express-routes.ts', { files: ['test/adapters/express.test.ts'] })
-const koaKeyers = inFile('adapters/koa-keyers.ts', { files: ['test/adapters/koa.test.ts'] })
-const fastify = { files: ['test/adapters/fastify.test.ts'] }
-const scope = inFile('adapters/fastify-scope.ts', fastify)
-const late = inFile('adapters/fastify-scope.ts', { files: ['test/adapters/fastify-late.test.ts'] })
-const plugin = inFile('adapters/fastify.ts', fastify)
-const fastifyKeyers = inFile('adapters/fastify-keyers.ts', fastify)
-const lateFields = inFile('src/http/web-response.ts', {
-  files: ['test/adapters/fetch.test.ts', 'test/adapters/hono.test.ts'],
+const ended = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
+const closing = inFile('src/http/response/node-end.ts', { files: ['test/http/response/node-end.test.ts'] })
+const ending = inFile('src/http/response/web-end.ts', { files: ['test/adapters/fetch/fetch.test.ts'] })
+const address = inFile('src/http/keys/address.ts', { files: ['test/http/keys/address.test.ts'] })
+const accept = inFile('src/http/headers/accept.ts', { files: ['test/http/denial.test.ts'] })
+const problem = inFile('src/http/denial.ts', { files: ['test/http/denial.test.ts'] })
+const retry = inFile('src/http/headers/retry-after.ts', { files: ['test/http/headers/retry-after.test.ts'] })
+const fields = { files: ['test/http/headers/write-headers.test.ts', 'test/http/headers/names.test.ts'] }
+const figures = inFile('src/http/headers/figures.ts', fields)
+const names = inFile('src/http/headers/names.ts', fields)
+const styles = inFile('src/http/headers/styles.ts', fields)
+const numbered = inFile('src/http/headers/numbered.ts', fields)
+const newest = inFile('src/http/headers/standard.ts', fields)
+const client = inFile('src/http/keys/ip-keyer.ts', { files: ['test/adapters/express/express.test.ts'] })
+const express = inFile('adapters/express/keyers.ts', { files: ['test/adapters/express/express.test.ts'] })
+const koa = inFile('adapters/koa/error-headers.ts', { files: ['test/adapters/koa/koa.test.ts'] })
+const routes = inFile('adapters/express/route-key.ts', { files: ['test/adapters/express/express.test.ts'] })
+const koaKeyers = inFile('adapters/koa/keyers.ts', { files: ['test/adapters/koa/koa.test.ts'] })
+const fastify = { files: ['test/adapters/fastify/fastify.test.ts'] }
+const scope = inFile('adapters/fastify/scope.ts', fastify)
+const late = inFile('adapters/fastify/scope.ts', { files: ['test/adapters/fastify/fastify-late.test.ts'] })
+const plugin = inFile('adapters/fastify/index.ts', fastify)
+const fastifyKeyers = inFile('adapters/fastify/keyers.ts', fastify)
+const lateFields = inFile('src/http/response/web-response.ts', {
+  files: ['test/adapters/fetch/fetch.test.ts', 'test/adapters/hono/hono.test.ts'],
 })
-const hono = inFile('adapters/hono.ts', { files: ['test/adapters/hono.test.ts'] })
-const node = inFile('adapters/node.ts', { files: ['test/adapters/node.test.ts'] })
+const hono = inFile('adapters/hono/index.ts', { files: ['test/adapters/hono/hono.test.ts'] })
+const node = inFile('adapters/node/index.ts', { files: ['test/adapters/node/node.test.ts'] })
 
 /** Slips in what clients and frameworks see. */
 export const http = [

@@ -1,48 +1,65 @@
 import { inFile } from './mutation.mjs'
 
 const twins = (name) => ({ files: ['test/algorithms/lua.test.ts'], name })
-const equality = (name) => ({ files: ['test/redis/equality.test.ts'], name })
+const equality = (name) => ({ files: ['test/stores/redis/equality.test.ts'], name })
 const kept = {
-  files: ['test/redis/entries.test.ts', 'test/redis/initial.test.ts', 'test/redis/equality.test.ts'],
+  files: [
+    'test/stores/redis/entries.test.ts',
+    'test/stores/redis/initial.test.ts',
+    'test/stores/redis/equality.test.ts',
+  ],
   name: 'entries|slidingWindowLog|keeps what was used',
 }
 
-const prelude = inFile('src/algorithm.ts', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
-const linear = inFile('src/algorithms/linear.ts', twins('gcra|leakyBucket'), 'Lua')
-const interval = inFile('src/algorithms/interval-refill.ts', twins('tokenBucket'), 'Lua')
-const partFullBucket = inFile('src/algorithms/part-full.ts', twins('tokenBucket'), 'Lua')
+const prelude = inFile('src/algorithms/algorithm.ts', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
+const linear = inFile('src/algorithms/gcra.ts', twins('gcra|leakyBucket'), 'Lua')
+const interval = inFile('src/algorithms/token-bucket-interval.ts', twins('tokenBucket'), 'Lua')
+const partFullBucket = inFile('src/algorithms/token-bucket-initial.ts', twins('tokenBucket'), 'Lua')
 const fixed = inFile('src/algorithms/fixed-window.ts', twins('fixedWindow'), 'Lua')
 const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(Log|Buckets)'), 'Lua')
 const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'), 'Lua')
 const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'Lua')
 const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
 
-const script = inFile('src/stores/redis-script.ts', equality('gcra'), 'Lua')
+const script = inFile('src/stores/redis/library.ts', equality('gcra'), 'Lua')
 const plain = inFile(
-  'src/stores/redis-lua/plain.ts',
+  'src/stores/redis/lua/plain.ts',
   {
-    files: ['test/redis/plain.test.ts', 'test/redis/expiry.test.ts', 'test/redis/equality.test.ts'],
+    files: [
+      'test/stores/redis/plain.test.ts',
+      'test/stores/redis/expiry.test.ts',
+      'test/stores/redis/equality.test.ts',
+    ],
     name: 'shortest way|longest of several|gcra|fixedWindow',
   },
   'Lua',
 )
 const alone = inFile(
-  'src/stores/redis-lua/alone.ts',
-  { files: ['test/redis/plain.test.ts', 'test/redis/equality.test.ts'], name: 'shortest way|gcra|exponential' },
+  'src/stores/redis/lua/alone.ts',
+  {
+    files: ['test/stores/redis/plain.test.ts', 'test/stores/redis/equality.test.ts'],
+    name: 'shortest way|gcra|exponential',
+  },
   'Lua',
 )
-const expiry = inFile('src/stores/redis-lua/expiry.ts', { files: ['test/redis/plain.test.ts'] }, 'Lua')
+const expiry = inFile('src/stores/redis/lua/expiry.ts', { files: ['test/stores/redis/plain.test.ts'] }, 'Lua')
 const reply = inFile(
-  'src/stores/redis-lua/reply.ts',
-  { files: ['test/redis/plain.test.ts', 'test/redis/equality.test.ts'], name: 'shortest way|exponential' },
+  'src/stores/redis/lua/reply.ts',
+  {
+    files: ['test/stores/redis/plain.test.ts', 'test/stores/redis/equality.test.ts'],
+    name: 'shortest way|exponential',
+  },
   'Lua',
 )
-const transaction = inFile('src/stores/redis-lua/transaction.ts', equality('gcra|fixedWindow'), 'Lua')
-const state = inFile('src/stores/redis-lua/state.ts', kept, 'Lua')
-const entries = inFile('src/stores/redis-lua/entries.ts', kept, 'Lua')
+const transaction = inFile('src/stores/redis/lua/transaction.ts', equality('gcra|fixedWindow'), 'Lua')
+const state = inFile('src/stores/redis/lua/state.ts', kept, 'Lua')
+const entries = inFile('src/stores/redis/lua/entries.ts', kept, 'Lua')
 const trial = inFile(
-  'src/stores/redis-lua/trial.ts',
-  { files: ['test/redis/adjust.test.ts', 'test/redis/equality.test.ts'], name: 'settled|gcra|fixedWindow' },
+  'src/stores/redis/lua/trial.ts',
+  {
+    files: ['test/stores/redis/adjust.test.ts', 'test/stores/redis/equality.test.ts'],
+    name: 'settled|gcra|fixedWindow',
+  },
   'Lua',
 )
 

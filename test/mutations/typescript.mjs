@@ -1,11 +1,11 @@
 import { inFile } from './mutation.mjs'
 
-const linear = inFile('src/algorithms/linear.ts', { files: ['test/algorithms'], name: 'gcra|tokenBucket|leaky' })
-const interval = inFile('src/algorithms/interval-refill.ts', {
+const linear = inFile('src/algorithms/gcra.ts', { files: ['test/algorithms'], name: 'gcra|tokenBucket|leaky' })
+const interval = inFile('src/algorithms/token-bucket-interval.ts', {
   files: ['test/algorithms'],
   name: 'tokenBucket|token bucket',
 })
-const partFullBucket = inFile('src/algorithms/part-full.ts', {
+const partFullBucket = inFile('src/algorithms/token-bucket-initial.ts', {
   files: ['test/algorithms'],
   name: 'tokenBucket|start full',
 })
@@ -28,14 +28,22 @@ const counter = inFile('src/algorithms/sliding-window-counter.ts', {
 const hybrid = inFile('src/algorithms/quota-linear.ts', { files: ['test/algorithms'], name: 'quotaLinear|hybrid' })
 const measured = inFile('src/algorithms/exponential.ts', { files: ['test/algorithms'], name: 'exponential' })
 
-const limiter = inFile('src/limiter.ts', { files: ['test/limiter.test.ts', 'test/redis/identity.test.ts'] })
-const waiter = inFile('src/waiter.ts', { files: ['test/wait.test.ts'] })
-const decision = inFile('src/decision.ts', { files: ['test/decision.test.ts', 'test/limiter.test.ts'] })
-const charges = inFile('src/charges.ts', { files: ['test/charges.test.ts', 'test/limiter.test.ts'] })
-const trial = inFile('src/stores/trial.ts', {
-  files: ['test/trial.test.ts', 'test/limiter.test.ts', 'test/wait.test.ts'],
+const limiter = inFile('src/limiter/limiter.ts', {
+  files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
 })
-const alone = inFile('src/stores/fast-path.ts', { files: ['test/trial.test.ts', 'test/limiter.test.ts'] })
+const waiter = inFile('src/limiter/waiter.ts', { files: ['test/limiter/wait.test.ts'] })
+const decision = inFile('src/limiter/decision.ts', {
+  files: ['test/limiter/decision.test.ts', 'test/limiter/limiter.test.ts'],
+})
+const charges = inFile('src/limiter/charges.ts', {
+  files: ['test/limiter/charges.test.ts', 'test/limiter/limiter.test.ts'],
+})
+const trial = inFile('src/stores/memory/attempt.ts', {
+  files: ['test/stores/memory/attempt.test.ts', 'test/limiter/limiter.test.ts', 'test/limiter/wait.test.ts'],
+})
+const alone = inFile('src/stores/memory/fast-path.ts', {
+  files: ['test/stores/memory/attempt.test.ts', 'test/limiter/limiter.test.ts'],
+})
 
 /** Slips of the hand in TypeScript: one character or one token each. */
 export const typescript = [
@@ -152,7 +160,7 @@ export const typescript = [
   limiter('stores of one client apart', 'const { identity = store } = store', 'const identity = store'),
   limiter(
     'wrong options taken for none',
-    "  knownOptions(mode === 'peek' ? 'peek' : 'check', options, CHECK_OPTIONS)\n",
+    "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
   ),
   limiter('what is no decision given back', 'limits.every((each) => each instanceof Charge)', 'limits.length > 0'),

@@ -18,22 +18,22 @@ async function resident() {
 
 const before = await resident()
 // A thousand who have used up what they may.
-for (let i = 0; i < 1000; i++) for (let n = 0; n < 6; n++) limiter.check(`victim ${i}`)
+for (let i = 0; i < 1000; i++) for (let n = 0; n < 6; n++) limiter.consume(`victim ${i}`)
 
 const marks = []
 let admitted = 0
 for (let i = 0; i < 10 * MILLION; i++) {
   if (i % 100_000 === 0) time += 1
-  if (limiter.check(`flood ${i}`).allowed) admitted++
+  if (limiter.consume(`flood ${i}`).allowed) admitted++
   if (i === MILLION || i === 5 * MILLION) marks.push(await resident())
 }
 marks.push(await resident())
 let early = 0
-for (let i = 0; i < 1000; i++) if (limiter.check(`victim ${i}`).allowed) early++
+for (let i = 0; i < 1000; i++) if (limiter.consume(`victim ${i}`).allowed) early++
 
 const reached = full
 // The flood ends: a few million decisions later the memory is back.
 time += 600_000
-for (let i = 0; i < 2 * MILLION; i++) limiter.check(`regular ${i % 1000}`)
+for (let i = 0; i < 2 * MILLION; i++) limiter.consume(`regular ${i % 1000}`)
 const after = await resident()
 console.log(JSON.stringify({ before, marks, after, early, full: reached, admitted }))

@@ -16,8 +16,8 @@ async function held() {
 function dropped() {
   const store = memoryStore()
   const limiter = createLimiter({ keyer, limits, store })
-  for (let i = 0; i < 100_000; i++) limiter.check(`key ${i}`)
-  return { store: new WeakRef(store), limiter: new WeakRef(limiter), first: new WeakRef(limiter.check('key 0')) }
+  for (let i = 0; i < 100_000; i++) limiter.consume(`key ${i}`)
+  return { store: new WeakRef(store), limiter: new WeakRef(limiter), first: new WeakRef(limiter.consume('key 0')) }
 }
 
 /** One of each before it is measured: what the module itself makes, once. */
@@ -29,7 +29,7 @@ const left = Object.keys(references).filter((name) => references[name].deref() !
 
 const thousand = Array.from({ length: 1000 }, () => createLimiter({ keyer, limits }))
 const unused = await held()
-for (const limiter of thousand) limiter.check('a')
+for (const limiter of thousand) limiter.consume('a')
 const used = await held()
 
 console.log(

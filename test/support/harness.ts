@@ -1,6 +1,7 @@
 import fc from 'fast-check'
-import { type Algorithm, clearEdit, createOutcome, type Outcome, type Parameters } from '../../src/algorithm.ts'
-import { knownAlgorithms, type Limit, limit, type LimitInput, mechanism } from '../../src/limit.ts'
+import { type Algorithm, createOutcome, type Outcome, type Parameters } from '../../src/algorithms/algorithm.ts'
+import { clearEdit } from '../../src/algorithms/entries.ts'
+import { knownAlgorithms, type Limit, limit, type LimitInput, compiled } from '../../src/limits/limit.ts'
 import { type Entry, EntryList } from '../../src/testing/algorithm/entry-list.ts'
 
 /** What a step has said, as plain data. */
@@ -26,11 +27,11 @@ export class Subject {
   /** Under the ticks the limit has by itself, or under ticks of a millisecond all the same. */
   constructor(json: LimitInput, perMs?: 1) {
     this.limit = limit(json)
-    const { algorithm, parameters } = mechanism(this.limit)
+    const { algorithm, parameters } = compiled(this.limit)
     this.algorithm = algorithm
     this.parameters = perMs === undefined ? parameters : inMilliseconds(this.limit, algorithm)
     this.window = this.limit.window * this.parameters['perMs']!
-    this.cells = Float64Array.from(algorithm.blank)
+    this.cells = Float64Array.from(algorithm.initialState)
   }
 
   /** What would be said; nothing is kept. */
@@ -54,9 +55,9 @@ export class Subject {
     return admitted
   }
 
-  adjust(now: number, then: number, units: number, cautious = 0): void {
+  adjust(now: number, then: number, units: number, conservative = 0): void {
     clearEdit(this.#out.edit)
-    const parameters = { ...this.parameters, cautious }
+    const parameters = { ...this.parameters, conservative }
     this.algorithm.adjust(parameters, this.cells, 0, now, then, units, this.#out, this.entries)
     if (this.#out.persist) this.keep(this.#out)
   }
@@ -98,7 +99,7 @@ export class Subject {
 }
 
 function inMilliseconds(made: Limit, algorithm: Algorithm): Parameters {
-  const own = algorithm.plan({ quota: made.quota, window: made.window, perMs: 1, own: made })
+  const own = algorithm.deriveParameters({ quota: made.quota, window: made.window, perMs: 1, own: made })
   return { ...own, perMs: 1, strict: made.strict === true ? 1 : 0 }
 }
 

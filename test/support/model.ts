@@ -1,4 +1,4 @@
-import type { Limit } from '../../src/limit.ts'
+import type { Limit } from '../../src/limits/limit.ts'
 
 /**
  * Every algorithm a second time: obvious and slow, from the definitions alone. Requests are kept in plain arrays and sums are

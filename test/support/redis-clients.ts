@@ -2,7 +2,7 @@ import { GlideClient, GlideClusterClient, Logger } from '@valkey/valkey-glide'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
 import { createClient, createCluster } from 'redis'
-import type { RedisClient } from '../../src/stores/redis.ts'
+import type { RedisClient } from '../../src/stores/redis/index.ts'
 
 /** A client that is connected, and how it is let go. */
 export interface Connected {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll } from 'vitest'
 import { createLimiter, type Limit, type Limiter } from '../../src/index.ts'
-import { redisStore, type RedisStoreOptions } from '../../src/stores/redis.ts'
+import { redisStore, type RedisStoreOptions } from '../../src/stores/redis/index.ts'
 import { type RedisServer, startRedis } from './redis.ts'
 
 interface Shared {

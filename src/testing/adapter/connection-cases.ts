@@ -1,4 +1,4 @@
-import { fixedWindow, leakyBucket } from '../../limits.ts'
+import { fixedWindow, leakyBucket } from '../../limits/factories.ts'
 import { equal, holds } from '../expect.ts'
 import { ask, dial, statuses, until } from './client.ts'
 import type { Sink } from './harness.ts'

@@ -1,4 +1,4 @@
-import { fixedWindow } from '../../limits.ts'
+import { fixedWindow } from '../../limits/factories.ts'
 import { equal, like } from '../expect.ts'
 import { ask, fields } from './client.ts'
 import { type Cases, hundred, one } from './world.ts'

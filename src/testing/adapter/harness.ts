@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Decision } from '../../decision.ts'
+import type { Decision } from '../../limiter/decision.ts'
 
 /** Options of the adapter's `rateLimit`. */
 export type AnyOptions = Readonly<Record<string, unknown>>

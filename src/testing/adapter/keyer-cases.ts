@@ -1,4 +1,4 @@
-import type { Decision } from '../../decision.ts'
+import type { Decision } from '../../limiter/decision.ts'
 import { equal, fails } from '../expect.ts'
 import { ask, fields, statuses, warningsOf } from './client.ts'
 import { type Cases, fault, hundred, one } from './world.ts'

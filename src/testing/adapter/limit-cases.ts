@@ -1,7 +1,7 @@
-import type { Limit } from '../../limit.ts'
-import { createLimiter, stack } from '../../limiter.ts'
-import { everyone } from '../../keyers.ts'
-import { memoryStore } from '../../stores/memory.ts'
+import type { Limit } from '../../limits/limit.ts'
+import { createLimiter, stack } from '../../limiter/limiter.ts'
+import { everyone } from '../../limiter/keyers.ts'
+import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../expect.ts'
 import { ask, fields, statuses, warningsOf } from './client.ts'
 import { type Cases, hundred, one, remoteStore, three } from './world.ts'
@@ -67,7 +67,7 @@ export const limitCases: Cases = {
       ratelimit: '"three";r=2;t=60, "one";r=0;t=60',
     })
     equal(await statuses(server, 1, ann), [429])
-    equal(user.check(known).remaining, 1)
+    equal(user.consume(known).remaining, 1)
   },
   'may be limits one after another, which tell of all in one field': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(hundred), limit(one)] })

@@ -1,8 +1,8 @@
-import { everyone } from '../../keyers.ts'
-import type { Limit } from '../../limit.ts'
-import { createLimiter } from '../../limiter.ts'
-import { fixedWindow, gcra } from '../../limits.ts'
-import { memoryStore } from '../../stores/memory.ts'
+import { everyone } from '../../limiter/keyers.ts'
+import type { Limit } from '../../limits/limit.ts'
+import { createLimiter } from '../../limiter/limiter.ts'
+import { fixedWindow, gcra } from '../../limits/factories.ts'
+import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../expect.ts'
 import { ask, statuses, warningsOf } from './client.ts'
 import type { Handler } from './harness.ts'
@@ -102,9 +102,9 @@ export const outcomeCases: Cases = {
         return { text: 'ok' }
       },
     })
-    limiter.check({})
+    limiter.consume({})
     await ask(server)
-    equal(limiter.check({}).remaining, 1)
+    equal(limiter.consume({}).remaining, 1)
   },
   'is not looked for after a denial': async ({ limit, serve }) => {
     const never = limit(gcra({ quota: 1, window: '1m' }), { cost: () => 2, refundWhen: fault, settleWith: fault })

@@ -1,8 +1,8 @@
-import { everyone } from '../../keyers.ts'
-import type { AsyncStore, Charge, Degraded } from '../../store.ts'
-import { memoryStore } from '../../stores/memory.ts'
-import { fixedWindow } from '../../limits.ts'
-import type { Limit } from '../../limit.ts'
+import { everyone } from '../../limiter/keyers.ts'
+import type { AsyncStore, Charge, Degraded } from '../../stores/store.ts'
+import { memoryStore } from '../../stores/memory/index.ts'
+import { fixedWindow } from '../../limits/factories.ts'
+import type { Limit } from '../../limits/limit.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 import type { AdapterHarness, AnyOptions, AppSetup, Handler, Served } from './harness.ts'
 

@@ -1,4 +1,4 @@
-import type { Edit, Entries } from '../../algorithm.ts'
+import type { Edit, Entries } from '../../algorithms/entries.ts'
 
 export interface Entry {
   readonly time: number

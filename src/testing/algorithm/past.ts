@@ -1,5 +1,5 @@
 import type { Arbitrary } from 'fast-check'
-import type { Limit } from '../../limit.ts'
+import type { Limit } from '../../limits/limit.ts'
 import type { Fc } from '../search.ts'
 import { Subject } from './subject.ts'
 

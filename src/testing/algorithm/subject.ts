@@ -1,5 +1,7 @@
-import { clearEdit, createOutcome, type Outcome } from '../../algorithm.ts'
-import { type Limit, limit, type Mechanism, mechanism } from '../../limit.ts'
+import { clearEdit } from '../../algorithms/entries.ts'
+import { createOutcome, type Outcome } from '../../algorithms/algorithm.ts'
+import type { CompiledLimit } from '../../limits/compiled-limit.ts'
+import { type Limit, limit, compiled } from '../../limits/limit.ts'
 import { EntryList } from './entry-list.ts'
 
 /** What a step has said, as plain data. */
@@ -8,20 +10,20 @@ export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | '
 /** One key under one limit: an algorithm driven as a store drives it, in ticks. */
 export class Subject {
   readonly limit: Limit
-  readonly #mechanism: Mechanism
+  readonly #compiled: CompiledLimit
   readonly #cells: Float64Array
   readonly #entries = new EntryList()
   readonly #out = createOutcome()
 
   constructor(given: Limit) {
     this.limit = limit(given)
-    this.#mechanism = mechanism(this.limit)
-    this.#cells = Float64Array.from(this.#mechanism.algorithm.blank)
+    this.#compiled = compiled(this.limit)
+    this.#cells = Float64Array.from(this.#compiled.algorithm.initialState)
   }
 
   /** The window in ticks. */
   get window(): number {
-    return this.limit.window * this.#mechanism.parameters.perMs
+    return this.limit.window * this.#compiled.parameters.perMs
   }
 
   /** The most that a fresh key admits at once. */
@@ -31,12 +33,12 @@ export class Subject {
 
   /** A tick so many windows after the beginning. */
   tick(windows: number): number {
-    return EPOCH_MS * this.#mechanism.parameters.perMs + Math.round(windows * this.window)
+    return EPOCH_MS * this.#compiled.parameters.perMs + Math.round(windows * this.window)
   }
 
   /** What would be said; nothing is kept. */
   peek(now: number, cost: number): Verdict {
-    const { algorithm, parameters } = this.#mechanism
+    const { algorithm, parameters } = this.#compiled
     algorithm.step(parameters, this.#cells, 0, now, cost, this.#out, this.#entries)
     const { allowed, at, retry, remaining, reset, delay, charged } = this.#out
     return { allowed, at, retry, remaining, reset, delay, charged }
@@ -51,7 +53,7 @@ export class Subject {
 
   /** Charges past any limit, or gives back when negative, for a charge made at `then`. */
   adjust(now: number, then: number, units: number): void {
-    const { algorithm, parameters } = this.#mechanism
+    const { algorithm, parameters } = this.#compiled
     clearEdit(this.#out.edit)
     algorithm.adjust(parameters, this.#cells, 0, now, then, units, this.#out, this.#entries)
     if (this.#out.persist) this.#keep()
@@ -71,7 +73,7 @@ export class Subject {
 
   #keep(): void {
     for (let i = 0; i < this.#cells.length; i++) this.#cells[i] = this.#out.next[i]!
-    if (this.#mechanism.algorithm.entries) this.#entries.apply(this.#out.edit)
+    if (this.#compiled.algorithm.entries) this.#entries.apply(this.#out.edit)
   }
 }
 

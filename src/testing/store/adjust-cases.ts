@@ -1,4 +1,4 @@
-import { fixedWindow } from '../../limits.ts'
+import { fixedWindow } from '../../limits/factories.ts'
 import { equal, like } from '../expect.ts'
 import { type Cases, verdicts } from './world.ts'
 
@@ -7,32 +7,32 @@ const three = fixedWindow({ name: 'three', quota: 3, window: '1s' })
 export const adjustCases: Cases = {
   'gives back a charge, once': async ({ on }) => {
     const limiter = on(three)
-    const first = await limiter.check('a', { cost: 2 })
-    await limiter.check('a')
+    const first = await limiter.consume('a', { cost: 2 })
+    await limiter.consume('a')
     await limiter.refund(first)
     await limiter.refund(first)
     like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 2 }] })
   },
   'gives nothing back for a denial': async ({ on }) => {
     const limiter = on(three)
-    await limiter.check('a', { cost: 3 })
-    await limiter.refund(await limiter.check('a'))
-    like(await limiter.check('a'), { allowed: false })
+    await limiter.consume('a', { cost: 3 })
+    await limiter.refund(await limiter.consume('a'))
+    like(await limiter.consume('a'), { allowed: false })
   },
   'charges what it really cost, past the limit if need be': async ({ on, clock }) => {
     const limiter = on(three)
-    await limiter.settle(await limiter.check('a', { cost: 3 }), 1)
+    await limiter.settle(await limiter.consume('a', { cost: 3 }), 1)
     like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 2 }] })
-    await limiter.settle(await limiter.check('a'), 5)
+    await limiter.settle(await limiter.consume('a'), 5)
     equal(await verdicts(limiter, 'a', 1), [false])
     clock.advance((await limiter.peek('a')).resetAfter)
     equal(await verdicts(limiter, 'a', 1), [true])
   },
   'gives nothing back to a window that is over': async ({ on, clock }) => {
     const limiter = on(three)
-    const old = await limiter.check('a', { cost: 2 })
+    const old = await limiter.consume('a', { cost: 2 })
     clock.advance(1000)
-    await limiter.check('a', { cost: 3 })
+    await limiter.consume('a', { cost: 3 })
     await limiter.refund(old)
     equal(await verdicts(limiter, 'a', 1), [false])
   },
@@ -68,8 +68,8 @@ export const keyCases: Cases = {
   },
   'are forgotten one by one': async ({ on }) => {
     const limiter = on([three, fixedWindow({ name: 'one', quota: 1, window: '1h' })])
-    await limiter.check('a')
-    await limiter.check('b')
+    await limiter.consume('a')
+    await limiter.consume('b')
     await limiter.reset('a')
     await limiter.reset('never seen')
     equal([await verdicts(limiter, 'a', 1), await verdicts(limiter, 'b', 1)], [[true], [false]])
@@ -78,11 +78,11 @@ export const keyCases: Cases = {
     const versions = [10, 4, 20].map((quota) => fixedWindow({ name: 'changing', quota, window: '1s' }))
     let version = 0
     const limiter = on(() => versions[version])
-    await limiter.check('a', { cost: 3 })
+    await limiter.consume('a', { cost: 3 })
     version = 1
-    like(await limiter.check('a'), { allowed: true, remaining: 0 })
+    like(await limiter.consume('a'), { allowed: true, remaining: 0 })
     equal(await verdicts(limiter, 'a', 1), [false])
     version = 2
-    like(await limiter.check('a'), { allowed: true, remaining: 15 })
+    like(await limiter.consume('a'), { allowed: true, remaining: 15 })
   },
 }

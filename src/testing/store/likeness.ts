@@ -1,7 +1,7 @@
 import type { Arbitrary } from 'fast-check'
-import type { Decision } from '../../decision.ts'
-import type { Limit } from '../../limit.ts'
-import { createLimiter, type Limiter, stack } from '../../limiter.ts'
+import type { Decision } from '../../limiter/decision.ts'
+import type { Limit } from '../../limits/limit.ts'
+import { createLimiter, type Limiter, stack } from '../../limiter/limiter.ts'
 import {
   exponential,
   fixedWindow,
@@ -13,9 +13,9 @@ import {
   slidingWindowLog,
   spacing,
   tokenBucket,
-} from '../../limits.ts'
-import type { Store } from '../../store.ts'
-import { memoryStore } from '../../stores/memory.ts'
+} from '../../limits/factories.ts'
+import type { Store } from '../../stores/store.ts'
+import { memoryStore } from '../../stores/memory/index.ts'
 import type { SearchOptions } from '../behaviour.ts'
 import { equal } from '../expect.ts'
 import { type Fc, search } from '../search.ts'
@@ -23,7 +23,7 @@ import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 import type { MakeStore } from './world.ts'
 
 interface Step {
-  readonly kind: 'check' | 'peek' | 'refund' | 'settle' | 'reset'
+  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset'
   /** Milliseconds that pass before. */
   readonly after: number
   readonly key: string
@@ -73,11 +73,11 @@ function traces(fc: Fc): Arbitrary<Trace> {
       ])
   const step: Arbitrary<Step> = fc.record({
     kind: fc.constantFrom(
-      'check',
-      'check',
-      'check',
-      'check',
-      'check',
+      'consume',
+      'consume',
+      'consume',
+      'consume',
+      'consume',
       'peek',
       'refund',
       'settle',
@@ -115,9 +115,9 @@ async function said(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Tra
     clock.advance(Math.max(after, newest - 900 - clock.now()))
     newest = Math.max(newest, clock.now())
     const past = decisions.at(-1 - which)
-    if (kind === 'check' || kind === 'peek') {
+    if (kind === 'consume' || kind === 'peek') {
       const decision = await limiter[kind](input, { cost })
-      if (kind === 'check') decisions.push(decision)
+      if (kind === 'consume') decisions.push(decision)
       answers.push({
         ...decision,
         limits: decision.limits.map((each) => ({ ...each })),

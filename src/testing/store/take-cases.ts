@@ -1,5 +1,5 @@
-import { fixedWindow, gcra } from '../../limits.ts'
-import { stack } from '../../limiter.ts'
+import { fixedWindow, gcra } from '../../limits/factories.ts'
+import { stack } from '../../limiter/limiter.ts'
 import { equal, like } from '../expect.ts'
 import { type Cases, verdicts } from './world.ts'
 
@@ -10,20 +10,20 @@ export const takeCases: Cases = {
   'admits a quota, says when again, and means it to the microsecond': async ({ on, clock }) => {
     const limiter = on(gcra({ quota: 3, window: 1000, name: 'edge' }))
     equal(await verdicts(limiter, 'a', 4), [true, true, true, false])
-    const { retryAfter } = await limiter.check('a')
+    const { retryAfter } = await limiter.consume('a')
     clock.advance(retryAfter - 0.001)
-    equal((await limiter.check('a')).allowed, false, 'allowed, a microsecond before')
+    equal((await limiter.consume('a')).allowed, false, 'allowed, a microsecond before')
     clock.advance(0.001)
-    equal((await limiter.check('a')).allowed, true, 'allowed, at its time')
+    equal((await limiter.consume('a')).allowed, true, 'allowed, at its time')
   },
   'forgets a key when it said it would': async ({ on, clock }) => {
     const limiter = on(three)
-    const { resetAfter } = await limiter.check('a', { cost: 3 })
+    const { resetAfter } = await limiter.consume('a', { cost: 3 })
     clock.advance(resetAfter)
     like(await limiter.peek('a'), { remaining: 3 - 1 })
   },
   'answers as its type says': async ({ store, on }) => {
-    const answer = on(three).check('a')
+    const answer = on(three).consume('a')
     equal(answer instanceof Promise, !store.sync, 'a promise')
     await answer
   },
@@ -36,7 +36,7 @@ export const takeCases: Cases = {
   'charges every limit or none': async ({ on }) => {
     const limiter = on([three, one])
     const verdict = async (): Promise<unknown> =>
-      (await limiter.check('a')).limits.map((each) => [each.allowed, each.remaining])
+      (await limiter.consume('a')).limits.map((each) => [each.allowed, each.remaining])
     equal(await verdict(), [
       [true, 2],
       [true, 0],
@@ -60,13 +60,13 @@ export const takeCases: Cases = {
   'charges a cost as one, and says never of more than fits': async ({ on }) => {
     const limiter = on(three)
     equal(await verdicts(limiter, 'a', 2, 2), [true, false])
-    like(await limiter.check('a', { cost: 4 }), { allowed: false, retryAfter: Infinity })
-    like(await limiter.check('a', { cost: 1 }), { allowed: true, remaining: 0 })
-    like(await limiter.check('a', { cost: 0 }), { allowed: true })
+    like(await limiter.consume('a', { cost: 4 }), { allowed: false, retryAfter: Infinity })
+    like(await limiter.consume('a', { cost: 1 }), { allowed: true, remaining: 0 })
+    like(await limiter.consume('a', { cost: 0 }), { allowed: true })
   },
   'decides requests that come at once one after another': async ({ on }) => {
     const limiter = on(three)
-    const answers = await Promise.all(Array.from({ length: 20 }, async () => limiter.check('a')))
+    const answers = await Promise.all(Array.from({ length: 20 }, async () => limiter.consume('a')))
     equal(answers.filter(({ allowed }) => allowed).length, 3, 'admitted')
   },
   'charges denied requests of a strict limit, and none of a shadow': async ({ on, clock }) => {
@@ -83,7 +83,7 @@ export const takeCases: Cases = {
     const limiter = on(fixedWindow({ name: 'locked', quota: 1, window: 100, block: 5000 }))
     equal(await verdicts(limiter, 'a', 2), [true, false])
     clock.advance(4000)
-    like(await limiter.check('a'), { allowed: false, retryAfter: 1000 })
+    like(await limiter.consume('a'), { allowed: false, retryAfter: 1000 })
     clock.advance(1000)
     equal(await verdicts(limiter, 'a', 1), [true])
   },

@@ -1,8 +1,8 @@
-import type { Clock } from '../../clock.ts'
-import { createLimiter, type Limiter } from '../../limiter.ts'
-import type { LimiterOptions } from '../../limiter-options.ts'
-import type { MaybePromise } from '../../maybe-promise.ts'
-import type { Store } from '../../store.ts'
+import type { Clock } from '../../util/clock.ts'
+import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
+import type { LimiterOptions } from '../../limiter/options.ts'
+import type { MaybePromise } from '../../util/maybe-promise.ts'
+import type { Store } from '../../stores/store.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 
 /** Makes a store that is new and empty, and goes by this clock. */
@@ -32,6 +32,6 @@ export async function createWorld(makeStore: MakeStore): Promise<World> {
 /** Whether each of so many requests was admitted, one after another. */
 export async function verdicts(limiter: Limiter<string>, key: string, times: number, cost = 1): Promise<boolean[]> {
   const seen: boolean[] = []
-  for (let i = 0; i < times; i++) seen.push((await limiter.check(key, { cost })).allowed)
+  for (let i = 0; i < times; i++) seen.push((await limiter.consume(key, { cost })).allowed)
   return seen
 }

@@ -1,0 +1,186 @@
+import type { Edit, Entries } from './entries.ts'
+
+/**
+ * The contract an algorithm meets.
+ *
+ * An algorithm is a pure step over a few numbers: `(parameters, state, now, cost) → verdict and next state`. It reads no
+ * clock and changes no state; whether its next state is kept is decided outside, once every other limit has spoken. It is
+ * written twice, in TypeScript and in Lua, in one file.
+ *
+ * All times are integer ticks (1 µs, or 1 ms where the products of a limit would otherwise outgrow exact integers).
+ */
+
+/**
+ * Parameters of one limit, derived once from its options: names to numbers, so that Lua can be handed the same. Beside
+ * the algorithm's own there are always `perMs`, the ticks in a millisecond (1000, or 1), and `strict`, 1 when a denied
+ * request is charged too.
+ *
+ * `cautious` is 1 when an adjustment withdraws what was reserved for a request that is denied elsewhere: then no more may be given
+ * back than is surely left of it, so that nobody is admitted who would not have been without it.
+ */
+export type Parameters<Name extends string = string> = {
+  readonly [name in Name | 'perMs' | 'strict']: number
+} & { readonly conservative?: number }
+
+/** What an algorithm derives its parameters from: the options of a limit, those that every limit has already checked. */
+export interface ParameterInput {
+  readonly quota: number
+  /** The window in ticks. */
+  readonly window: number
+  /** Ticks in a millisecond: 1000, or 1. */
+  readonly perMs: number
+  /** The algorithm's own options as given; `undefined` when absent. */
+  readonly own: Readonly<Record<string, unknown>>
+}
+
+/** What a step has to say, and the state that follows if it is kept. One is reused for many steps. */
+export interface Outcome {
+  allowed: boolean
+  /** The tick the step took for its own: `now`, or the key's newest time when the clock has stepped back. */
+  at: number
+  /** Ticks until the same cost would be admitted: 0 when allowed, `Infinity` when never. */
+  retry: number
+  /** Units that would still be admitted after this decision. */
+  remaining: number
+  /** Ticks until this key cannot be told from a fresh one. */
+  reset: number
+  /** Ticks an admitted request is to wait before it goes on. */
+  delay: number
+  /** What an admission puts on the key, in units; the cost, unless the algorithm weighs it. */
+  charged: number
+  /** Keep the next state although the request is denied (`strict`, or the birth of a key that starts part-full). */
+  persist: boolean
+  /** The state that follows, `cells` numbers. */
+  readonly next: Float64Array
+  /** What follows for the entries, when the algorithm keeps any. */
+  readonly edit: Edit
+}
+
+/** What one number of a state is called, and what it counts. `npx sluice inspect` prints it. */
+export interface Cell<Name extends string = string> {
+  readonly name: string
+  /** For a point in time: ticks per unit, 1 or the parameter that holds them. Absent for a plain number. */
+  readonly ticks?: 1 | Name
+}
+
+/**
+ * An algorithm. `step`, `adjust` and `convert` each have a twin of the same name in `lua`.
+ *
+ * The package reads everything it needs from this object: no other file switches on the name of an algorithm.
+ *
+ * @example see `examples/custom-algorithm.ts`
+ */
+export interface Algorithm<Name extends string = string> {
+  /** The name in a limit's `algorithm`. */
+  readonly name: string
+  /** Names of its own options, in addition to those of every limit. */
+  readonly options: readonly string[]
+  /** Names of its parameters, in the order in which Lua receives them. */
+  readonly parameters: readonly Name[]
+  /** The cells of a state, in order. */
+  readonly cells: readonly Cell<Name>[]
+  /** The state of a key that was never seen: one number for each cell. */
+  readonly initialState: readonly number[]
+  /** True when the state also keeps entries. Default false. */
+  readonly entries?: boolean
+  /** The parameter that holds the ticks of one unit of an entry's time. Default: entry times are ticks. */
+  readonly entryTicks?: Name
+
+  /**
+   * Other algorithms whose states this one can read: `convert` receives their parameters and cells. The relation goes both
+   * ways.
+   */
+  readonly compatibleWith?: readonly Algorithm[]
+
+  /** Returns another algorithm to use when an option asks for it, such as `refill: 'interval'`. */
+  variant?(own: Readonly<Record<string, unknown>>): Algorithm | undefined
+  /** Checks its own options and derives its parameters. Throws `SluiceError` naming the option. */
+  deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
+  /** Returns the largest number a step can produce. From 2^52 on the limit uses ms ticks, or is refused. */
+  maxValue(params: Parameters<Name>): number
+  /** Returns the units that can be taken back to back, for headers. Default: the quota. */
+  capacity?(params: Parameters<Name>): number
+  /**
+   * Returns the ticks between the moment when one unit is free again after the capacity was used up, and the moment when
+   * all units are free. Headers report the first. Default 0: all units return together.
+   */
+  resetLag?(params: Parameters<Name>): number
+
+  /** Decides `cost` at `now` on the state that begins at `cells[offset]`, and writes all of `out`. */
+  step(
+    params: Parameters<Name>,
+    cells: Float64Array,
+    offset: number,
+    now: number,
+    cost: number,
+    out: Outcome,
+    entries: Entries,
+  ): void
+  /**
+   * Adds `units` past any limit, or gives them back when negative, for a charge made at `chargedAt`. The state never goes
+   * below zero. Writes `next`, `edit` and `persist`, which is false when there is nothing to change.
+   */
+  adjust(
+    params: Parameters<Name>,
+    cells: Float64Array,
+    offset: number,
+    now: number,
+    chargedAt: number,
+    units: number,
+    out: Outcome,
+    entries: Entries,
+  ): void
+  /**
+   * Carries a state over to changed parameters: units used stay used, capped at the new capacity, rounded against the
+   * client by less than one unit. `now` is in new ticks. Writes `next` and `edit`.
+   */
+  convert(
+    params: Parameters<Name>,
+    from: Parameters<Name>,
+    cells: Float64Array,
+    offset: number,
+    now: number,
+    out: Outcome,
+    entries: Entries,
+  ): void
+
+  /**
+   * Makes a state that was just charged safe to share between keys: it admits no more than any of the keys alone could, so
+   * its window starts with the newest charge. Needed by algorithms whose state has a start time. It has no Lua twin: states
+   * are shared only in memory, beyond `maxKeys`.
+   */
+  toShared?(params: Parameters<Name>, out: Outcome): void
+
+  /** The Lua twins: a chunk that returns a table with `step`, `adjust` and `convert`. */
+  readonly lua: string
+}
+
+/** True when `algorithm` can read what `from` wrote. Otherwise the key starts fresh. */
+export function isCompatible(algorithm: Algorithm, from: Algorithm): boolean {
+  return algorithm === from || algorithm.compatibleWith?.includes(from) === true
+}
+
+/** What a step writes into; one serves any number of steps in turn. */
+export function createOutcome(): Outcome {
+  return {
+    allowed: false,
+    at: 0.5,
+    retry: 0.5,
+    remaining: 0.5,
+    reset: 0.5,
+    delay: 0.5,
+    charged: 0.5,
+    persist: false,
+    next: new Float64Array(MAX_CELLS),
+    edit: { drop: 0, amend: -1, amendCost: 0, pushTime: 0, pushCost: 0 },
+  }
+}
+
+/** The most cells a state may have beside its entries. */
+export const MAX_CELLS = 8
+
+/** Begins the phase of a state, which a cell names, with the charge. */
+export function restart(out: Outcome, cell: number): void {
+  out.reset += out.at - out.next[cell]!
+  out.next[cell] = out.at
+}

@@ -1,0 +1,199 @@
+import type { Algorithm, Outcome, ParameterInput, Parameters } from './algorithm.ts'
+import { gcd, LARGEST, rescale } from './arithmetic.ts'
+import { boolean, refuse, wholeNumber } from '../util/validate.ts'
+
+/**
+ * The linear family: `gcra`, `tokenBucket` with greedy refill, `leakyBucket`, `spacing`.
+ *
+ * State `(d, last)`: what is owed, draining by `drain` a tick, and when. A request of cost `n` puts `n · unit` on it and is
+ * admitted while no more than `full` is owed. With `g = gcd(quota, window)`: `drain = quota / g`, `unit = window / g`, so a
+ * unit drains in `window / quota` and nothing is ever rounded in the state.
+ *
+ * @see https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm (as a meter, multiplied out)
+ */
+type Name = 'drain' | 'unit' | 'capacity' | 'full' | 'queue'
+
+function deriveParameters(input: ParameterInput, capacity: number, queue = false): Readonly<Record<Name, number>> {
+  const g = gcd(input.quota, input.window)
+  const unit = input.window / g
+  return { drain: input.quota / g, unit, capacity, full: capacity * unit, queue: queue ? 1 : 0 }
+}
+
+function step(
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  n: number,
+  out: Outcome,
+): void {
+  const d = cells[offset]!
+  const last = cells[offset + 1]!
+  const elapsed = Math.max(0, now - last)
+  const fresh = elapsed >= Math.ceil(d / params.drain)
+  const t = fresh ? now : Math.max(now, last)
+  const d0 = fresh ? 0 : d - elapsed * params.drain
+
+  const d1 = n > params.capacity ? Infinity : d0 + n * params.unit
+  const allowed = n === 0 || d1 <= params.full
+  const persist = !allowed && params.strict === 1
+  const kept = allowed ? d1 : persist ? Math.max(d0, params.full) : d0
+
+  const retry = allowed ? 0 : Math.ceil((kept + (d1 - d0) - params.full) / params.drain)
+  const reset = Math.ceil(kept / params.drain)
+  const delay = allowed && n > 0 && params.queue === 1 ? Math.ceil(d0 / params.drain) : 0
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = retry === 0 ? 0 : retry + (t - now)
+  out.remaining = Math.max(0, Math.floor((params.full - kept) / params.unit))
+  out.reset = reset === 0 ? 0 : reset + (t - now)
+  out.delay = delay === 0 ? 0 : delay + (t - now)
+  out.charged = n
+  out.persist = persist
+  out.next[0] = kept
+  out.next[1] = t
+}
+
+function adjust(
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  then: number,
+  units: number,
+  out: Outcome,
+): void {
+  const d = cells[offset]!
+  const last = cells[offset + 1]!
+  const elapsed = Math.max(0, now - last)
+  const fresh = elapsed >= Math.ceil(d / params.drain)
+  const t = fresh ? now : Math.max(now, last)
+  const d0 = fresh ? 0 : d - elapsed * params.drain
+  // If others came since, nobody knows how much of what has drained would have been there without the charge.
+  const drained = params.conservative === 1 && last > then ? Math.max(0, now - then) * params.drain : 0
+  const change = units < 0 ? Math.min(0, units * params.unit + drained) : units * params.unit
+  out.persist = units > 0 || d0 > 0
+  out.next[0] = Math.min(Math.max(0, d0 + change), LARGEST)
+  out.next[1] = t
+}
+
+function convert(
+  params: Parameters<Name>,
+  from: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  out: Outcome,
+): void {
+  const d = cells[offset]!
+  const last = cells[offset + 1]!
+  const elapsed = Math.max(0, rescale(now, params, from) - last)
+  const fresh = elapsed >= Math.ceil(d / from.drain)
+  const d0 = fresh ? 0 : d - elapsed * from.drain
+  out.next[0] = Math.min(Math.ceil(d0 / from.unit), params.capacity) * params.unit
+  out.next[1] = fresh ? -Infinity : Math.max(now, rescale(last, from, params))
+}
+
+const lua = `
+local function step(p, s, now, n, out)
+  local d, last, drain, unit, full = s[1], s[2], p.drain, p.unit, p.full
+  local elapsed = max(0, now - last)
+  local fresh = elapsed >= ceil(d / drain)
+  local t = fresh and now or max(now, last)
+  local d0 = fresh and 0 or d - elapsed * drain
+
+  local d1 = n > p.capacity and huge or d0 + n * unit
+  local allowed = n == 0 or d1 <= full
+  local persist = not allowed and p.strict == 1
+  local kept = allowed and d1 or persist and max(d0, full) or d0
+
+  local retry = allowed and 0 or ceil((kept + (d1 - d0) - full) / drain)
+  local reset = ceil(kept / drain)
+  local delay = allowed and n > 0 and p.queue == 1 and ceil(d0 / drain) or 0
+
+  out.allowed = allowed
+  out.at = t
+  out.retry = retry == 0 and 0 or retry + (t - now)
+  out.remaining = max(0, floor((full - kept) / unit))
+  out.reset = reset == 0 and 0 or reset + (t - now)
+  out.delay = delay == 0 and 0 or delay + (t - now)
+  out.charged = n
+  out.persist = persist
+  out.next[1] = kept
+  out.next[2] = t
+end
+
+local function adjust(p, s, now, when, units, out)
+  local d, last = s[1], s[2]
+  local elapsed = max(0, now - last)
+  local fresh = elapsed >= ceil(d / p.drain)
+  local t = fresh and now or max(now, last)
+  local d0 = fresh and 0 or d - elapsed * p.drain
+  local drained = p.conservative == 1 and last > when and max(0, now - when) * p.drain or 0
+  local change = units < 0 and min(0, units * p.unit + drained) or units * p.unit
+  out.persist = units > 0 or d0 > 0
+  out.next[1] = min(max(0, d0 + change), LARGEST)
+  out.next[2] = t
+end
+
+local function convert(p, from, s, now, out)
+  local d, last = s[1], s[2]
+  local elapsed = max(0, rescale(now, p, from) - last)
+  local fresh = elapsed >= ceil(d / from.drain)
+  local d0 = fresh and 0 or d - elapsed * from.drain
+  out.next[1] = min(ceil(d0 / from.unit), p.capacity) * p.unit
+  out.next[2] = fresh and -huge or max(now, rescale(last, from, p))
+end
+
+return { step = step, adjust = adjust, convert = convert }
+`
+
+const compiled = {
+  parameters: ['drain', 'unit', 'capacity', 'full', 'queue'],
+  cells: [{ name: 'debt' }, { name: 'time', ticks: 1 }],
+  initialState: [0, -Infinity],
+  maxValue: (params: Parameters<Name>): number => Math.max(params.full, params.capacity + params.drain),
+  capacity: (params: Parameters<Name>): number => params.capacity,
+  resetLag: (params: Parameters<Name>): number => ((params.capacity - 1) * params.unit) / params.drain,
+  step,
+  adjust,
+  convert,
+  lua,
+} as const
+
+/** GCRA: `quota` per `window`, `burst` back to back. */
+export const gcra: Algorithm<Name> = {
+  ...compiled,
+  name: 'gcra',
+  options: ['burst'],
+  deriveParameters: (input) => deriveParameters(input, wholeNumber('burst', input.own['burst'] ?? input.quota)),
+}
+
+/** Token bucket with greedy refill: `capacity` tokens, `quota` per `window` flowing back continuously. */
+export const greedyRefill: Algorithm<Name> = {
+  ...compiled,
+  name: 'tokenBucket',
+  options: ['capacity'],
+  deriveParameters: (input) => deriveParameters(input, wholeNumber('capacity', input.own['capacity'] ?? input.quota)),
+}
+
+/** Leaky bucket as a queue: at most `capacity` wait, one leaves every `window / quota`. */
+export const leakyBucket: Algorithm<Name> = {
+  ...compiled,
+  name: 'leakyBucket',
+  options: ['capacity', 'shape'],
+  deriveParameters: (input) => {
+    const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
+    return deriveParameters(input, capacity, boolean('shape', input.own['shape'] ?? true))
+  },
+}
+
+/** One request, then a pause of `window`. */
+export const spacing: Algorithm<Name> = {
+  ...compiled,
+  name: 'spacing',
+  options: [],
+  deriveParameters: (input) =>
+    deriveParameters(input, input.quota === 1 ? 1 : refuse('quota', '1, as spacing lets one through', input.quota)),
+}

@@ -1,0 +1,151 @@
+import { type Algorithm, createOutcome, MAX_CELLS, type Parameters } from '../algorithms/algorithm.ts'
+import type { Entries } from '../algorithms/entries.ts'
+import { knownAlgorithms } from '../limits/limit.ts'
+import { CHUNK } from '../stores/redis/lua/entries.ts'
+import { readSignature } from '../stores/redis/signature.ts'
+import type { Stored } from './fetch.ts'
+
+/** A number of a state, with its name. A point in time is ISO 8601. */
+export interface NamedCell {
+  readonly name: string
+  readonly value: number | string
+}
+
+/** What is held against a key. Times are milliseconds. */
+export interface Held {
+  readonly key: string
+  /** Until Redis forgets it; `undefined` when nothing is held. */
+  readonly ttl: number | undefined
+  readonly limits: readonly HeldByLimit[]
+}
+
+export interface HeldByLimit {
+  readonly limit: string
+  /** The algorithm that wrote it; `undefined` when there is a lock and nothing else. */
+  readonly algorithm: string | undefined
+  readonly parameters: Readonly<Record<string, number>>
+  readonly state: readonly NamedCell[]
+  readonly entries: readonly Entry[]
+  /** The times of the oldest and the newest entry, as ISO 8601. */
+  readonly span: readonly [oldest: string, newest: string] | undefined
+  /** How long the key is still locked out. */
+  readonly lockedFor: number
+  /** What it comes to; `undefined` when the algorithm is not one of this package. */
+  readonly verdict: { readonly remaining: number; readonly resetAfter: number } | undefined
+}
+
+export interface Entry {
+  readonly time: number
+  readonly cost: number
+}
+
+/** What the value of a key that is locked out begins with. */
+const LOCKED = 1
+
+export function held(key: string, stored: Stored): Held {
+  const names = [...stored.fields.keys()].filter((field) => !field.includes('\0')).toSorted()
+  return { key, ttl: stored.ttl < 0 ? undefined : stored.ttl, limits: names.map((name) => limitIn(name, stored)) }
+}
+
+function limitIn(limit: string, { now, fields }: Stored): HeldByLimit {
+  const value = fields.get(limit)!
+  const isLocked = value[0] === LOCKED
+  const start = isLocked ? 9 : 0
+  const end = value.indexOf(0, start)
+  const { name, numbers } = readSignature(value.subarray(start, end).toString())
+  const cells = doubles(value.subarray(end + 1))
+  const lockedFor = isLocked ? Math.max(0, value.readDoubleLE(1) - now) / 1000 : 0
+  const algorithm = algorithms().find((each) => each.name === name)
+  const parameters = named(algorithm, numbers)
+  const count = algorithm?.initialState.length ?? cells.length
+  const open = value.subarray(end + 1 + 8 * (count + 4) + 4)
+  const entries = algorithm?.entries ? entriesIn(fields, limit, cells[count]!, cells[count + 1]!, open) : []
+  const own = cells.slice(0, count)
+  return {
+    limit,
+    algorithm: name === '' ? undefined : name,
+    parameters,
+    state: namedCells(algorithm, own, parameters),
+    entries,
+    span: spanOf(entries, algorithm?.entryTicks, parameters),
+    lockedFor,
+    verdict: algorithm && verdict(algorithm, parameters as Parameters, own, entries, now),
+  }
+}
+
+/** Names the cells of a state as its algorithm does. Cells of an unknown algorithm get numbers for names. */
+function namedCells(
+  algorithm: Algorithm | undefined,
+  cells: readonly number[],
+  parameters: Readonly<Record<string, number>>,
+): NamedCell[] {
+  return cells.map((value, i) => {
+    const { name, ticks } = algorithm?.cells[i] ?? { name: `cell ${i + 1}` }
+    return { name, value: ticks === undefined ? value : timeText(value, ticks, parameters) }
+  })
+}
+
+function spanOf(
+  entries: readonly Entry[],
+  ticks: string | 1 = 1,
+  parameters: Readonly<Record<string, number>>,
+): HeldByLimit['span'] {
+  const [oldest, newest] = [entries[0], entries.at(-1)]
+  if (oldest === undefined || newest === undefined) return undefined
+  return [timeText(oldest.time, ticks, parameters), timeText(newest.time, ticks, parameters)]
+}
+
+/** Writes a point in time as ISO 8601, and a number that is no date as itself. */
+function timeText(time: number, ticks: string | 1, parameters: Readonly<Record<string, number>>): string {
+  const ms = (time * (ticks === 1 ? 1 : parameters[ticks]!)) / parameters['perMs']!
+  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms)
+}
+
+/** The variants of algorithms, too: states are written under names of their own. */
+function algorithms(): readonly Algorithm[] {
+  const variants = knownAlgorithms().flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
+  const named = [...knownAlgorithms(), ...variants]
+  return [...named, ...named.flatMap(({ compatibleWith = [] }) => compatibleWith)]
+}
+
+function named(algorithm: Algorithm | undefined, numbers: readonly number[]): Readonly<Record<string, number>> {
+  const names = algorithm?.parameters ?? numbers.slice(1).map((_, i) => `parameter ${i + 1}`)
+  return Object.fromEntries(numbers.map((number, i) => [i === 0 ? 'perMs' : names[i - 1]!, number]))
+}
+
+function doubles(bytes: Buffer): number[] {
+  return Array.from({ length: Math.floor(bytes.length / 8) }, (_, i) => bytes.readDoubleLE(i * 8))
+}
+
+/** Entries in chunks: the last one, which is open, stands in the state itself. */
+function entriesIn(fields: Stored['fields'], limit: string, head: number, tail: number, open: Buffer): Entry[] {
+  const entries: Entry[] = []
+  for (let i = head; i < tail; i++) {
+    const number = Math.floor(i / CHUNK)
+    const chunk = number === Math.floor(tail / CHUNK) ? open : fields.get(`${limit}\0${number}`)
+    const at = (i % CHUNK) * 16
+    if (chunk !== undefined) entries.push({ time: chunk.readDoubleLE(at), cost: chunk.readDoubleLE(at + 8) })
+  }
+  return entries
+}
+
+function verdict(
+  algorithm: Algorithm,
+  parameters: Parameters,
+  cells: readonly number[],
+  list: readonly Entry[],
+  now: number,
+): HeldByLimit['verdict'] {
+  const state = new Float64Array(MAX_CELLS)
+  state.set(cells)
+  const entries: Entries = {
+    first: list.length > 0 ? 0 : -1,
+    next: (e) => (e + 1 < list.length ? e + 1 : -1),
+    time: (e) => list[e]!.time,
+    cost: (e) => list[e]!.cost,
+  }
+  const { perMs } = parameters
+  const out = createOutcome()
+  algorithm.step({ ...parameters, strict: 0 }, state, 0, Math.floor((now / 1000) * perMs), 0, out, entries)
+  return { remaining: out.remaining, resetAfter: out.reset / perMs }
+}

@@ -1,0 +1,119 @@
+import { shown, SluiceError } from '../util/errors.ts'
+import { type Key, type Keyer, keyText, UNIDENTIFIED } from './keyers.ts'
+import { type Limit, limit } from '../limits/limit.ts'
+import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
+import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { addDistinct, checkedCost, assertUniqueNames } from './charges.ts'
+import { Charge, createPolicy, type Policy, type Store } from '../stores/store.ts'
+import { warn } from '../util/warn.ts'
+
+type LimitSource<Input> = Limit | LimitFunc<Input>
+type Answer = Limit | readonly Limit[] | undefined
+
+/** One limiter's part in a decision: it turns an input into charges. */
+export class ChargeBuilder<Input> {
+  readonly name: string
+  readonly store: Store
+  readonly #keyer: Keyer<Input>
+  readonly #cost: CostFunc<Input> | undefined
+  readonly #sources: readonly LimitSource<Input>[]
+  /** The policies when no limit depends on the input. */
+  readonly #fixed: readonly Policy[] | undefined
+  readonly #policies = new WeakMap<Limit, Policy>()
+  #warned = false
+
+  constructor(options: LimiterOptions<Input>, name: string, store: Store) {
+    this.name = name
+    this.store = store
+    this.#keyer = options.keyer
+    this.#cost = options.cost
+    this.#sources = Array.isArray(options.limits) ? options.limits : [options.limits as LimitSource<Input>]
+    const limits = this.#sources.filter((source) => typeof source !== 'function')
+    const policies = limits.map((each) => this.#policy(each))
+    assertUniqueNames(policies)
+    if (limits.length === this.#sources.length) this.#fixed = policies
+  }
+
+  /** The charges of an input; `cost`, where given, goes before the cost function. */
+  charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
+    const key = this.#keyer(input)
+    if (this.#fixed !== undefined && !isPromise(key) && (cost !== undefined || this.#cost === undefined)) {
+      return charged(this.#fixed, this.#text(key), cost === undefined ? 1 : checkedCost(cost))
+    }
+    return chain(key, (known) => chain(this.#limits(input), (policies) => this.#costed(input, known, policies, cost)))
+  }
+
+  key(input: Input): MaybePromise<string> {
+    return chain(this.#keyer(input), keyText)
+  }
+
+  #costed(
+    input: Input,
+    key: Key | undefined,
+    policies: readonly Policy[],
+    cost: number | undefined,
+  ): MaybePromise<Charge[]> {
+    const text = this.#text(key)
+    const costOf = this.#cost
+    if (cost !== undefined || costOf === undefined)
+      return charged(policies, text, cost === undefined ? 1 : checkedCost(cost))
+    const costs = all(policies.map((policy) => costOf(input, policy.limit)))
+    return chain(costs, (known) => policies.map((policy, i) => new Charge(policy, text, checkedCost(known[i]))))
+  }
+
+  #limits(input: Input): MaybePromise<readonly Policy[]> {
+    if (this.#fixed !== undefined) return this.#fixed
+    const answers: MaybePromise<Answer>[] = []
+    for (const source of this.#sources) answers.push(typeof source === 'function' ? source(input) : source)
+    return chain(all(answers), (known) => this.#flattened(known))
+  }
+
+  #flattened(answers: readonly Answer[]): readonly Policy[] {
+    const policies: Policy[] = []
+    for (const answer of answers) {
+      if (answer === undefined) continue
+      if (!Array.isArray(answer)) addDistinct(policies, this.#policy(answer as Limit))
+      else for (const each of answer as readonly Limit[]) addDistinct(policies, this.#policy(each))
+    }
+    return policies
+  }
+
+  #policy(given: Limit): Policy {
+    const known = this.#policies.get(given)
+    if (known !== undefined) return known
+    if (typeof given !== 'object' || given === null) throw notALimit(given)
+    const made = limit(given)
+    const policy = createPolicy(this.name, made, this.store, this)
+    this.#policies.set(made, policy)
+    return policy
+  }
+
+  #text(key: Key | undefined): string {
+    const text = keyText(key)
+    if (text === UNIDENTIFIED && !this.#warned) this.#warn()
+    return text
+  }
+
+  #warn(): void {
+    this.#warned = true
+    warn(
+      'SLUICE_UNIDENTIFIED',
+      `The keyer of limiter "${this.name}" yielded undefined or ''. All requests that it has no key for share one bucket, so that ` +
+        'any of them may use it up for all. Mend the keyer, or leave such requests out with `skip`, or with a LimitFunc that ' +
+        'yields nothing.',
+    )
+  }
+}
+
+function charged(policies: readonly Policy[], key: string, cost: number): Charge[] {
+  const charges = new Array<Charge>(policies.length)
+  for (let i = 0; i < policies.length; i++) charges[i] = new Charge(policies[i]!, key, cost)
+  return charges
+}
+
+function notALimit(given: unknown): SluiceError {
+  return new SluiceError(
+    'INVALID_LIMIT',
+    `limits: expected a limit such as perSecond(10), or a function that yields one, got ${shown(given)}`,
+  )
+}

@@ -1,0 +1,144 @@
+import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
+import { SluiceError } from '../../util/errors.ts'
+import type { AsyncStore, Charge, Degraded, Store, DecisionMode } from '../store.ts'
+import { boolean, knownOptions, refuse } from '../../util/validate.ts'
+import type { Transaction } from './request.ts'
+import { type RedisClient, runnerFor } from './clients.ts'
+import { keyText, PREFIX, redisKey } from './keys.ts'
+import { RedisQueue } from './queue.ts'
+import { bySlot, takeBySlot } from './cross-slot.ts'
+
+export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
+
+export interface RedisStoreOptions {
+  /** What keys in Redis begin with. Default `'sluice:'`. */
+  readonly prefix?: string
+  /** Sends this clock's time instead of using the server's: for tests, and for replay. */
+  readonly clock?: Clock
+  /**
+   * True when keys of one script must share a slot. Default: what the client is. Say so where a plain client speaks to a
+   * cluster, such as through a proxy.
+   */
+  readonly cluster?: boolean
+}
+
+/**
+ * Keeps state in Redis (6.2 or later) or Valkey, single or cluster: one limit for the whole fleet, by the server's clock.
+ * The client is yours; the store neither connects nor closes it. Stores of one client and prefix count in the same place.
+ *
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision is rejected with `STORE_FAILED`, the client's error as its `cause`,
+ * when Redis could not decide; nothing is charged then, unless the server has decided and its answer was lost.
+ * @example createLimiter({ name: 'api', keyer, limits, store: redisStore(new Redis()) })
+ */
+export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): AsyncStore {
+  knownOptions('redisStore', options, ['prefix', 'clock', 'cluster'])
+  const { prefix = PREFIX, clock, cluster } = options
+  if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
+  if (clock !== undefined) clockGiven(clock)
+  const runner = runnerFor(client, cluster === undefined ? undefined : boolean('cluster', cluster))
+  const queue = new RedisQueue(runner, clock && (() => microseconds(clock)))
+  return new RedisStore(queue, prefix, identityOf(client, prefix), clock)
+}
+
+const NONE: readonly number[] = []
+const identities = new WeakMap<RedisClient, Map<string, object>>()
+
+/** Stores of one client and prefix count under the same keys. */
+function identityOf(client: RedisClient, prefix: string): object {
+  const known = identities.get(client) ?? new Map<string, object>()
+  const identity = known.get(prefix) ?? {}
+  identities.set(client, known.set(prefix, identity))
+  return identity
+}
+
+class RedisStore implements AsyncStore {
+  readonly sync = false
+  readonly clock: Clock | undefined
+  readonly identity: object
+  readonly #queue: RedisQueue
+  readonly #prefix: string
+  readonly #starts = new Map<string, string>()
+  #closed = false
+
+  constructor(queue: RedisQueue, prefix: string, identity: object, clock?: Clock) {
+    this.clock = clock
+    this.identity = identity
+    this.#queue = queue
+    this.#prefix = prefix
+  }
+
+  joins(other: Store): boolean {
+    return other === this
+  }
+
+  take(charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined> {
+    if (this.#closed) return Promise.reject(closed())
+    const keys = this.#keys(charges)
+    if (!this.#queue.inCluster) return this.#queue.send({ mode, keys, charges, units: NONE }) as Promise<undefined>
+    return this.#takeInCluster(keys, charges, mode)
+  }
+
+  async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+    this.#refuseWhenClosed()
+    const changes = new Map(
+      charges.map((charge, i) => [charge, units[i]!] as const).filter(([, change]) => change !== 0),
+    )
+    const changed = [...changes.keys()]
+    if (changed.length === 0) return
+    const sent: Transaction[] = []
+    for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
+      sent.push({ mode: 'adjust', keys, charges, units: charges.map((charge) => changes.get(charge)!) })
+    }
+    await this.#queue.sendAll(sent)
+  }
+
+  async forget(limiter: string, key: string): Promise<void> {
+    this.#refuseWhenClosed()
+    await this.#queue.send({ mode: 'forget', keys: [redisKey(this.#prefix, limiter, key)], charges: [], units: [] })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+  }
+
+  async #takeInCluster(
+    keys: readonly string[],
+    charges: readonly Charge[],
+    mode: DecisionMode,
+  ): Promise<Degraded | undefined> {
+    const groups = bySlot(this.#queue, keys, charges)
+    if (groups.length === 1) await this.#queue.send({ ...groups[0]!, mode, units: NONE })
+    else await takeBySlot(this.#queue, groups, mode)
+    return undefined
+  }
+
+  /** Where each charge lives: neighbours of one limiter and key share a text. */
+  #keys(charges: readonly Charge[]): string[] {
+    const keys = new Array<string>(charges.length)
+    for (let i = 0; i < charges.length; i++) {
+      const { policy, key } = charges[i]!
+      const before = i === 0 ? undefined : charges[i - 1]!
+      const same = before !== undefined && before.key === key && before.policy.limiter === policy.limiter
+      keys[i] = same ? keys[i - 1]! : this.#start(policy.limiter) + keyText(key)
+    }
+    return keys
+  }
+
+  /** What the keys of a limiter begin with. */
+  #start(limiter: string): string {
+    let start = this.#starts.get(limiter)
+    if (start === undefined) {
+      start = redisKey(this.#prefix, limiter, '')
+      this.#starts.set(limiter, start)
+    }
+    return start
+  }
+
+  #refuseWhenClosed(): void {
+    if (this.#closed) throw closed()
+  }
+}
+
+function closed(): SluiceError {
+  return new SluiceError('STORE_CLOSED', 'This store has been closed')
+}

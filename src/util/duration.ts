@@ -1,0 +1,65 @@
+import { parse } from '@lukeed/ms'
+
+/** A unit of time: its milliseconds, its sign in `'10s'`, and its name. */
+interface Unit {
+  readonly ms: number
+  readonly sign: string
+  readonly word: string
+}
+
+/** The largest unit first. */
+const UNITS: readonly Unit[] = [
+  { ms: 86_400_000, sign: 'd', word: 'day' },
+  { ms: 3_600_000, sign: 'h', word: 'hour' },
+  { ms: 60_000, sign: 'm', word: 'minute' },
+  { ms: 1000, sign: 's', word: 'second' },
+  { ms: 1, sign: 'ms', word: 'millisecond' },
+]
+
+const WRITTEN = /^\d+(ms|s|m|h|d)$/
+
+/** Returns the milliseconds of a text such as `'10s'`, or `undefined` for any other text. */
+export function parseDuration(text: string): number | undefined {
+  return WRITTEN.test(text) ? parse(text) : undefined
+}
+
+/**
+ * Writes whole milliseconds in the largest unit that holds them exactly.
+ * @example shortDuration(90_000) // '90s'
+ */
+export function shortDuration(ms: number): string {
+  const unit = exactUnit(ms)
+  return `${ms / unit.ms}${unit.sign}`
+}
+
+/**
+ * The same in words.
+ * @example longDuration(120_000) // '2 minutes'
+ */
+export function longDuration(ms: number): string {
+  const unit = exactUnit(ms)
+  const count = ms / unit.ms
+  return `${count} ${unit.word}${count === 1 ? '' : 's'}`
+}
+
+/**
+ * Writes a duration in its two largest units, rounded down. Below a second it is written in milliseconds, rounded up.
+ * @example roughDuration(3_725_000) // '1 h 2 min'
+ */
+export function roughDuration(ms: number): string {
+  if (ms < 1000) return ms === 0 ? 'now' : `${Math.ceil(ms)} ms`
+  const at = UNITS.findIndex((unit) => ms >= unit.ms)
+  const [unit, next] = [UNITS[at]!, UNITS[at + 1]!]
+  const whole = `${Math.floor(ms / unit.ms)} ${columnSign(unit)}`
+  const rest = next.ms === 1 ? 0 : Math.floor((ms % unit.ms) / next.ms)
+  return rest === 0 ? whole : `${whole} ${rest} ${columnSign(next)}`
+}
+
+/** In a table, `m` could be read as metres. */
+function columnSign({ sign }: Unit): string {
+  return sign === 'm' ? 'min' : sign
+}
+
+function exactUnit(ms: number): Unit {
+  return UNITS.find((unit) => ms % unit.ms === 0) ?? UNITS.at(-1)!
+}

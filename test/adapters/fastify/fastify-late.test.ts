@@ -1,0 +1,82 @@
+import Fastify, { type FastifyInstance } from 'fastify'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+
+// As in `const app = require('fastify')()` ahead of `require('sluice/fastify')`: nobody has watched the app from its start.
+const app = Fastify()
+const nested = Fastify()
+const handler = async (): Promise<string> => 'ok'
+const times = (quota: number): { keyer: typeof everyone; limits: ReturnType<typeof fixedWindow> } => ({
+  keyer: everyone,
+  limits: fixedWindow({ quota, window: '1h' }),
+})
+
+const once = times(1)
+const version = (version: string): { constraints: { version: string } } => ({ constraints: { version } })
+
+beforeAll(async () => {
+  const { rateLimit } = await import('../../../adapters/fastify/index.ts')
+  app.get('/before', { config: { rateLimit: once } }, handler)
+  app.get('/both', { ...version('1.0.0'), config: { rateLimit: times(2) } }, handler)
+  app.register(async (scope) => void scope.get('/', { config: { rateLimit: times(4) } }, handler), { prefix: '/users' })
+  app.get('/body', { config: { rateLimit: { ...times(1), hook: 'preHandler' } } }, handler)
+  app.get('/wrong', { config: { rateLimit: { ...once, max: 3 } as never } }, handler)
+  app.get('/free', { config: { rateLimit: false } }, handler)
+  await app.register(rateLimit, times(2))
+  app.get('/after', { config: { rateLimit: once } }, handler)
+  app.post('/before', { config: { rateLimit: once } }, handler)
+  app.get('/both', { ...version('2.0.0'), config: { rateLimit: once } }, handler)
+  app.get('/', handler)
+  nested.register(async (scope) => {
+    await scope.register(rateLimit, times(9))
+    scope.get('/', { config: { rateLimit: times(2) } }, handler)
+  })
+  nested.register(rateLimit, times(9))
+})
+afterAll(async () => {
+  await app.close()
+  await nested.close()
+})
+
+async function statuses(url: string, count: number, headers = {}, of: FastifyInstance = app): Promise<number[]> {
+  const seen: number[] = []
+  for (let i = 0; i < count; i++) seen.push((await of.inject({ url, headers })).statusCode)
+  return seen
+}
+
+test('routes that were declared before anybody looked have limits of their own all the same', async () => {
+  expect(await statuses('/before', 3)).toEqual([200, 429, 429])
+})
+
+test('they share them with their HEAD, with and without a slash at the end', async () => {
+  for (const url of ['/users', '/users/']) {
+    for (const method of ['GET', 'HEAD'] as const) expect((await app.inject({ url, method })).statusCode).toBe(200)
+  }
+  expect(await statuses('/users', 1)).toEqual([429])
+})
+
+test('routes declared later do, and at the same path, too', async () => {
+  expect(await statuses('/after', 3)).toEqual([200, 429, 429])
+  expect(await statuses('/both', 3, { 'accept-version': '1.0.0' })).toEqual([200, 200, 429])
+  expect(await statuses('/both', 3, { 'accept-version': '2.0.0' })).toEqual([200, 429, 429])
+})
+
+test('a route that one scope has seen and the one around it has not is counted once', async () => {
+  expect(await statuses('/', 3, {}, nested)).toEqual([200, 200, 429])
+})
+
+test('all others have those of the scope', async () => {
+  expect(await statuses('/', 3)).toEqual([200, 200, 429])
+  expect(await statuses('/free', 3)).toEqual([200, 200, 200])
+})
+
+test('where a limit cannot be applied any more, nobody is admitted', async () => {
+  const { statusCode, body } = await app.inject('/body')
+  expect(statusCode).toBe(500)
+  expect(body).toContain('NOT_APPLICABLE')
+  expect((await app.inject('/wrong')).json()).toMatchObject({
+    code: 'UNKNOWN_OPTION',
+    message: expect.stringContaining('GET "/wrong"') as string,
+  })
+})

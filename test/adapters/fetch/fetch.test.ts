@@ -1,0 +1,184 @@
+import type { HttpBindings } from '@hono/node-server'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { byHeader, ipKeyer, rateLimit, rateLimitOf, type RateLimitOptions } from '../../../adapters/fetch/index.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { fixedWindow, leakyBucket } from '../../../src/limits/factories.ts'
+import { ask } from '../../support/http.ts'
+import { serveFetch } from '../web-frameworks.ts'
+
+const request = (init?: RequestInit): Request => new Request('http://localhost/', init)
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+
+describe('responses', () => {
+  test('that are immutable get their fields all the same', async () => {
+    const handler = rateLimit(times(2))(() => Response.redirect('http://localhost/there', 307))
+    const { status, headers } = await handler(request())
+    expect([status, headers.get('location')]).toEqual([307, 'http://localhost/there'])
+    expect(headers.get('ratelimit')).toBe('"2-per-1h";r=1;t=3600')
+  })
+
+  test('that are returned again and again are told apart', async () => {
+    const shared = new Response(null, { status: 204 })
+    const handler = rateLimit(times(3))(() => shared)
+    const left = async (): Promise<string | null> => (await handler(request())).headers.get('ratelimit')
+    expect([await left(), await left()]).toEqual(['"3-per-1h";r=2;t=3600', '"3-per-1h";r=1;t=3600'])
+    expect(shared.headers.has('ratelimit')).toBe(false)
+  })
+
+  test('keep their cookies, each of them, and the fields that the handler has set', async () => {
+    const handler = rateLimit(times(2))(() => {
+      const headers = new Headers({ 'RateLimit-Policy': '"mine"' })
+      headers.append('Set-Cookie', 'a=1')
+      headers.append('Set-Cookie', 'b=2')
+      return new Response('ok', { headers })
+    })
+    const { headers } = await handler(request())
+    expect(headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+    expect(headers.get('ratelimit-policy')).toBe('"mine"')
+  })
+
+  test('with CORS fields expose ours', async () => {
+    for (const [exposed, all] of [
+      ['X-Foo', 'X-Foo, Retry-After, RateLimit, RateLimit-Policy'],
+      ['', 'Retry-After, RateLimit, RateLimit-Policy'],
+    ] as const) {
+      const cors = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': exposed }
+      const handler = rateLimit(times(2))(() => new Response('ok', { headers: cors }))
+      expect((await handler(request())).headers.get('access-control-expose-headers')).toBe(all)
+    }
+  })
+
+  test('that no constructor makes pass as they are', async () => {
+    const error = Response.error()
+    expect(await rateLimit(times(2))(() => error)(request())).toBe(error)
+  })
+})
+
+test('a denial to HEAD has no body', async () => {
+  const handler = rateLimit(times(1))(() => new Response('ok'))
+  await handler(request())
+  const denied = await handler(request({ method: 'HEAD' }))
+  expect([denied.status, denied.body]).toEqual([429, null])
+})
+
+test('onDenied has to answer', async () => {
+  const handler = rateLimit(times(1, { onDenied: (() => undefined) as never }))(() => new Response('ok'))
+  await handler(request())
+  await expect(handler(request())).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+})
+
+test('onDenied may ask for a longer wait, and for no shorter one', async () => {
+  const asked = async (value: string): Promise<string | null> => {
+    const onDenied = (): Response => new Response(null, { status: 503, headers: { 'Retry-After': value } })
+    const handler = rateLimit(times(1, { onDenied }))(() => new Response('ok'))
+    await handler(request())
+    return (await handler(request())).headers.get('retry-after')
+  }
+  expect([await asked('0'), await asked('60'), await asked('7200')]).toEqual(['3600', '3600', '7200'])
+})
+
+test('what comes along with a request reaches the handler and tells the address', async () => {
+  const keyer = ipKeyer({ address: (_request: Request, info: { ip: string }) => info.ip, ipv6Subnet: 64 })
+  const limit = rateLimit(times(1, { keyer }))
+  const handler = limit((request: Request, info: { ip: string }, word: string) => {
+    return new Response(`${info.ip} ${word} ${rateLimitOf(request)?.binding?.key}`)
+  })
+  expectTypeOf(handler).parameters.toEqualTypeOf<[Request, { ip: string }, string]>()
+  const { status } = await handler(request(), { ip: '203.0.113.7' }, 'hello')
+  const other = await handler(request(), { ip: '2001:db8::1' }, 'hello')
+  expect([status, await other.text()]).toEqual([200, '2001:db8::1 hello 2001:db8::/64'])
+  expect((await handler(request(), { ip: '2001:db8::2' }, 'hello')).status).toBe(429)
+})
+
+test('a route handler of Next.js gets its parameters as they are', async () => {
+  type Route = (request: NextRequest, context: { params: Promise<{ id: string }> }) => Promise<Response>
+  class NextRequest extends Request {}
+  const seen: unknown[] = []
+  const route: Route = async (...given) => {
+    seen.push(...given)
+    return new Response((await given[1].params).id)
+  }
+  const get = rateLimit(times(1))(route)
+  expectTypeOf(get).toEqualTypeOf<Route>()
+  const given = [new NextRequest('http://localhost/'), { params: Promise.resolve({ id: '7' }) }] as const
+  expect(await (await get(...given)).text()).toBe('7')
+  expect([seen.length, seen[0] === given[0], seen[1] === given[1]]).toEqual([2, true, true])
+})
+
+test('ipKeyer wants to be told where the address is', () => {
+  // @ts-expect-error -- a request has none
+  expect(() => ipKeyer({})).toThrow(/address/)
+  expect(() => ipKeyer({ address: () => undefined, trust: 1 } as never)).toThrow(/trust/)
+})
+
+test('rateLimitOf knows nothing of requests that were not limited', () => {
+  expect(rateLimitOf(request())).toBeUndefined()
+})
+
+test('an abort ends a delay', async () => {
+  let ran = 0
+  const shaped = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
+  const handler = rateLimit(times(1, { limits: shaped }))(() => new Response(String(++ran)))
+  await handler(request())
+  const controller = new AbortController()
+  const held = handler(request({ signal: controller.signal }))
+  setTimeout(() => controller.abort(), 5)
+  expect((await held).status).toBe(499)
+  expect(ran).toBe(1)
+})
+
+test('a body that breaks under way is over, and breaks for its reader too', async () => {
+  const handler = rateLimit(times(1, { refundWhen: 'success' }))(() => {
+    const body = new ReadableStream({ pull: (controller) => controller.error(new Error('broken')) })
+    return new Response(body)
+  })
+  const response = await handler(request())
+  await expect(response.text()).rejects.toThrow('broken')
+  expect((await handler(request())).status).toBe(200)
+})
+
+test('a body that nobody reads to its end is over all the same', async () => {
+  let cancelled = 0
+  const handler = rateLimit(times(1, { refundWhen: 'success' }))(() => {
+    const start = (controller: ReadableStreamDefaultController): void => controller.enqueue(new Uint8Array(1))
+    return new Response(new ReadableStream({ start, cancel: () => void cancelled++ }))
+  })
+  const { body } = await handler(request())
+  expect((await handler(request())).status).toBe(429)
+  await body!.cancel()
+  expect([(await handler(request())).status, cancelled]).toEqual([200, 1])
+})
+
+test('a response without a body is over at once', async () => {
+  const handler = rateLimit(times(1, { refundWhen: 'success' }))(() => new Response(null, { status: 204 }))
+  for (let i = 0; i < 3; i++) {
+    expect((await handler(request())).status).toBe(204)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+})
+
+test('refundWhen and settleWith see the response', async () => {
+  const seen: number[] = []
+  const options = times(9, { settleWith: (_request, response) => void seen.push(response.status) as undefined })
+  const handler = rateLimit(options)(() => new Response('ok', { status: 201 }))
+  await (await handler(request())).text()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(seen).toEqual([201])
+})
+
+test('what is no handler is refused', () => {
+  expect(() => rateLimit(times(1))({} as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
+})
+
+test('serves', async () => {
+  const limit = rateLimit(times(1, { keyer: byHeader('x-user') }))
+  const server = await serveFetch(limit((_request: Request, _bindings: HttpBindings) => new Response('ok')))
+  try {
+    const ann = { headers: { 'x-user': 'ann' } }
+    expect(await ask(server, '/', ann)).toMatchObject({ status: 200, body: 'ok' })
+    expect(await ask(server, '/', ann)).toMatchObject({ status: 429 })
+  } finally {
+    await server.close()
+  }
+})

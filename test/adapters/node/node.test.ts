@@ -1,0 +1,283 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import {
+  byIP,
+  ipKeyer,
+  rateLimit,
+  rateLimitOf,
+  type RateLimit,
+  type RateLimitOptions,
+} from '../../../adapters/node/index.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { fixedWindow, leakyBucket } from '../../../src/limits/factories.ts'
+import { memoryStore } from '../../../src/stores/memory/index.ts'
+import { ask, until, warningsOf } from '../../support/http.ts'
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+
+let server: Server | undefined
+afterEach(() => {
+  server?.closeAllConnections()
+  server?.close()
+  server = undefined
+})
+
+/** Serves requests and WebSockets, which say hello, behind one limit. */
+async function listen(limit: RateLimit): Promise<number> {
+  const sockets = new WebSocketServer({ noServer: true })
+  sockets.on('connection', (socket, request) => socket.send(`hello ${rateLimitOf(request)?.remaining}`))
+  server = createServer(limit((request, response) => void response.end(String(rateLimitOf(request)?.remaining))))
+  const upgrade = limit.upgrade((request, socket, head) => {
+    sockets.handleUpgrade(request, socket, head, (each) => sockets.emit('connection', each, request))
+  })
+  server.on('upgrade', upgrade).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+async function greeting(port: number): Promise<string> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`)
+  try {
+    return String((await once(socket, 'message'))[0])
+  } finally {
+    socket.terminate()
+  }
+}
+
+function refusal(port: number): Promise<IncomingMessage> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`)
+  return new Promise((resolve, reject) => {
+    socket.on('unexpected-response', (_request, response) => resolve(response))
+    socket.on('open', () => reject(new Error('was admitted')))
+  })
+}
+
+const HANDSHAKE =
+  'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+
+/** All that a server says on a connection until it closes it. */
+async function raw(port: number): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.write(HANDSHAKE)
+  const said = await text(socket)
+  socket.destroy()
+  return said
+}
+
+const later = (near = memoryStore()): NonNullable<RateLimitOptions['store']> => ({
+  sync: false,
+  take: async (charges, mode) => near.take(charges, mode),
+  adjust: async (charges, units) => near.adjust(charges, units),
+  forget: async (limiter, key) => near.forget(limiter, key),
+  close: async () => near.close(),
+})
+
+describe('an upgrade', () => {
+  test.each([
+    ['at once', undefined],
+    ['later', later],
+  ])('is admitted or refused, decided %s', async (_when, store) => {
+    const port = await listen(rateLimit(times(2, store && { store: store() })))
+    expect([await greeting(port), await greeting(port)]).toEqual(['hello 1', 'hello 0'])
+    const { statusCode, headers } = await refusal(port)
+    expect([statusCode, headers['retry-after'], headers['content-type']]).toEqual([
+      429,
+      '3600',
+      'application/problem+json',
+    ])
+    expect(headers['ratelimit']).toBe('"2-per-1h";r=0;t=3600')
+  })
+
+  test('counts together with requests', async () => {
+    const port = await listen(rateLimit(times(2)))
+    const url = `http://127.0.0.1:${port}`
+    expect([await greeting(port), (await ask({ url })).body]).toEqual(['hello 1', '0'])
+    expect([(await refusal(port)).statusCode, (await ask({ url })).status]).toEqual([429, 429])
+  })
+
+  test('that is refused gets a raw response, and its socket is closed', async () => {
+    const port = await listen(rateLimit(times(1)))
+    await greeting(port)
+    const [head, body] = (await raw(port)).split('\r\n\r\n')
+    expect(head!.split('\r\n')).toEqual(
+      expect.arrayContaining(['HTTP/1.1 429 Too Many Requests', 'Connection: close', 'Retry-After: 3600']),
+    )
+    expect(JSON.parse(body!)).toMatchObject({ status: 429, 'violated-policies': ['1-per-1h'] })
+  })
+
+  test('that fails gets a 500, and its socket is closed', async () => {
+    const errors: unknown[] = []
+    const keyer = (): never => {
+      throw new Error('broken')
+    }
+    const port = await listen(
+      rateLimit(times(1, { keyer, onError: (error, _request, response) => errors.push(error, response) })),
+    )
+    expect(await raw(port)).toMatch(/^HTTP\/1\.1 500 .*Connection: close/s)
+    expect(errors).toMatchObject([{ message: 'broken' }, undefined])
+  })
+
+  test('that fails is closed also when `onError` fails, whose fault reaches the process', async () => {
+    const keyer = (): never => {
+      throw new Error('broken')
+    }
+    const onError = (): never => {
+      throw new Error('onError is broken, too')
+    }
+    const upgrade = rateLimit(times(1, { keyer, onError })).upgrade(() => expect.unreachable())
+    const faults: unknown[] = []
+    server = createServer().on('upgrade', (...upgraded) => {
+      try {
+        upgrade(...upgraded)
+      } catch (error) {
+        faults.push(error)
+      }
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    expect(await raw((server.address() as AddressInfo).port)).toMatch(/^HTTP\/1\.1 500 /)
+    expect(faults).toMatchObject([{ message: 'onError is broken, too' }])
+  })
+
+  test('may be skipped; onDenied and refundWhen are not asked', async () => {
+    const limit = rateLimit(
+      times(1, { onDenied: () => expect.unreachable(), refundWhen: 'success', skip: ({ url }) => url === '/free' }),
+    )
+    const port = await listen(limit)
+    await greeting(port)
+    expect((await refusal(port)).statusCode).toBe(429)
+    const free = new WebSocket(`ws://127.0.0.1:${port}/free`)
+    await once(free, 'open')
+    free.terminate()
+  })
+
+  test('is closed for good once it was refused, though the client leaves its side open', async () => {
+    const port = await listen(rateLimit(times(1)))
+    await greeting(port)
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    socket.on('error', () => {})
+    socket.write(HANDSHAKE)
+    // Whoever reads a socket as a stream closes it at its end.
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 429 /)
+    const connections = promisify(server!.getConnections.bind(server))
+    let open: number | undefined
+    await until(() => {
+      void connections().then((count) => (open = count))
+      return open === 0
+    }, 'the end of the connection')
+    socket.destroy()
+  })
+
+  test.each([
+    ['admitted', 1],
+    ['refused', 0],
+  ])('that is hung up on before it is %s reaches nobody, and ends nothing', async (_how, free) => {
+    let release = (): void => {}
+    const decided = new Promise<void>((resolve) => (release = resolve))
+    let asked = 0
+    const keyer = async (): Promise<string> => {
+      if (asked++ === 1 - free) await decided
+      return 'key'
+    }
+    const told: boolean[] = []
+    const limit = rateLimit(times(1, { keyer, onDecision: ({ allowed }) => told.push(allowed) }))
+    server = createServer(limit((_request, response) => void response.end('ok')))
+    let upgraded = 0
+    server.on(
+      'upgrade',
+      limit.upgrade(() => upgraded++),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const url = `http://127.0.0.1:${port}`
+    if (free === 0) await ask({ url })
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(HANDSHAKE)
+    await until(() => asked === 2 - free, 'the question')
+    socket.resetAndDestroy()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    release()
+    await until(() => told.length === 2 - free, 'the decision')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect([(await ask({ url })).status, upgraded]).toEqual([429, 0])
+  })
+
+  test('that is hung up on while it is held ends nothing', async () => {
+    let decided = 0
+    const shaped = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
+    const port = await listen(rateLimit(times(1, { limits: shaped, onDecision: () => decided++ })))
+    await greeting(port)
+    const socket = connect(port, '127.0.0.1')
+    socket.write(HANDSHAKE)
+    await until(() => decided === 2)
+    socket.resetAndDestroy()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(
+      (
+        await ask({ url: `http://127.0.0.1:${port}` }, '/', {
+          method: 'OPTIONS',
+          headers: { origin: 'a', 'access-control-request-method': 'PUT' },
+        })
+      ).status,
+    ).toBe(200)
+  })
+})
+
+describe('a request', () => {
+  test('that is refused is told how long the answer is, HEAD as GET', async () => {
+    const url = `http://127.0.0.1:${await listen(rateLimit(times(1)))}`
+    await ask({ url })
+    const [got, head] = [await ask({ url }), await ask({ url }, '/', { method: 'HEAD' })]
+    expect([head.status, head.body, head.headers['content-length']]).toEqual([429, '', String(got.body.length)])
+  })
+
+  test('that fails is answered with 500, and the operator warned once a minute', async () => {
+    const keyer = async (): Promise<never> => {
+      throw new Error('broken')
+    }
+    const port = await listen(rateLimit(times(1, { keyer })))
+    const codes = await warningsOf(async () => {
+      for (let i = 0; i < 3; i++) expect((await ask({ url: `http://127.0.0.1:${port}` })).status).toBe(500)
+    })
+    expect(codes).toEqual(['SLUICE_FAULT'])
+    const now = Date.now()
+    const clock = vi.spyOn(Date, 'now')
+    for (const [later, warnings] of [
+      [59_000, []],
+      [61_000, ['SLUICE_FAULT']],
+    ] as const) {
+      clock.mockReturnValue(now + later)
+      expect(await warningsOf(() => ask({ url: `http://127.0.0.1:${port}` }))).toEqual(warnings)
+    }
+    clock.mockRestore()
+  })
+
+  test('has its address from the socket, or from where one says', async () => {
+    const given = ipKeyer({ address: (request) => request.headers['x-real-ip'] as string | undefined })
+    const headers = { 'x-real-ip': '2001:db8:1:2::3' }
+    expect(given({ headers } as unknown as IncomingMessage)).toBe('2001:db8:1::/56')
+    expect(byIP({ socket: {}, headers: {} } as IncomingMessage)).toBeUndefined()
+    expect(rateLimitOf({} as IncomingMessage)).toBeUndefined()
+  })
+})
+
+test('what is no listener is refused', () => {
+  const limit = rateLimit(times(1))
+  for (const use of [limit, limit.upgrade]) {
+    expect(() => use({} as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
+  }
+})
+
+test('wrong options are refused', () => {
+  expect(() => rateLimit(undefined as never)).toThrow(/keyer/)
+  expect(() => rateLimit(times(1, { onError: 'no' as never }))).toThrow(/onError/)
+})

@@ -1,0 +1,165 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Cluster, Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, fixedWindow, gcra, type Limit, limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { build, type Built } from '../support/redis-built.ts'
+import { names } from '../support/harness.ts'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+let built: Built
+let server: RedisServer
+let cluster: RedisCluster
+let client: Redis
+beforeAll(async () => {
+  built = build()
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
+  client = new Redis(server.port)
+})
+afterAll(async () => {
+  client.disconnect()
+  built.remove()
+  await Promise.all([server.stop(), cluster.stop()])
+})
+
+const run = promisify(execFile)
+
+/** Runs the command as a shell does. */
+async function sluice(...words: readonly string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, [join(built.directory, 'src', 'cli', 'sluice.js'), ...words])
+  return stdout
+}
+
+async function complaint(...words: readonly string[]): Promise<string> {
+  const error = (await sluice(...words).catch((reason: unknown) => reason)) as { code: number; stderr: string }
+  expect(error.code).toBe(1)
+  return error.stderr
+}
+
+function limiterOf(name: string, limits: readonly Limit[], prefix = 'sluice:'): Limiter<string> {
+  return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client, { prefix }) })
+}
+
+describe('sluice inspect', () => {
+  it('prints what each limit holds against a key', async () => {
+    const limits = [
+      fixedWindow({ quota: 5, window: '1d', name: 'daily' }),
+      gcra({ quota: 2, window: '1h', name: 'hourly', block: '15m' }),
+      slidingWindowLog({ quota: 100, window: '1d', name: 'log' }),
+    ]
+    const limiter = limiterOf('api', limits)
+    for (let i = 0; i < 3; i++) await limiter.consume('user 1')
+    const said = await sluice('inspect', server.url, 'api', 'user 1')
+    expect(said).toMatch(/^sluice:api:user 1 \(kept for /)
+    expect(said).toMatch(/daily +fixedWindow +3 +23 h 59 min +– +–\n/)
+    expect(said).toMatch(/hourly +gcra +0 +.* +14 min 5\d s +–\n/)
+    expect(said).toMatch(/log +slidingWindowLog +98 +23 h 59 min +– +2\n/)
+    expect(said).toMatch(
+      /parameters +perMs 1000, quota 5, window 86400000000, clock 0, offset 0\n +state +start 20\d\d-.*Z, used 2\n/,
+    )
+    expect(said).toMatch(/entries +2 from 20.*Z to 20.*Z\n/)
+  })
+
+  it('tells what a peek tells, under every algorithm', async () => {
+    const limits = names().map((algorithm) =>
+      limit({ algorithm, name: algorithm, quota: algorithm === 'spacing' ? 1 : 10, window: '1d' }),
+    )
+    const bucket = { algorithm: 'tokenBucket', quota: 10, window: '1d' } as const
+    const variants = [
+      limit({ ...bucket, name: 'interval', refill: 'interval' }),
+      limit({ ...bucket, name: 'part-full', initial: 4 }),
+      limit({ ...bucket, name: 'part-full-interval', refill: 'interval', initial: 4 }),
+    ]
+    const limiter = limiterOf('every', [...limits, ...variants], 'p:')
+    await limiter.consume('k')
+    const peeked = await limiter.peek('k', { cost: 0 })
+    const { limits: held } = JSON.parse(
+      await sluice('inspect', server.url, 'every', 'k', '--json', '--prefix', 'p:'),
+    ) as {
+      limits: { limit: string; verdict: { remaining: number }; state: { name: string }[] }[]
+    }
+    expect(held).toHaveLength(limits.length + variants.length)
+    for (const each of held) {
+      expect(each.verdict.remaining).toBe(peeked.limits.find(({ limit }) => limit.name === each.limit)!.remaining)
+      expect(each.state.filter(({ name }) => name.startsWith('cell'))).toEqual([])
+    }
+  })
+
+  it('says so when nothing is held, and never makes a key', async () => {
+    expect(await sluice('inspect', server.url, 'api', 'nobody')).toBe('sluice:api:nobody: nothing is held\n')
+    expect(await client.exists('sluice:api:nobody')).toBe(0)
+  })
+
+  it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
+    'finds the node of a cluster, by %s',
+    async (name) => {
+      const nodes = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+      const limiter = createLimiter<string>({
+        name: 'c',
+        keyer: (key) => key,
+        limits: gcra({ quota: 5, window: '1d' }),
+        store: redisStore(nodes),
+      })
+      await limiter.consume('k')
+      nodes.disconnect()
+      for (const { url } of cluster.nodes)
+        expect(await sluice('inspect', url, 'c', 'k', '--client', name)).toMatch(/gcra +[0-4] /)
+    },
+  )
+})
+
+describe('sluice reset', () => {
+  it('forgets a key, and no other', async () => {
+    const limiter = limiterOf('reset', [gcra({ quota: 1, window: '1d' })])
+    await limiter.consume('a')
+    await limiter.consume('b')
+    expect(await sluice('reset', server.url, 'reset', 'a')).toBe('sluice:reset:a: forgotten\n')
+    expect(await sluice('reset', server.url, 'reset', 'a', '--json')).toBe(
+      '{"key":"sluice:reset:a","forgotten":false}\n',
+    )
+    expect([(await limiter.consume('a')).allowed, (await limiter.consume('b')).allowed]).toEqual([true, false])
+  })
+})
+
+describe('sluice says what is wrong', () => {
+  it('with the words', async () => {
+    expect(await complaint('inspect', server.url)).toContain('Usage: sluice inspect <redis-url> <limiter> <key>')
+    expect(await complaint('inspect', 'localhost', 'a', 'b')).toContain(
+      'expected a URL such as redis://localhost:6379/0, got "localhost"',
+    )
+    for (const path of ['abc', '1/2', '-1']) {
+      expect(await complaint('inspect', `${server.url}/${path}`, 'a', 'b')).toContain('expected a URL such as')
+    }
+    expect(await complaint('inspect', server.url, 'a', 'b', '--nonsense')).toContain('--nonsense')
+    expect(await sluice('--help')).toContain('sluice reset')
+  })
+
+  it('with the client', async () => {
+    expect(await complaint('inspect', server.url, 'a', 'b', '--client', 'none')).toContain(
+      'Install one of ioredis, iovalkey, redis',
+    )
+  })
+
+  it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
+    'with a database that there is not, and leaves those that there are alone, by %s',
+    async (name) => {
+      const limiter = limiterOf(`held by ${name}`, [gcra({ quota: 5, window: '1d' })])
+      await limiter.consume('k')
+      const words = [`${server.url}/99`, `held by ${name}`, 'k', '--client', name]
+      expect(await complaint('inspect', ...words)).toMatch(/index is out of range|timed out/)
+      expect(await complaint('reset', ...words)).toMatch(/index is out of range|timed out/)
+      expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(4)
+      expect(await sluice('reset', `${server.url}/0`, `held by ${name}`, 'k', '--client', name)).toMatch(/forgotten/)
+      expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(5)
+    },
+  )
+
+  it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])('with the server, by %s', async (name) => {
+    expect(await complaint('inspect', 'redis://ann:s3cret@127.0.0.1:1', 'a', 'b', '--client', name)).toMatch(
+      /^sluice: no connection to redis:\/\/ann:\*\*\*@127\.0\.0\.1:1: .*(ECONNREFUSED|timed out)/,
+    )
+  })
+})

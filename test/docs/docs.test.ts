@@ -1,0 +1,190 @@
+// What docs/algorithms.md says is what happens: its pictures are drawn anew, its programs compiled and run, and what it calls
+// the worst case is attained and never exceeded.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mostWithin } from '../../docs/plot/decide.ts'
+import { draw } from '../../docs/plot/pictures.ts'
+import { builtIn } from '../../src/algorithms/index.ts'
+import {
+  createLimiter,
+  everyone,
+  exponential,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  type Limit,
+  memoryStore,
+  quotaLinear,
+  slidingWindowBuckets,
+  slidingWindowCounter,
+  slidingWindowLog,
+  spacing,
+  tokenBucket,
+} from '../../src/index.ts'
+import { CHUNK } from '../../src/stores/redis/lua/entries.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { blocksOf, fencesOf, Programs, root } from '../support/programs.ts'
+
+const MINUTE = 60_000
+const page = readFileSync(join(root, 'docs/algorithms.md'), 'utf8')
+
+describe('docs/algorithms.md: pictures', () => {
+  it('are what `npm run plots` draws from today’s decisions', async () => {
+    const drawn = await draw()
+    expect(readdirSync(join(root, 'docs/img')).toSorted()).toEqual([...drawn.keys()].toSorted())
+    for (const [name, text] of drawn) {
+      const committed = readFileSync(join(root, 'docs/img', name), 'utf8')
+      expect(committed === text, `${name} is out of date: npm run plots`).toBe(true)
+    }
+  })
+
+  it('are drawn alike every time', async () => {
+    expect(await draw()).toEqual(await draw())
+  })
+
+  it('are all shown', () => {
+    const shown = [...page.matchAll(/\]\(img\/([\w-]+\.svg)\)/g)].map(([, name]) => name)
+    expect(shown.toSorted()).toEqual(readdirSync(join(root, 'docs/img')).toSorted())
+  })
+})
+
+describe('docs/algorithms.md: programs', { timeout: MINUTE }, () => {
+  const blocks = blocksOf(page)
+  const named = new Map(blocks.map((block) => [`line-${block.line}`, block] as const))
+  let programs: Programs
+  beforeAll(async () => {
+    programs = await Programs.compile(named)
+  }, 2 * MINUTE)
+  afterAll(() => programs.remove())
+
+  it('fit the types', () => expect(programs.complaints).toBe(''))
+
+  it.each([...named])('%s prints what it says', async (name, block) => {
+    expect(block.code).toMatch(/\/\/ → /)
+    await programs.verify(name, block)
+  })
+
+  it('are all there is of code', () => {
+    expect(blocks.map(({ language }) => language)).toEqual(blocks.map(() => 'ts'))
+    expect(page.match(/^\s*(```|~~~)/gm)).toHaveLength(fencesOf(blocks))
+  })
+})
+
+/** A limit of 10 per 10 s, the row of the table that tells its worst case, and when to ask in order to get that much. */
+interface Worst {
+  readonly row: string
+  readonly limit: Limit
+  /** In milliseconds; the worst is what comes within 10 s. */
+  readonly attack: readonly number[]
+  /** True where it is not when requests come that counts, but when they go on. */
+  readonly goingOn?: true
+}
+
+const base = { quota: 10, window: '10s' } as const
+
+/** So many at one time. */
+const many = (count: number, at: number): number[] => Array.from({ length: count }, () => at)
+const each = (count: number, from: number): number[] => Array.from({ length: count }, (_, i) => from + i * 1000)
+
+const edge = [0, ...many(20, 9999), ...many(20, 10_000)]
+const burst = [...many(20, 0), ...each(12, 1000)]
+
+const worst: readonly Worst[] = [
+  { row: '`gcra`', limit: gcra(base), attack: burst },
+  { row: '`tokenBucket`', limit: tokenBucket(base), attack: burst },
+  { row: "`tokenBucket`, `refill: 'interval'`", limit: tokenBucket({ ...base, refill: 'interval' }), attack: edge },
+  { row: '`leakyBucket`, coming in', limit: leakyBucket(base), attack: burst },
+  { row: '`leakyBucket`, going on', limit: leakyBucket(base), attack: burst, goingOn: true },
+  { row: '`spacing`', limit: spacing('1s'), attack: burst },
+  { row: '`fixedWindow`', limit: fixedWindow(base), attack: edge },
+  { row: "`fixedWindow`, `anchor: 'clock'`", limit: fixedWindow({ ...base, anchor: 'clock' }), attack: edge.slice(1) },
+  { row: '`slidingWindowLog`', limit: slidingWindowLog(base), attack: burst },
+  {
+    row: '`slidingWindowCounter`',
+    limit: slidingWindowCounter(base),
+    attack: [...many(20, 9999), ...many(20, 19_500)],
+  },
+  { row: '`slidingWindowBuckets`', limit: slidingWindowBuckets(base), attack: burst },
+  // Empty at 0, and all but full 19 s later.
+  {
+    row: '`quotaLinear`',
+    limit: quotaLinear(base),
+    attack: [...many(10, 0), ...many(20, 18_999), ...each(10, 19_000)],
+  },
+  { row: '`exponential`', limit: exponential(base), attack: [...many(10, 0), ...each(10, 999.999)] },
+]
+
+/** When requests are admitted, or go on, of those that come at some times. */
+function admitted(limit: Limit, times: readonly number[], goingOn = false): number[] {
+  const clock = virtualClock()
+  const start = clock.now()
+  const limiter = createLimiter({ keyer: everyone, limits: limit, store: memoryStore({ clock }) })
+  const passed: number[] = []
+  for (const at of times) {
+    clock.set(start + at)
+    const { allowed, delay } = limiter.consume({})
+    if (allowed) passed.push(goingOn ? at + delay : at)
+  }
+  return passed
+}
+
+/** Any traffic within half a minute, in milliseconds: bursts, pauses, and requests to the edge of a window. */
+const traffic = fc
+  .array(
+    fc.tuple(
+      fc.oneof(fc.constantFrom(0, 1, 500, 999, 1000, 9999, 10_000), fc.nat({ max: 12_000 })),
+      fc.nat({ max: 12 }),
+    ),
+    { maxLength: 20 },
+  )
+  .map((bursts) => {
+    let now = 0
+    return bursts.flatMap(([pause, count]) => many(count, (now += pause)))
+  })
+
+describe('docs/algorithms.md: the worst case of 10 per 10 s', () => {
+  const told = new Map(
+    [...page.matchAll(/^\| (`\w+`[^|]*?) *\|[^|]*\|[^|]*\| (\d+) +\|$/gm)].map(([, row, most]) => [row!, Number(most)]),
+  )
+
+  it('is told of every algorithm', () => {
+    expect([...told.keys()].toSorted()).toEqual(worst.map(({ row }) => row).toSorted())
+    for (const { name } of builtIn) expect(worst.some(({ limit }) => limit.algorithm === name)).toBe(true)
+  })
+
+  it.each(worst)('$row: may happen', ({ row, limit, attack, goingOn }) => {
+    expect(mostWithin(admitted(limit, attack, goingOn), 10_000)).toBe(told.get(row))
+  })
+
+  it.each(worst)('$row: and nothing worse', ({ row, limit, goingOn }) => {
+    fc.assert(
+      fc.property(traffic, (times) => {
+        expect(mostWithin(admitted(limit, times, goingOn), 10_000)).toBeLessThanOrEqual(told.get(row)!)
+      }),
+    )
+  })
+})
+
+it.each(['algorithms.md', 'redis.md'])('docs/%s says how many entries stand in one field of Redis', (name) => {
+  expect(readFileSync(join(root, 'docs', name), 'utf8')).toMatch(new RegExp(`in chunks of ${CHUNK}\\b`))
+})
+
+describe('docs/algorithms.md: links', () => {
+  it('lead somewhere', () => {
+    const fragments = [...page.matchAll(/^#+ (.*)$/gm)].map(
+      ([, heading]) =>
+        `#${heading!
+          .toLowerCase()
+          .replaceAll(/[^\w\- ]/g, '')
+          .replaceAll(' ', '-')}`,
+    )
+    const targets = [...page.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target!)
+    const dead = targets.filter((each) => {
+      if (each.startsWith('https://')) return false
+      return !fragments.includes(each) && !(each[0] !== '#' && existsSync(join(root, 'docs', each)))
+    })
+    expect(dead).toEqual([])
+  })
+})

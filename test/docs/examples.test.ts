@@ -1,0 +1,191 @@
+// Every example runs as its reader would run it: compiled against the package as it is built, in a process of its own.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import type { Server } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { freePort } from '../support/redis.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const MINUTE = 60_000
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-examples-'))
+  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
+    await cp(join(root, part), join(folder, part), { recursive: true })
+  }
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
+  await node(join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json')
+  await node(join(root, 'node_modules/typescript/bin/tsc'), '-p', 'examples')
+}, 2 * MINUTE)
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+/** Runs a program; answers what it wrote. Fails when it exits with an error, or has something to warn of. */
+function node(...args: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, args, { cwd: folder }, (error, stdout, stderr) => {
+      if (error === null && stderr === '') resolve(stdout)
+      else reject(new Error(`node ${args.join(' ')} failed:\n${stdout}${stderr}`))
+    })
+  })
+}
+
+const perApp = [
+  'GET /: 200, RateLimit: "burst";r=4, "hour";r=999',
+  '  hello, you have 4 left',
+  'GET /: 200, RateLimit: "burst";r=3, "hour";r=998',
+  '  hello, you have 3 left',
+  'POST /login: 200, RateLimit: "login";r=2',
+  '  welcome',
+  'POST /login: 200, RateLimit: "login";r=1',
+  '  welcome',
+  'POST /login: 200, RateLimit: "login";r=0',
+  '  welcome',
+  'POST /login: 429, RateLimit: "login";r=0, Retry-After: n',
+  '  quota exceeded: login',
+]
+
+/** What each prints, times left out. */
+const outputs: Readonly<Record<string, readonly string[]>> = {
+  express: perApp,
+  fastify: perApp,
+  koa: perApp,
+  fetch: perApp,
+  hono: perApp,
+  node: perApp,
+  'graphql-costs': [
+    'GET /graphql?query={posts(first:%2060){title}}: 200, RateLimit: "points";r=n',
+    '  {"data":{"posts":[{"title":"one"},{"title":"two"},{"title":"three"}]}}',
+    'GET /graphql?query={posts(first:%2090){title}}: 200, RateLimit: "points";r=n',
+    '  {"data":{"posts":[{"title":"one"},{"title":"two"},{"title":"three"}]}}',
+    'GET /graphql?query={posts(first:%20500){title}}: 429, RateLimit: "points";r=n',
+    '  quota exceeded: points',
+  ],
+  plans: [
+    'GET /notes: 200, RateLimit: "reads";r=2',
+    '  done',
+    'POST /notes: 200, RateLimit: "writes";r=0',
+    '  done',
+    'POST /notes: 429, RateLimit: "writes";r=0, Retry-After: n',
+    '  quota exceeded: writes',
+    'POST /notes: 200, RateLimit: "writes";r=59',
+    '  done',
+    'POST /notes: 200, RateLimit: "writes";r=58',
+    '  done',
+    'POST /notes: 200',
+    '  done',
+    'GET /notes: 200, RateLimit: "reads";r=2',
+    '  done',
+  ],
+  stacked: [
+    'GET /documents/1: 200, RateLimit: "per-user";r=4, "per-document";r=1',
+    '  document 1',
+    'GET /documents/1: 200, RateLimit: "per-user";r=4, "per-document";r=0',
+    '  document 1',
+    'GET /documents/1: 429, RateLimit: "per-document";r=0, Retry-After: n',
+    '  quota exceeded: per-document',
+    'GET /documents/2: 200, RateLimit: "per-user";r=3, "per-document";r=1',
+    '  document 2',
+  ],
+  'custom-keyer': [
+    'GET /: 200, RateLimit: "2-per-1m";r=1',
+    '  counted as tenant acme',
+    'GET /: 200, RateLimit: "2-per-1m";r=1',
+    '  counted as address 127.0.0.1',
+    'GET /: 200, RateLimit: "2-per-1m";r=0',
+    '  counted as address 127.0.0.1',
+    'GET /: 429, RateLimit: "2-per-1m";r=0, Retry-After: n',
+    '  quota exceeded: 2-per-1m',
+  ],
+  'custom-store': [
+    'GET /: 200, RateLimit: "2-per-1m";r=1',
+    '  hello',
+    'GET /: 200, RateLimit: "2-per-1m";r=0',
+    '  hello',
+    'GET /: 429, RateLimit: "2-per-1m";r=0, Retry-After: n',
+    '  quota exceeded: 2-per-1m',
+    'GET /: 429, RateLimit: "2-per-1m";r=0, Retry-After: n',
+    '  quota exceeded: 2-per-1m',
+    'GET /denials: 200',
+    '  {"2-per-1m":2}',
+  ],
+  'custom-algorithm': [
+    'POST /codes: 200, RateLimit: "codes";r=2',
+    '  a code is on its way',
+    'POST /codes: 200, RateLimit: "codes";r=1',
+    '  a code is on its way',
+    'POST /codes: 200, RateLimit: "codes";r=0',
+    '  a code is on its way',
+    'POST /codes: 429, RateLimit: "codes";r=0, Retry-After: n',
+    '  quota exceeded: codes',
+  ],
+}
+
+/** A line of output without what depends on the moment, and problem details in short. */
+function timeless(line: string): string {
+  if (line.startsWith('  {"type":')) {
+    const problem = JSON.parse(line) as { title: string; 'violated-policies': string[] }
+    return `  ${problem.title.toLowerCase()}: ${problem['violated-policies'].join(', ')}`
+  }
+  // Points come back almost two a second.
+  const counted = line.replace(/"points";r=\d+/, '"points";r=n')
+  return counted.replaceAll(/;t=\d+/g, '').replace(/Retry-After: [1-9]\d*$/, 'Retry-After: n')
+}
+
+async function firstLine({ stdout }: ChildProcess): Promise<string> {
+  const [data] = (await once(stdout!, 'data')) as [Buffer]
+  return data.toString()
+}
+
+describe('the examples', { timeout: MINUTE }, () => {
+  it('are all tested here', async () => {
+    const programs = (await readdir(join(root, 'examples'))).filter((each) => each.endsWith('.ts'))
+    const others = ['showcase.ts', 'visits.ts']
+    expect(programs.toSorted()).toEqual([...Object.keys(outputs).map((name) => `${name}.ts`), ...others].toSorted())
+  })
+
+  for (const [name, expected] of Object.entries(outputs)) {
+    it(`${name} sends itself a few requests, and ends`, async () => {
+      const [address, ...lines] = (await node(`dist/examples/${name}.js`, '--once')).trimEnd().split('\n')
+      expect(address).toMatch(/^listening on http:\/\/127\.0\.0\.1:\d+$/)
+      expect(lines.map(timeless)).toEqual(expected)
+    })
+
+    it(`${name} serves on the port that it is told`, async () => {
+      const port = await freePort()
+      const env = { ...process.env, PORT: String(port) }
+      const child = spawn(process.execPath, [`dist/examples/${name}.js`], { cwd: folder, env })
+      try {
+        expect(await firstLine(child)).toBe(`listening on http://127.0.0.1:${port}\n`)
+        const { status } = await fetch(`http://127.0.0.1:${port}/`)
+        expect([200, 404]).toContain(status)
+      } finally {
+        child.kill()
+      }
+    })
+  }
+})
+
+it('custom-algorithm checks itself by the suite of `sluice/testing`', { timeout: MINUTE }, async () => {
+  const lines = (await node('dist/examples/custom-algorithm.js', '--check')).trimEnd().split('\n')
+  expect(lines.length).toBeGreaterThan(5)
+  expect(lines).toContain('it charges past the limit when it has to, and waits the debt off')
+})
+
+// The example of an algorithm meets what every algorithm must meet: the suites of those that come with the package.
+vi.mock(import('../support/harness.ts'), async (original) => ({ ...(await original()), names: () => ['coolDown'] }))
+vi.mock(import('../../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
+
+describe('custom-algorithm', { timeout: MINUTE }, async () => {
+  await import('../../examples/custom-algorithm.ts')
+  await import('../algorithms/contract.test.ts')
+  await import('../algorithms/adjust.test.ts')
+  await import('../algorithms/convert.test.ts')
+  await import('../algorithms/lua.test.ts')
+})

@@ -1,0 +1,133 @@
+// What docs/migrating, docs/proxies.md and docs/redis.md say is what happens. By the language of a block:
+//
+// - `ts` is a program of ours. It is compiled under strict flags, and run; what it prints is what its comments `// → …` say.
+// - `console` shows requests to the server that the program before it has started, and the answers, as in README.md.
+// - `js` is a program of before. It is parsed, and no more.
+// - `nginx`, `sh` and `text` are for other tests, and for readers.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Block, blocksOf, fencesOf, node, Programs, root } from '../support/programs.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+const MINUTE = 60_000
+const guides = readdirSync(join(root, 'docs/migrating')).map((name) => `migrating/${name}`)
+const pages = ['proxies.md', 'redis.md', ...guides]
+
+function read(page: string): string {
+  return readFileSync(join(root, 'docs', page), 'utf8')
+}
+
+/** By names that can be those of files. */
+const blocks = new Map<string, Block & { readonly page: string }>(
+  pages.flatMap((page) =>
+    blocksOf(read(page)).map((block) => [`${page.replace(/\W/g, '-')}-${block.line}`, { page, ...block }] as const),
+  ),
+)
+let redis: RedisServer
+let programs: Programs
+
+beforeAll(async () => {
+  redis = await startRedis()
+  programs = await Programs.compile(new Map([...blocks].filter(([, { language }]) => language === 'ts')), redis.url)
+}, 2 * MINUTE)
+
+afterAll(async () => {
+  await redis.stop()
+  await programs.remove()
+})
+
+async function verify(name: string, block: Block): Promise<void> {
+  if (block.language === 'ts') return programs.verify(name, block, tellsOfItsLimit)
+  if (block.language === 'js') return verifySyntax(block.code)
+  expect(['nginx', 'sh', 'text']).toContain(block.language)
+}
+
+async function tellsOfItsLimit(port: number): Promise<void> {
+  const { headers } = await fetch(`http://127.0.0.1:${port}/`)
+  expect(headers.get('ratelimit')).not.toBeNull()
+}
+
+async function verifySyntax(code: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-pages-'))
+  try {
+    await writeFile(join(folder, 'before.mjs'), code)
+    expect(await node(folder, '--check', 'before.mjs')).toBe('')
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+/** The cells of the tables that have these headings. */
+function rowsOf(page: string): string[][] {
+  const rows = [...read(page).matchAll(/^\|(.*)\|$/gm)].map(([, row]) => row!.split(' | ').map((cell) => cell.trim()))
+  const start = rows.findIndex(([there, here]) => there === 'there' && here === 'here')
+  return start === -1 ? [] : rows.slice(start + 2)
+}
+
+describe.concurrent('the pages', { timeout: MINUTE }, () => {
+  for (const [name, block] of blocks)
+    it(`${block.page}, line ${block.line}: ${block.language}`, () => verify(name, block))
+
+  it.for(pages)('%s has no block that is passed over, and no dead link', (page, { expect }) => {
+    expect(read(page).match(/^\s*(```|~~~)/gm) ?? []).toHaveLength(fencesOf(blocksOf(read(page))))
+    const targets = [...read(page).matchAll(/\]\((?!https:)([^)#]+)[^)]*\)/g)].map(([, target]) => target!)
+    expect(targets.filter((each) => !existsSync(join(root, 'docs', dirname(page), each)))).toEqual([])
+  })
+
+  it.for(guides)('%s has before, after, a table and what gets better', (page, { expect }) => {
+    const languages = blocksOf(read(page)).map(({ language }) => language)
+    expect(languages.slice(0, 2)).toEqual(['js', 'ts'])
+    expect(rowsOf(page).length).toBeGreaterThan(10)
+    expect(rowsOf(page).filter((row) => row.length !== 2 || row.includes(''))).toEqual([])
+    expect(read(page)).toMatch(/^## What gets better$/m)
+  })
+})
+
+describe('servers on a Redis that does not answer', { timeout: MINUTE }, () => {
+  /** The server of a page that is on Redis. */
+  const serverIn = (page: string): Block => {
+    const { transcript: _, ...block } = blocksOf(read(page)).find(
+      ({ code }) => code.includes('redisStore(') && code.includes('.listen('),
+    )!
+    return block
+  }
+  const servers = { 'README.md': serverIn('../README.md'), 'redis.md': serverIn('redis.md') }
+  let mortal: RedisServer
+  let itsPort: number
+  let programs: Programs
+
+  beforeAll(async () => {
+    mortal = await startRedis()
+    itsPort = mortal.port
+    programs = await Programs.compile(new Map(Object.entries(servers)), mortal.url)
+  }, 2 * MINUTE)
+
+  afterAll(async () => {
+    await mortal.stop()
+    await programs.remove()
+  })
+
+  it.each([
+    ['README.md', 'hello', 500],
+    ['redis.md', 'decided', 200],
+  ] as const)('%s: answer soon all the same, and outlive it', async (page, decided, status) => {
+    async function answer(port: number): Promise<[status: number, body: string]> {
+      const response = await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(2000) })
+      return [response.status, await response.text()]
+    }
+    await programs.verify(page, servers[page], async (port) => {
+      expect(await answer(port)).toEqual([200, decided])
+      mortal.process.kill('SIGSTOP')
+      expect((await answer(port))[0]).toBe(status)
+      mortal.process.kill('SIGCONT')
+      await vi.waitFor(async () => expect(await answer(port)).toEqual([200, decided]), 10_000)
+      await mortal.stop()
+      expect((await answer(port))[0]).toBe(status)
+      mortal = await startRedis('--port', String(itsPort))
+      await vi.waitFor(async () => expect(await answer(port)).toEqual([200, decided]), 10_000)
+    })
+  })
+})

@@ -1,0 +1,139 @@
+// What clients make of our answers: the real ones, over sockets and in real time, in front of every framework.
+import { Octokit } from '@octokit/core'
+import { throttling } from '@octokit/plugin-throttling'
+import axios from 'axios'
+import axiosRetry from 'axios-retry'
+import { got } from 'got'
+import ky from 'ky'
+import { Agent, request, RetryAgent } from 'undici'
+import { describe, expect, test, vi } from 'vitest'
+import type { Decision } from '../../../src/limiter/decision.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import type { Limit } from '../../../src/limits/limit.ts'
+import { fixedWindow, gcra, slidingWindowLog, tokenBucket } from '../../../src/limits/factories.ts'
+import { frameworks, type Options } from '../../adapters/frameworks.ts'
+import { serve, type Served } from '../../support/http.ts'
+
+// They do little but wait.
+vi.setConfig({ maxConcurrency: 30 })
+
+/** A client that retries by itself, as its documentation sets it up: it gets a path, and answers the body. */
+interface Client {
+  readonly headers?: string
+  connect(url: string): (path: string) => Promise<string>
+}
+
+const clients: Readonly<Record<string, Client>> = {
+  got: {
+    connect: (url) => (path) => got(url + path).text(),
+  },
+  ky: {
+    connect: (url) => (path) => ky(url + path).text(),
+  },
+  'ky, which reads RateLimit-Reset as well': {
+    headers: 'draft-6',
+    connect: (url) => (path) => ky(url + path).text(),
+  },
+  'axios with axios-retry': {
+    connect(url) {
+      const client = axios.create({ baseURL: url, responseType: 'text' })
+      axiosRetry(client, { retries: 3 })
+      return async (path) => (await client.get<string>(path)).data
+    },
+  },
+  'undici’s RetryAgent': {
+    connect(url) {
+      const dispatcher = new RetryAgent(new Agent())
+      return async (path) => (await request(url + path, { dispatcher })).body.text()
+    },
+  },
+  'Octokit with its throttling plugin': {
+    headers: 'github',
+    connect(url) {
+      const Throttled = Octokit.plugin(throttling)
+      const throttle = { onRateLimit: () => true, onSecondaryRateLimit: () => false }
+      const log = { debug() {}, info() {}, warn() {}, error() {} }
+      const octokit = new Throttled({ baseUrl: url, throttle, log })
+      return async (path) => (await octokit.request(`GET ${path}`)).data as string
+    },
+  },
+}
+
+/** A server that knows which requests it has admitted and denied, by their paths, in order. */
+async function limited(framework: (typeof frameworks)[number], limits: readonly Limit[], headers?: string) {
+  const verdicts = new Map<string, boolean[]>()
+  const onDecision = ({ allowed }: Decision, { url }: { url: string }): void => {
+    verdicts.set(url, [...(verdicts.get(url) ?? []), allowed])
+  }
+  const options: Options = { keyer: everyone, limits, onDecision, ...(headers !== undefined && { headers }) }
+  return { verdicts, server: await framework.serve({ limits: [options] }) }
+}
+
+const paths = (count: number): string[] => Array.from({ length: count }, (_, i) => `/${i}`)
+
+async function inTurn(ask: (path: string) => Promise<string>, count: number): Promise<string[]> {
+  const bodies: string[] = []
+  for (const path of paths(count)) bodies.push(await ask(path))
+  return bodies
+}
+
+/** Each may be denied when it comes unasked, and never when it comes as it was told. */
+function expectNoneAvoidable(verdicts: ReadonlyMap<string, readonly boolean[]>, count: number): void {
+  expect([...verdicts.keys()].toSorted()).toEqual(paths(count).toSorted())
+  for (const [path, each] of verdicts)
+    expect([path, [[true], [false, true]]]).toEqual([path, expect.arrayContaining([each])])
+  expect([...verdicts.values()].some(({ length }) => length > 1)).toBe(true)
+}
+
+const shapes: readonly (readonly Limit[])[] = [
+  [fixedWindow({ quota: 2, window: '1s' })],
+  [gcra({ quota: 2, window: '1s' })],
+  [slidingWindowLog({ quota: 2, window: '1s' })],
+  [tokenBucket({ quota: 3, window: '1500ms', name: 'short' }), fixedWindow({ quota: 100, window: '1h', name: 'long' })],
+]
+
+describe.concurrent('without an avoidable 429', { timeout: 60_000 }, () => {
+  for (const [name, { connect, headers }] of Object.entries(clients)) {
+    for (const framework of frameworks) {
+      test(`${name} gets its answers one by one from ${framework.name}`, async ({ expect }) => {
+        const { verdicts, server } = await limited(framework, shapes[0]!, headers)
+        expect(await inTurn(connect(server.url), 4)).toEqual(Array(4).fill('ok'))
+        expectNoneAvoidable(verdicts, 4)
+        await server.close()
+      })
+    }
+
+    for (const limits of shapes) {
+      test(`${name} gets four at once, by ${limits.map((each) => each.algorithm).join(' and ')}`, async ({
+        expect,
+      }) => {
+        const { verdicts, server } = await limited(frameworks[1]!, limits, headers)
+        const bodies = await Promise.all(paths(4).map(connect(server.url)))
+        expect(bodies).toEqual(Array(4).fill('ok'))
+        expectNoneAvoidable(verdicts, 4)
+        await server.close()
+      })
+    }
+  }
+})
+
+describe.concurrent('an avoidable 429 is seen', () => {
+  /** Denies for a second without a word about it. */
+  async function silent(): Promise<{ verdicts: Map<string, boolean[]>; server: Served }> {
+    const verdicts = new Map<string, boolean[]>()
+    const end = Date.now() + 1000
+    const server = await serve(({ url = '' }, response) => {
+      const allowed = Date.now() > end
+      verdicts.set(url, [...(verdicts.get(url) ?? []), allowed])
+      response.writeHead(allowed ? 200 : 429).end('ok')
+    })
+    return { verdicts, server }
+  }
+
+  test('where there is no Retry-After', async ({ expect }) => {
+    const { verdicts, server } = await silent()
+    await clients['axios with axios-retry']!.connect(server.url)('/0').catch(() => {})
+    expect(() => expectNoneAvoidable(verdicts, 1)).toThrow(/false/)
+    await server.close()
+  })
+})

@@ -1,0 +1,80 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../support/redis.ts'
+
+/** An nginx of a test's own, on free ports of this machine. */
+export interface Nginx {
+  stop(): Promise<void>
+}
+
+/** The command that starts nginx: from the PATH, else from Debian's package, else an error that says what to do. */
+export function nginxCommand(): string {
+  return onPath() ?? installed()
+}
+
+function onPath(): string | undefined {
+  const path = `${process.env['PATH'] ?? ''}:/usr/sbin`
+  try {
+    return execFileSync('sh', ['-c', 'command -v nginx'], {
+      encoding: 'utf8',
+      env: { ...process.env, PATH: path },
+    }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+function installed(): string {
+  // Nothing is to start by itself: the package would take port 80.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  // Another test may be installing something, too.
+  const run = (args: string): unknown =>
+    execFileSync('sh', ['-c', `apt-get -o DPkg::Lock::Timeout=120 ${args}`], { stdio: 'ignore', env })
+  try {
+    run('update || true')
+    run('install -y --no-install-recommends nginx-light')
+  } catch (cause) {
+    throw new Error('The tests need a real nginx: put it on the PATH (Debian: apt-get install nginx-light).', { cause })
+  }
+  return onPath()!
+}
+
+/** Starts nginx with these `server` blocks, and waits until it listens on these ports. */
+export async function startNginx(servers: string, ports: readonly number[]): Promise<Nginx> {
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-nginx-'))
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  const paths = temporary.map((each) => `${each}_temp_path ${directory}/${each};`).join('\n')
+  const head = `daemon off;\nmaster_process off;\npid ${directory}/nginx.pid;\nerror_log stderr;\nevents {}\n`
+  writeFileSync(join(directory, 'nginx.conf'), `${head}http {\naccess_log off;\n${paths}\n${servers}\n}\n`)
+  const args = ['-p', directory, '-c', join(directory, 'nginx.conf'), '-e', 'stderr']
+  const child = spawn(nginxCommand(), args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  let log = ''
+  child.stderr.on('data', (data: Buffer) => (log += data.toString()))
+  let ended = false
+  const end = new Promise<void>((resolve) => child.once('exit', () => resolve())).then(() => void (ended = true))
+  for (const port of ports) {
+    while (!(await listens(port))) {
+      if (ended) throw new Error(`nginx did not start:\n${log}`)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  }
+  return {
+    async stop() {
+      child.kill('SIGKILL')
+      await end
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(socket.destroy() === socket))
+    socket.on('error', () => resolve(false))
+  })
+}
+
+export { freePort }

@@ -1,0 +1,300 @@
+// docs/proxies.md is true: its nginx configuration runs in a real nginx, and its settings in each framework behind it.
+// Clients, proxies and the edge of a network have addresses of their own in 127.0.0.0/8, so that each sees who speaks to it.
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import http from 'node:http'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { pipeline } from 'node:stream'
+import express5 from 'express'
+import express4 from 'express4'
+import Fastify, { type FastifyServerOptions } from 'fastify'
+import Koa3 from 'koa'
+import Koa2 from 'koa2'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { ipKeyer as expressIp, rateLimit as expressLimit } from '../../../adapters/express/index.ts'
+import { ipKeyer as fastifyIp, rateLimit as fastifyLimit } from '../../../adapters/fastify/index.ts'
+import { ipKeyer as koaIp, rateLimit as koaLimit } from '../../../adapters/koa/index.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+import { serve, type Served } from '../../support/http.ts'
+import { freePort, type Nginx, nginxCommand, startNginx } from './nginx.ts'
+
+const guide = readFileSync(new URL('../../../docs/proxies.md', import.meta.url), 'utf8')
+const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+const limits = fixedWindow({ quota: 2, window: '1h' })
+
+const ANN = '127.0.0.11'
+const BOB = '127.0.0.12'
+/** The load balancer, or the edge of a network: where it speaks to the next proxy from. */
+const EDGE = '127.0.0.31'
+
+interface Framework {
+  readonly name: string
+  /** What the guide says, word for word but for the addresses of proxies, by the number of proxies. */
+  readonly settings: readonly [one: string, two: string]
+  /** An app as the guide sets it up for so many proxies, or as it must not be. */
+  serve(trust: 1 | 2 | 'nobody' | 'everybody'): Promise<Served>
+}
+
+function expressOf(name: string, express: typeof express5): Framework {
+  return {
+    name,
+    settings: ["app.set('trust proxy', 1)", "app.set('trust proxy', 2)"],
+    async serve(trust) {
+      const app = express()
+      app.set('trust proxy', trust === 'nobody' ? false : trust === 'everybody' ? true : trust)
+      app.use(expressLimit({ keyer: expressIp(), limits }))
+      app.get('/', (_request, response) => void response.send('ok'))
+      return serve(app)
+    },
+  }
+}
+
+function koaOf(name: string, Koa: typeof Koa3): Framework {
+  return {
+    name,
+    settings: ['new Koa({ proxy: true, maxIpsCount: 1 })', 'new Koa({ proxy: true, maxIpsCount: 2 })'],
+    async serve(trust) {
+      const proxy = trust !== 'nobody'
+      const app = new Koa(typeof trust === 'number' ? { proxy, maxIpsCount: trust } : { proxy })
+      app.use(koaLimit({ keyer: koaIp(), limits }))
+      app.use((context) => void (context.body = 'ok'))
+      return serve(app.callback() as never)
+    },
+  }
+}
+
+const fastify: Framework = {
+  name: 'Fastify 5',
+  settings: ["Fastify({ trustProxy: '127.0.0.1' })", "Fastify({ trustProxy: ['127.0.0.1', '10.0.0.0/16'] })"],
+  async serve(trust) {
+    const values = { 1: '127.0.0.1', 2: ['127.0.0.1', EDGE], nobody: false, everybody: true } as const
+    const trustProxy = values[trust] as NonNullable<FastifyServerOptions['trustProxy']>
+    const app = Fastify({ trustProxy, forceCloseConnections: true })
+    await app.register(fastifyLimit, { keyer: fastifyIp(), limits })
+    app.get('/', () => 'ok')
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    return { url, errors: [], close: () => app.close() }
+  },
+}
+
+const frameworks = [
+  expressOf('Express 4', express4),
+  expressOf('Express 5', express5),
+  fastify,
+  koaOf('Koa 2', Koa2),
+  koaOf('Koa 3', Koa3),
+]
+
+beforeAll(() => void nginxCommand(), 240_000)
+
+const running: (Served | Nginx)[] = []
+afterEach(async () => {
+  for (const each of running.splice(0)) await ('stop' in each ? each.stop() : each.close())
+})
+
+/** The configuration that stands in the guide under a heading. */
+function configuration(heading: string): string {
+  const section = guide.slice(guide.indexOf(`## ${heading}\n`))
+  const block = /^```nginx\n([^]*?)^```$/m.exec(section)
+  if (!guide.includes(`## ${heading}\n`) || block === null) throw new Error(`There is no nginx under "${heading}"`)
+  return block[1]!
+}
+
+/** The guide's nginx in front of an app. */
+async function behindNginx(heading: string, app: Served): Promise<Served> {
+  const port = await freePort()
+  const block = configuration(heading)
+    .replace('listen 80', `listen 127.0.0.1:${port}`)
+    .replace('http://127.0.0.1:3000', app.url)
+    .replace('10.0.0.0/16', EDGE)
+    .replace('173.245.48.0/20', EDGE)
+  running.push(app, await startNginx(block, [port]))
+  return { ...app, url: `http://127.0.0.1:${port}` }
+}
+
+/** What stands before that: something that adds the address it sees, as load balancers do, and Cloudflare's field. */
+async function behindEdge(next: Served): Promise<Served> {
+  const port = await freePort()
+  const block = `server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass ${next.url};
+      proxy_bind ${EDGE};
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_set_header CF-Connecting-IP $remote_addr;
+    }
+  }`
+  running.push(await startNginx(block, [port]))
+  return { ...next, url: `http://127.0.0.1:${port}` }
+}
+
+/** What passes on connections, and says from whom by the PROXY protocol. */
+async function behindConnections(next: Served, localAddress = EDGE): Promise<Served> {
+  const { hostname, port } = new URL(next.url)
+  const balancer = createServer((client) => {
+    const onwards = connect({ host: hostname, port: Number(port), localAddress })
+    onwards.write(`PROXY TCP4 ${client.remoteAddress} ${EDGE} ${client.remotePort} 80\r\n`)
+    pipeline(client, onwards, client, () => undefined)
+  }).listen(0, '127.0.0.1')
+  await once(balancer, 'listening')
+  const served = {
+    ...next,
+    url: `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`,
+    close: async () => void balancer.close(),
+  }
+  running.push(served)
+  return served
+}
+
+/** The status that a client at this address gets. */
+async function from(localAddress: string, { url }: Served, headers: Record<string, string> = {}): Promise<number> {
+  const request = http.request(url, { localAddress, headers, agent: false }).end()
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage]
+  response.resume()
+  await once(response, 'end')
+  return response.statusCode!
+}
+
+let made = 0
+/** Fields of a client that writes them itself, with another address each time. */
+function spoofed(): Record<string, string> {
+  const address = `203.0.113.${++made % 250}`
+  return {
+    'X-Forwarded-For': `${address}, ${address}`,
+    'X-Real-IP': address,
+    'CF-Connecting-IP': address,
+    Forwarded: `for=${address}`,
+  }
+}
+
+/** Two clients are two, each with its whole quota; and neither gets another by what it writes. */
+async function expectToldApart(server: Served): Promise<void> {
+  expect([await from(ANN, server), await from(ANN, server), await from(ANN, server)]).toEqual([200, 200, 429])
+  expect([await from(ANN, server, spoofed()), await from(ANN, server, spoofed())]).toEqual([429, 429])
+  expect(await from(ANN, server, { 'X-Forwarded-For': BOB })).toBe(429)
+  expect([await from(BOB, server, spoofed()), await from(BOB, server, spoofed())]).toEqual([200, 200])
+  expect([await from(BOB, server, spoofed()), await from(BOB, server)]).toEqual([429, 429])
+}
+
+interface Told {
+  readonly code: string
+  readonly message: string
+}
+
+/** The warnings that come while `during` runs, in place of their being printed. */
+async function warned(during: () => Promise<unknown>): Promise<Told[]> {
+  const told: Told[] = []
+  const printers = process.listeners('warning')
+  process.removeAllListeners('warning')
+  process.on('warning', ({ message, code = '' }: Error & { code?: string }) => void told.push({ code, message }))
+  await during()
+  await new Promise((resolve) => setImmediate(resolve))
+  process.removeAllListeners('warning')
+  for (const printer of printers) process.on('warning', printer)
+  return told
+}
+
+describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
+  test('is what the guide says', () => {
+    for (const setting of framework.settings) expect(guide).toContain(setting)
+  })
+
+  test('tells clients apart behind nginx', async () => {
+    const server = await behindNginx('nginx', await framework.serve(1))
+    expect(await warned(() => expectToldApart(server))).toEqual([])
+  })
+
+  test('and behind a load balancer', async () => {
+    // It adds an address as nginx does, and is the only proxy.
+    const server = await behindNginx('nginx', await framework.serve(1))
+    await expectToldApart(server)
+  })
+
+  test('and behind a load balancer with nginx behind it', async () => {
+    const server = await behindEdge(await behindNginx('nginx', await framework.serve(2)))
+    expect(await warned(() => expectToldApart(server))).toEqual([])
+  })
+
+  test('and behind a balancer that speaks the PROXY protocol, and nobody else who does is believed', async () => {
+    const origin = await behindNginx('The PROXY protocol', await framework.serve(1))
+    expect(await warned(async () => expectToldApart(await behindConnections(origin)))).toEqual([])
+    const past = await behindConnections(origin, '127.0.0.13')
+    expect([await from(ANN, past), await from(BOB, past), await from(BOB, past)]).toEqual([200, 200, 429])
+  })
+
+  test('and behind Cloudflare, where nobody who comes past it is believed', async () => {
+    const origin = await behindNginx('Cloudflare', await framework.serve(1))
+    await expectToldApart(await behindEdge(origin))
+    const PAST = '127.0.0.13'
+    const statuses = [
+      await from(PAST, origin, spoofed()),
+      await from(PAST, origin, spoofed()),
+      await from(PAST, origin, spoofed()),
+    ]
+    expect(statuses).toEqual([200, 200, 429])
+  })
+
+  test('answers the PROXY protocol itself with 400', async () => {
+    const app = await framework.serve('nobody')
+    running.push(app)
+    expect(await from(ANN, await behindConnections(app))).toBe(400)
+  })
+
+  test.each([
+    ['nobody', 'SLUICE_PROXY_UNTRUSTED', 'share one address'],
+    ['everybody', 'SLUICE_PROXY_TRUSTS_ALL', 'a fresh limit with every request'],
+  ] as const)('that trusts %s instead, warns once', async (trust, code, why) => {
+    const server = await behindNginx('nginx', await framework.serve(trust))
+    const told = await warned(async () => {
+      for (let i = 0; i < 3; i++) await from(ANN, server, spoofed())
+      await from(BOB, server)
+    })
+    expect(told).toEqual([{ code, message: expect.stringContaining(why) }])
+    expect(told[0]!.message).toContain('README.md#behind-a-proxy')
+  })
+
+  test('that trusts nobody instead, has all clients in one bucket', async () => {
+    const server = await behindNginx('nginx', await framework.serve('nobody'))
+    expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
+  })
+
+  test('that trusts everybody instead, lets a client choose its bucket', async () => {
+    const server = await behindNginx('nginx', await framework.serve('everybody'))
+    for (let i = 0; i < 5; i++) expect(await from(ANN, server, spoofed())).toBe(200)
+  })
+})
+
+describe.each(frameworks.filter(({ name }) => !name.startsWith('Fastify')))('$name', (framework) => {
+  test('that counts one proxy too many, lets a client choose its bucket', async () => {
+    const server = await behindNginx('nginx', await framework.serve(2))
+    for (let i = 0; i < 5; i++) expect(await from(ANN, server, spoofed())).toBe(200)
+  })
+
+  test('that counts one too few, has all clients behind the first in one bucket', async () => {
+    const server = await behindEdge(await behindNginx('nginx', await framework.serve(1)))
+    expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
+  })
+})
+
+test('Fastify that is given a number of proxies trusts nobody, as the guide says, and is warned of', async () => {
+  const app = Fastify({ trustProxy: 1 as never, forceCloseConnections: true })
+  await app.register(fastifyLimit, { keyer: fastifyIp(), limits })
+  app.get('/', () => 'ok')
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  const server = await behindNginx('nginx', { url, errors: [], close: () => app.close() })
+  const told = await warned(async () => {
+    expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
+  })
+  expect(told).toEqual([{ code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts nobody') }])
+})
+
+test.each(['127.0.0.1', '::ffff:127.0.0.1', '::1'])(
+  'Fastify, set up as the README says, believes a proxy at %s',
+  async (remoteAddress) => {
+    const list = /trustProxy: \[(.*)\]/.exec(readme)![1]!
+    const app = Fastify({ trustProxy: list.split(', ').map((each) => each.slice(1, -1)) })
+    app.get('/', ({ ip }) => ip)
+    const { body } = await app.inject({ url: '/', remoteAddress, headers: { 'X-Forwarded-For': '203.0.113.7' } })
+    expect(body).toBe('203.0.113.7')
+  },
+)

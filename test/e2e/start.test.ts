@@ -1,0 +1,121 @@
+// `npm start`, as whoever has cloned the repository runs it.
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const MINUTE = 60_000
+
+interface Ended {
+  readonly exitCode: number | string
+  readonly output: string
+  readonly errors: string
+}
+
+let folder: string
+let started: Ended
+
+// In a copy, for it builds, and others may be using what is built here.
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-start-'))
+  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
+    await cp(join(root, part), join(folder, part), { recursive: true })
+  }
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
+  started = await run('npm', 'start', '--', '--once')
+}, 2 * MINUTE)
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+function run(program: string, ...args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(program, args, { cwd: folder }, (error, output, errors) => {
+      resolve({ exitCode: error?.code ?? 0, output, errors })
+    })
+  })
+}
+
+/** A table's rows, cell by cell, and the lines that name policies. */
+function rowsOf(output: string, name: string): string[] {
+  const table = output.slice(output.indexOf(` ${name} at http://127.0.0.1:`)).split(/\n(?= \w+ at )/)[0]!
+  const lines = table.split('\n').filter((each) => /^ (GET|POST|RateLimit-Policy|request) ?/.test(each))
+  return lines.map((each) => each.trim().replaceAll(/ {2,}/g, ' | '))
+}
+
+const first = /^GET \/ \| 200 \| 4 \| – \| "burst";r=4;t=\d+, "hour";r=999;t=\d+$/
+const denied = /^GET \/ \| 429 \| 0 \| [12] \| "burst";r=0;t=[12]$/
+const deniedLogin = /^POST \/login \| 429 \| 0 \| (900|89\d) \| "login";r=0;t=(900|89\d)$/
+
+describe('npm start -- --once', () => {
+  it('ends well', () => expect(started).toMatchObject({ exitCode: 0 }))
+
+  it.each(['Express', 'Fastify', 'Koa'])('shows what a server made with %s has answered', (name) => {
+    const rows = rowsOf(started.output, name)
+    expect(rows[0]).toBe('request | status | remaining | Retry-After | RateLimit')
+    const cells = rows.slice(1).map((each) => each.split(' | ').slice(0, 3).join(' '))
+    expect(cells).toEqual([
+      'GET / 200 4',
+      'GET / 200 3',
+      'GET / 200 2',
+      'GET / 200 1',
+      'GET / 200 0',
+      'GET / 429 0',
+      'RateLimit-Policy: "burst";q=5;w=10, "hour";q=1000;w=3600',
+      'POST /login 200 2',
+      'POST /login 200 1',
+      'POST /login 200 0',
+      'POST /login 429 0',
+      'RateLimit-Policy: "login";q=3;w=900',
+    ])
+    expect(rows[1]).toMatch(first)
+    expect(rows[6]).toMatch(denied)
+    expect(rows[11]).toMatch(deniedLogin)
+  })
+
+  it('writes plain text where nobody looks on', () => {
+    expect(started.output).not.toContain('\u001B')
+    const table = started.output.split('\n').filter((each) => each.startsWith(' '))
+    expect(table.filter((each) => each.length > 80)).toEqual([])
+  })
+})
+
+describe('the showcase', { timeout: MINUTE }, () => {
+  it('goes on serving, says how to ask, and ends with Ctrl-C', async () => {
+    const child = spawn(process.execPath, ['dist/examples/showcase.js'], { cwd: folder })
+    let output = ''
+    child.stdout.setEncoding('utf8')
+    while (!output.includes('Ctrl-C')) output += ((await once(child.stdout, 'data')) as [string])[0]
+
+    const commands = [...output.matchAll(/^ {3}curl -i (?:-X (\w+) )?(\S+)$/gm)]
+    const statuses: number[] = []
+    for (const [, method = 'GET', url] of commands) statuses.push((await fetch(url!, { method })).status)
+    expect(commands).toHaveLength(6)
+    // By now some of what the bursts have used may have come back, but no login.
+    expect(statuses.slice(0, 3).every((status) => [200, 429].includes(status))).toBe(true)
+    expect(statuses.slice(3)).toEqual([429, 429, 429])
+
+    child.kill('SIGINT')
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
+  it('fails when a limit is not what it should be', async () => {
+    await cp(join(folder, 'dist/examples'), join(folder, 'dist/loose'), { recursive: true })
+    const koa = join(folder, 'dist/loose/koa.js')
+    await writeFile(koa, (await readFile(koa, 'utf8')).replace('quota: 5', 'quota: 50'))
+    const { exitCode, errors } = await run(process.execPath, 'dist/loose/showcase.js', '--once')
+    expect(exitCode).toBe(1)
+    expect(errors).toContain('Koa should have answered GET / with 200, 200, 200, 200, 200, 429')
+  })
+
+  it('fails when a server does not start', async () => {
+    await cp(join(folder, 'dist/examples'), join(folder, 'dist/broken'), { recursive: true })
+    await writeFile(join(folder, 'dist/broken/fastify.js'), "throw new Error('no')\n")
+    const { exitCode, errors } = await run(process.execPath, 'dist/broken/showcase.js', '--once')
+    expect(exitCode).toBe(1)
+    expect(errors).toContain('Error: no')
+  })
+})

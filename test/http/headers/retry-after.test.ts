@@ -1,0 +1,83 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { mergeRetryAfter, retryAfter } from '../../../src/http/headers/retry-after.ts'
+import { A1, A2, D1, D2, D3, D4, decide, NOW, status, windowed } from '../decisions.ts'
+
+describe('Retry-After', () => {
+  test('worked values', () => {
+    expect([A1, A2, D1, D2, D3, D4].map(retryAfter)).toEqual([undefined, undefined, 13, 1, 1800, 1800])
+  })
+
+  test.each([
+    [0.001, 1],
+    [200, 1],
+    [1000, 1],
+    [1001, 2],
+    [3000.0000000004, 3],
+    [59_999.4, 60],
+  ])('%d ms are %d', (ms, whole) => {
+    expect(retryAfter(decide([status(windowed('n', 1, 1000), { retryAfter: ms })]))).toBe(whole)
+  })
+
+  test.each([0, -5])('a denial that says %d ms still says 1', (ms) => {
+    expect(retryAfter({ ...D1, retryAfter: ms })).toBe(1)
+  })
+
+  test('nobody knows how long a store will not answer', () => {
+    expect(retryAfter({ ...D1, degraded: 'closed', retryAfter: Infinity })).toBe(1)
+  })
+
+  test('is omitted when never', () => {
+    const never = status(windowed('n', 1, 1000), { retryAfter: Infinity })
+    expect(retryAfter(decide([never]))).toBeUndefined()
+    expect(retryAfter(decide([status(windowed('m', 1, 1000), { retryAfter: 5 }), never]))).toBeUndefined()
+  })
+
+  test('a shadow limit delays nobody', () => {
+    const shadow = status(windowed('s', 1, 1000, { shadow: true }), { retryAfter: 90_000 })
+    expect(retryAfter(decide([shadow]))).toBeUndefined()
+    expect(retryAfter(decide([shadow, status(windowed('n', 1, 1000), { retryAfter: 5 })]))).toBe(1)
+  })
+})
+
+describe('a Retry-After that is there already', () => {
+  test.each<[unknown, number | undefined, number | undefined]>([
+    [undefined, 13, 13],
+    [undefined, undefined, undefined],
+    ['120', 13, 120],
+    [120, 13, 120],
+    [' 5 ', 13, 13],
+    ['1.5', 1, 2],
+    ['0', undefined, 1],
+    ['-7', 13, 13],
+    ['-7', undefined, undefined],
+    ['soon', 13, 13],
+    ['', 13, 13],
+    ['Infinity', 13, 13],
+    ['0x10', 13, 13],
+    ['1e9', 13, 13],
+    ['9'.repeat(400), 13, 999_999_999_999_999],
+    [['5', '60'], 13, 60],
+    [{}, 13, 13],
+    [new Date(NOW + 90_000).toUTCString(), 13, 90],
+    [new Date(NOW + 5000).toUTCString(), 13, 13],
+    [new Date(NOW - 5000).toUTCString(), undefined, 1],
+    ['no date GMT', 13, 13],
+    ['2030', 13, 2030],
+  ])('%o and ours %o: %o', (existing, ours, merged) => expect(mergeRetryAfter(existing, ours, NOW)).toBe(merged))
+
+  test('always yields a whole number from ours on', () => {
+    fc.assert(
+      fc.property(fc.anything(), fc.integer({ min: 1, max: 1e6 }), (existing, ours) => {
+        let text = existing
+        try {
+          String(existing)
+        } catch {
+          text = undefined
+        }
+        const merged = mergeRetryAfter(Array.isArray(text) ? text.join() : text, ours, NOW)!
+        expect(Number.isSafeInteger(merged) && merged >= ours).toBe(true)
+      }),
+    )
+  })
+})

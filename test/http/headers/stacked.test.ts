@@ -1,0 +1,168 @@
+import express, { type RequestHandler } from 'express'
+import { afterEach, describe, expect, test } from 'vitest'
+import { rateLimit, type RateLimitOptions } from '../../../adapters/express/index.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+import type { Degraded, SyncStore } from '../../../src/stores/store.ts'
+import { memoryStore } from '../../../src/stores/memory/index.ts'
+import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+
+let server: Served | undefined
+afterEach(async () => {
+  await server?.close()
+  server = undefined
+})
+
+const requests = { keyer: everyone, limits: fixedWindow({ name: 'reqs', quota: 100, window: '1m' }) }
+const bytes = {
+  keyer: everyone,
+  limits: fixedWindow({ name: 'bytes', quota: 1_000_000, window: '1h' }),
+  cost: () => 500,
+  unit: 'content-bytes',
+}
+const ok: RequestHandler = (_request, response) => void response.send('ok')
+
+async function passing(...gates: readonly object[]): Promise<Awaited<ReturnType<typeof ask>>> {
+  const app = express()
+  for (const gate of gates) app.use(rateLimit(gate as RateLimitOptions))
+  app.use(ok)
+  server = await serve(app)
+  return ask(server)
+}
+
+describe('limiters that a request passes one after another', () => {
+  const secret = { partitionKey: { secret: 's' } }
+
+  test.each([
+    ['bytes, then requests', [bytes, requests]],
+    ['requests, then bytes', [requests, bytes]],
+    ['with one between that tells nothing', [bytes, { ...requests, headers: false }, requests]],
+  ])('tell each limit in its own unit: %s', async (_, gates) => {
+    const { headers } = await passing(...gates)
+    const policies = String(headers['ratelimit-policy']).split(', ').toSorted()
+    expect(policies).toEqual(['"bytes";q=1000000;qu="content-bytes";w=3600', '"reqs";q=100;w=60'])
+    expect(String(headers['ratelimit']).split(', ')).toHaveLength(2)
+  })
+
+  test.each([
+    ['first', [{ ...requests, ...secret }, bytes]],
+    ['last', [bytes, { ...requests, ...secret }]],
+  ])('tell the partitions of the one that was asked to: %s', async (_, gates) => {
+    const { headers } = await passing(...gates)
+    for (const field of ['ratelimit', 'ratelimit-policy']) {
+      const items = String(headers[field]).split(', ').toSorted()
+      expect(items.map((item) => /;pk=:[\w+/]{16}:$/.test(item))).toEqual([false, true])
+    }
+    expect(headers['ratelimit-policy']).toContain('qu="content-bytes"')
+  })
+
+  test('three of them, and each limit still in its own words', async () => {
+    const spare = { keyer: everyone, limits: fixedWindow({ name: 'spare', quota: 5, window: '1s' }), unit: 'tokens' }
+    const { headers } = await passing(bytes, requests, spare)
+    expect(headers['ratelimit-policy']).toBe(
+      '"bytes";q=1000000;qu="content-bytes";w=3600, "reqs";q=100;w=60, "spare";q=5;qu="tokens";w=1',
+    )
+  })
+
+  describe('tell what they can', () => {
+    const outOf = (degraded: Degraded): SyncStore => ({
+      ...memoryStore(),
+      take(charges) {
+        for (const charge of charges) charge.allowed = true
+        return degraded
+      },
+    })
+
+    test('when the store of the first gave no answer', async () => {
+      const one = { ...requests, limits: fixedWindow({ name: 'one', quota: 1, window: '30s' }) }
+      const first = await passing({ ...bytes, store: outOf('open') }, one)
+      expect([first.status, first.headers['ratelimit']]).toEqual([200, '"one";r=0;t=30'])
+      const second = await ask(server!)
+      expect(second.status).toBe(429)
+      expect(second.headers).toMatchObject({ ratelimit: '"one";r=0;t=30', 'ratelimit-policy': '"one";q=1;w=30' })
+    })
+
+    test('when that of the last gave none', async () => {
+      const { headers } = await passing(requests, { ...bytes, store: outOf('open') })
+      expect(headers).toMatchObject({ ratelimit: '"reqs";r=99;t=60', 'ratelimit-policy': '"reqs";q=100;w=60' })
+    })
+
+    test('and nothing when none did', async () => {
+      const { headers } = await passing({ ...requests, store: outOf('open') }, { ...bytes, store: outOf('open') })
+      expect(headers['ratelimit']).toBeUndefined()
+    })
+  })
+})
+
+describe('two styles on one request', () => {
+  const gates = (one: unknown, other: unknown): object[] => [
+    { ...requests, headers: one },
+    { ...bytes, unit: undefined, headers: other },
+  ]
+
+  test.each([
+    ['standard', 'draft-6', true],
+    ['draft-7', 'standard', true],
+    ['github', 'legacy', true],
+    ['legacy', 'standard', false],
+    [['legacy', 'draft-6'], 'draft-6', false],
+    [false, 'draft-6', false],
+    ['standard', false, false],
+    ['standard', 'standard', false],
+  ])('%j and %j: warned of, once, if they tell one field in two ways', async (one, other, clashes) => {
+    const codes = await warningsOf(async () => {
+      await passing(...gates(one, other))
+      await ask(server!)
+    })
+    expect(codes).toEqual(clashes ? ['SLUICE_STYLES_CLASH'] : [])
+  })
+
+  test.each(['legacy', false])('also with %j between them', async (between) => {
+    const [one, other] = gates('draft-7', 'standard')
+    const codes = await warningsOf(() => passing(one!, { ...requests, headers: between }, other!))
+    expect(codes).toEqual(['SLUICE_STYLES_CLASH'])
+  })
+
+  test.each([
+    ['standard', 'legacy'],
+    ['legacy', 'standard'],
+  ])('%s, then %s: both tell of a denial, whoever denied', async (one, other) => {
+    const few = { keyer: everyone, limits: fixedWindow({ name: 'few', quota: 1, window: '1m' }) }
+    await passing({ ...requests, headers: one }, { ...few, headers: other })
+    const { status, headers } = await ask(server!)
+    expect([status, headers['ratelimit'], headers['x-ratelimit-remaining']]).toEqual([429, '"few";r=0;t=60', '0'])
+  })
+
+  test.each([
+    ['first', [{ ...requests, headers: false }, bytes]],
+    ['last', [bytes, { ...requests, headers: false }]],
+  ])('a limiter that is silent is not told of: %s', async (_, silent) => {
+    expect((await passing(...silent)).headers['ratelimit']).toMatch(/^"bytes";[^,]*$/)
+  })
+})
+
+describe('limiters that share what they count', () => {
+  const points = (quota: number): object => ({
+    name: 'api',
+    keyer: everyone,
+    limits: fixedWindow({ name: 'points', quota, window: '1h' }),
+    shared: true,
+  })
+  const statuses = async (times: number): Promise<number[]> => {
+    const found: number[] = []
+    for (let i = 0; i < times; i++) found.push((await ask(server!)).status)
+    return found
+  }
+
+  test('are each asked, every time: a dearer cost', async () => {
+    const store = memoryStore()
+    await passing({ ...points(100), store }, { ...points(100), store, cost: () => 48 })
+    expect(await statuses(2)).toEqual([200, 429])
+  })
+
+  test('are each asked, every time: a tighter quota', async () => {
+    const store = memoryStore()
+    await passing({ ...points(100), store }, { ...points(4), store })
+    expect(await statuses(2)).toEqual([200, 429])
+  })
+})

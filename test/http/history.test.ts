@@ -1,0 +1,199 @@
+import express5, { type Request, type RequestHandler } from 'express'
+import express4 from 'express4'
+import Fastify from 'fastify'
+import Koa3, { type Middleware } from 'koa'
+import Koa2 from 'koa2'
+import { afterEach, describe, expect, test } from 'vitest'
+import { byHeader, rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
+import { rateLimit as fastifyRateLimit } from '../../adapters/fastify/index.ts'
+import { rateLimit as koaRateLimit } from '../../adapters/koa/index.ts'
+import { everyone } from '../../src/limiter/keyers.ts'
+import { createLimiter, type Limiter, stack } from '../../src/limiter/limiter.ts'
+import type { LimiterOptions } from '../../src/limiter/options.ts'
+import { fixedWindow } from '../../src/limits/factories.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { ask, serve, type Served, warningsOf } from '../support/http.ts'
+
+const TWICE = 'SLUICE_MOUNTED_TWICE'
+
+let server: Served | undefined
+afterEach(async () => {
+  await server?.close()
+  server = undefined
+})
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h', name: 'all' }), ...options }) as RateLimitOptions
+const limiterOf = (quota: number, options: Partial<LimiterOptions<Request>> = {}): Limiter<Request> =>
+  createLimiter({ keyer: everyone, limits: fixedWindow({ quota, window: '1h', name: 'all' }), ...options })
+const ok: RequestHandler = (_request, response) => void response.send('ok')
+
+/** Asks so often: the status of each reply, and the warnings on the way. */
+async function asked(count: number, headers = {}): Promise<[number[], readonly string[]]> {
+  const statuses: number[] = []
+  const codes = await warningsOf(async () => {
+    for (let i = 0; i < count; i++) statuses.push((await ask(server!, '/', { headers })).status)
+  })
+  return [statuses, codes]
+}
+
+describe.each([
+  ['Express 4', express4],
+  ['Express 5', express5],
+])('%s', (_version, express) => {
+  test('one middleware on the app and on a route counts a request once, and says so once', async () => {
+    const app = express()
+    const limit = rateLimit(times(2))
+    app.use(limit)
+    app.get('/', limit, ok)
+    server = await serve(app)
+    expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
+  })
+
+  test('so do two middlewares of one limiter, and a third of another limiter between them', async () => {
+    const app = express()
+    const limiter = limiterOf(2)
+    app.use(rateLimit({ limiter }))
+    app.use(rateLimit(times(9)))
+    app.get('/', rateLimit({ limiter }), ok)
+    server = await serve(app)
+    expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
+  })
+
+  test('and a middleware that comes thrice, where keys are found later', async () => {
+    const app = express()
+    const limit = rateLimit(times(2, { keyer: async () => 'key' }))
+    app.use(limit, limit, limit, ok)
+    server = await serve(app)
+    expect(await asked(3)).toEqual([[200, 200, 429], [TWICE]])
+  })
+
+  test('what one passage has let go on although it was denied, another one need not', async () => {
+    const app = express()
+    const limiter = limiterOf(1)
+    app.use(rateLimit({ limiter, onDenied: (_request, _response, next) => next() }))
+    app.get('/', rateLimit({ limiter }), ok)
+    server = await serve(app)
+    expect(await asked(2)).toEqual([[200, 429], [TWICE]])
+  })
+
+  test('a passage that was skipped is none', async () => {
+    const app = express()
+    const limiter = limiterOf(1)
+    app.use(rateLimit({ limiter, skip: () => true }))
+    app.get('/', rateLimit({ limiter }), ok)
+    server = await serve(app)
+    expect(await asked(2)).toEqual([[200, 429], []])
+  })
+
+  test('under another key it is another count', async () => {
+    const app = express()
+    const limiter = limiterOf(2, { keyer: byHeader('x-user') })
+    app.use(rateLimit({ limiter }))
+    app.use((request, _response, next) => {
+      request.headers['x-user'] = 'known by now'
+      next()
+    })
+    app.get('/', rateLimit({ limiter }), ok)
+    server = await serve(app)
+    expect(await asked(1, { 'x-user': 'a' })).toEqual([[200], []])
+    expect(await asked(2, { 'x-user': 'b' })).toEqual([[200, 429], []])
+  })
+
+  test('and so it is under other limits of one limiter', async () => {
+    const app = express()
+    const limit = (name: string, quota: number): ReturnType<typeof fixedWindow> =>
+      fixedWindow({ name, quota, window: '1h' })
+    const [wide, narrow] = [limit('wide', 9), limit('narrow', 1)]
+    const limiter = limiterOf(9, { limits: ({ headers }) => (headers['x-late'] === undefined ? wide : narrow) })
+    app.use(rateLimit({ limiter }))
+    app.use((request, _response, next) => {
+      request.headers['x-late'] = 'yes'
+      next()
+    })
+    app.get('/', rateLimit({ limiter }), ok)
+    server = await serve(app)
+    expect(await asked(3)).toEqual([[200, 429, 429], []])
+  })
+
+  test('a stack that has a limiter in common with a middleware before it is warned of', async () => {
+    const store = memoryStore()
+    const user = limiterOf(4, { name: 'user', store })
+    const all = limiterOf(9, { name: 'all', store })
+    const app = express()
+    app.use(rateLimit({ limiter: user }))
+    app.get('/', rateLimit({ limiter: stack(user, all) }), ok)
+    server = await serve(app)
+    // Nothing can tell before the stack has decided once.
+    expect((await asked(3))[1]).toEqual([TWICE])
+  })
+
+  test('limits of different limiters are no repetition, however alike', async () => {
+    const app = express()
+    app.use(rateLimit(times(2)), rateLimit(times(2)), ok)
+    server = await serve(app)
+    expect(await asked(3)).toEqual([[200, 200, 429], []])
+  })
+
+  test('what another package keeps as rateLimit is no decision', async () => {
+    for (const foreign of [{ limit: 5, used: 1, remaining: 4 }, null, 'none', { limits: 3 }]) {
+      const app = express()
+      app.use((request, _response, next) => {
+        Object.assign(request, { rateLimit: foreign })
+        next()
+      })
+      app.use(rateLimit(times(1)), (request, response) => void response.send(String(request.rateLimit?.remaining)))
+      const each = await serve(app)
+      expect(await ask(each)).toMatchObject({ status: 200, body: '0' })
+      expect(await ask(each)).toMatchObject({ status: 429 })
+      await each.close()
+    }
+  })
+})
+
+describe.each([
+  ['Koa 2', Koa2],
+  ['Koa 3', Koa3],
+])('%s', (_version, Koa) => {
+  const answer: Middleware = (context) => void (context.body = 'ok')
+
+  test('one middleware that is used twice counts a request once, and says so once', async () => {
+    const app = new Koa()
+    const limit = koaRateLimit(times(2) as never)
+    app.use(limit).use(limit).use(answer)
+    server = await serve(app.callback() as never)
+    expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
+  })
+
+  test('so do two middlewares of one limiter', async () => {
+    const app = new Koa()
+    const limiter = limiterOf(2) as never
+    app.use(koaRateLimit({ limiter })).use(koaRateLimit({ limiter })).use(answer)
+    server = await serve(app.callback() as never)
+    expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
+  })
+
+  test('what another package keeps as rateLimit is no decision', async () => {
+    const app = new Koa()
+    app.use((context, next) => {
+      Object.assign(context.state, { rateLimit: { limit: 5 } })
+      return next()
+    })
+    app.use(koaRateLimit(times(1) as never)).use(answer)
+    server = await serve(app.callback() as never)
+    expect((await asked(2))[0]).toEqual([200, 429])
+  })
+})
+
+test('Fastify: one limiter in a scope and in a scope within counts a request once, and says so once', async () => {
+  const app = Fastify({ forceCloseConnections: true })
+  const limiter = limiterOf(2) as never
+  await app.register(fastifyRateLimit, { limiter })
+  await app.register(async (inner) => {
+    await inner.register(fastifyRateLimit, { limiter, hook: 'preHandler' })
+    inner.get('/', () => 'ok')
+  })
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  server = { url, errors: [], close: () => app.close() }
+  expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
+})

@@ -1,0 +1,249 @@
+import * as fc from 'fast-check'
+import { Address4, Address6 } from 'ip-address'
+import { describe, expect, test } from 'vitest'
+import { addressKeyer, clientAddress } from '../../../src/http/keys/address.ts'
+
+const key = addressKeyer()
+
+describe('worked values', () => {
+  test.each<[string | undefined, string | undefined]>([
+    ['203.0.113.7', '203.0.113.7'],
+    ['  203.0.113.7\t', '203.0.113.7'],
+    ['203.0.113.7:443', '203.0.113.7'],
+    ['[2001:db8:1234:5678:9abc::1]:443', '2001:db8:1234:5600::/56'],
+    ['[2001:db8:1234:5678:9abc::1]', '2001:db8:1234:5600::/56'],
+    ['2001:db8:1234:5678:9abc::1', '2001:db8:1234:5600::/56'],
+    ['2001:DB8:1234:5678:9ABC::1', '2001:db8:1234:5600::/56'],
+    ['2001:db8:1234:56ff:ffff:ffff:ffff:ffff', '2001:db8:1234:5600::/56'],
+    ['2001:db8:1234:5700::', '2001:db8:1234:5700::/56'],
+    ['2001:db8::1:443', '2001:db8::/56'],
+    ['fe80::1%eth0', 'fe80::/56'],
+    ['[fe80::1%eth0]:80', 'fe80::/56'],
+    ['::1', '::/56'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['::FFFF:203.0.113.7', '203.0.113.7'],
+    ['::ffff:cb00:7107', '203.0.113.7'],
+    ['0:0:0:0:0:ffff:cb00:7107', '203.0.113.7'],
+    ['0000:0000:0000:0000:0000:ffff:203.0.113.7', '203.0.113.7'],
+    ['[::ffff:203.0.113.7]:8080', '203.0.113.7'],
+    ['::ffff:203.0.113.7%eth0', '203.0.113.7'],
+    ['2001:db8::1.2.3.4', '2001:db8::/56'],
+    ['::1.2.3.4', '::/56'],
+    [undefined, undefined],
+    ['', undefined],
+    ['   ', undefined],
+    ['undefined', undefined],
+    ['unknown', undefined],
+    ['_hidden', undefined],
+    ['1', undefined],
+    ['010.0.0.1', undefined],
+    ['0x7f.0.0.1', undefined],
+    ['256.0.0.1', undefined],
+    ['1.2.3', undefined],
+    ['1.2.3.4:', undefined],
+    ['1.2.3.4:port', undefined],
+    ['1.2.3.4:123456', undefined],
+    ['1.2.3.4%eth0', undefined],
+    ['1.2.3.4, 5.6.7.8', undefined],
+    ['[1.2.3.4', undefined],
+    ['[::1', undefined],
+    ['[::1]x', undefined],
+    ['[::1]:', undefined],
+    ['[]', undefined],
+    ['[]:80', undefined],
+    ['::1]', undefined],
+    [':80', undefined],
+    [':', undefined],
+    ['::ffff:203.0.113.256', undefined],
+    ['::ffff:010.0.0.1', undefined],
+    ['1::2::3', undefined],
+    ['12345::', undefined],
+    ['/var/run/app.sock', undefined],
+  ])('%o is %o', (raw, expected) => {
+    expect(key(raw)).toBe(expected)
+    expect(key(raw)).toBe(expected)
+  })
+
+  test('what is no text at all is no address', () => {
+    for (const raw of [null, 7, {}, ['203.0.113.7']]) expect(key(raw as never)).toBeUndefined()
+    expect(clientAddress(null as never)).toBeUndefined()
+  })
+})
+
+describe('the address itself', () => {
+  test.each([
+    ['203.0.113.7:443', '203.0.113.7'],
+    ['[2001:0DB8:0:0::0:1%3]:443', '2001:db8::1'],
+    ['::ffff:cb00:7107', '203.0.113.7'],
+    ['::1.2.3.4', '::102:304'],
+    ['2001:db8::1.2.3.4', '2001:db8::102:304'],
+    ['2001:db8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
+    ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
+    ['garbage', undefined],
+  ])('%s is %s', (raw, expected) => {
+    expect(clientAddress(raw)).toBe(expected)
+    expect(addressKeyer(128)(raw)).toBe(expected)
+  })
+})
+
+describe('ipv6Subnet', () => {
+  const raw = '2001:db8:1234:5678:9abc:def0:1234:5678'
+
+  test.each([
+    [32, '2001:db8::/32'],
+    [33, '2001:db8::/33'],
+    [36, '2001:db8:1000::/36'],
+    [48, '2001:db8:1234::/48'],
+    [52, '2001:db8:1234:5000::/52'],
+    [56, '2001:db8:1234:5600::/56'],
+    [60, '2001:db8:1234:5670::/60'],
+    [61, '2001:db8:1234:5678::/61'],
+    [64, '2001:db8:1234:5678::/64'],
+    [127, '2001:db8:1234:5678:9abc:def0:1234:5678/127'],
+    [128, '2001:db8:1234:5678:9abc:def0:1234:5678'],
+  ])('/%d', (bits, expected) => {
+    expect(addressKeyer(bits)(raw)).toBe(expected)
+    expect(addressKeyer(bits)('::ffff:1.2.3.4')).toBe('1.2.3.4')
+  })
+
+  test.each([31, 129, 0, -1, 56.5, NaN, Infinity, '56', null])('%o is refused when made', (bits) => {
+    expect(() => addressKeyer(bits as number)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    expect(() => addressKeyer(bits as number)).toThrow(/ipv6Subnet/)
+  })
+})
+
+const bytes = (count: number) => fc.uint8Array({ minLength: count, maxLength: count })
+const subnet = fc.integer({ min: 32, max: 128 })
+const notMapped = bytes(16).filter(
+  (each) => each.slice(0, 10).some((byte) => byte !== 0) || each[10] !== 255 || each[11] !== 255,
+)
+// Runs of zeros are what notations differ in.
+const sparse = fc
+  .tuple(notMapped, fc.uint8Array({ minLength: 8, maxLength: 8, max: 1 }))
+  .map(([all, mask]) => all.map((byte, i) => byte * mask[i >> 1]!))
+const ipv6 = fc
+  .oneof(notMapped, sparse)
+  .filter((each) => each.slice(0, 10).some((byte) => byte !== 0) || each[10] !== 255 || each[11] !== 255)
+const byOthers = (each: Uint8Array) => Address6.fromByteArray(Array.from(each))
+
+/** Every way to write an address, by the second library and by hand. */
+function notations(each: Uint8Array): string[] {
+  const groups = Array.from({ length: 8 }, (_, i) => (each[2 * i]! << 8) | each[2 * i + 1]!)
+  const plain = groups.map((group) => group.toString(16))
+  const padded = plain.map((group) => group.padStart(4, '0'))
+  const dotted = each.slice(12).join('.')
+  const written = [byOthers(each).correctForm(), byOthers(each).canonicalForm(), plain.join(':'), padded.join(':')]
+  written.push(`${plain.slice(0, 6).join(':')}:${dotted}`, byOthers(each).to4in6())
+  for (let from = 0; from < 8; from++) {
+    for (let to = from + 1; to <= 8 && groups[to - 1] === 0; to++)
+      written.push(`${plain.slice(0, from).join(':')}::${plain.slice(to).join(':')}`)
+  }
+  const head = plain.slice(0, 6)
+  for (let from = 0; from < 6; from++) {
+    for (let to = from + 1; to <= 6 && groups[to - 1] === 0; to++) {
+      const rest = [...head.slice(to), dotted].join(':')
+      written.push(`${head.slice(0, from).join(':')}::${rest}`)
+    }
+  }
+  return written
+}
+
+const decorations: readonly ((text: string) => string)[] = [
+  (text) => text,
+  (text) => text.toUpperCase(),
+  (text) => ` ${text}\n`,
+  (text) => `[${text}]`,
+  (text) => `[${text}]:65535`,
+  (text) => `${text}%eth0`,
+  (text) => `[${text}%25en0]:1`,
+]
+
+describe('against a second library', () => {
+  test('IPv4 is its own key', () => {
+    fc.assert(
+      fc.property(bytes(4), fc.nat(65_535), subnet, (each, port, bits) => {
+        const address = Address4.fromByteArray(Array.from(each)).correctForm()
+        for (const text of [address, ` ${address} `, `${address}:${port}`])
+          expect(addressKeyer(bits)(text)).toBe(address)
+      }),
+    )
+  })
+
+  test('IPv4-mapped addresses are IPv4 in every notation, whatever the prefix', () => {
+    fc.assert(
+      fc.property(bytes(4), subnet, fc.constantFrom(...decorations), (each, bits, decorate) => {
+        const mapped = Uint8Array.from([...Array<number>(10).fill(0), 255, 255, ...each])
+        const expected = Address4.fromByteArray(Array.from(each)).correctForm()
+        const keyOf = addressKeyer(bits)
+        for (const text of notations(mapped)) expect(keyOf(decorate(text))).toBe(expected)
+      }),
+    )
+  })
+
+  test('all ways to write one IPv6 address give one key, which is its network', () => {
+    fc.assert(
+      fc.property(ipv6, subnet, fc.constantFrom(...decorations), (each, bits, decorate) => {
+        const network = new Address6(`${byOthers(each).correctForm()}/${bits}`).startAddress().correctForm()
+        const expected = bits === 128 ? network : `${network}/${bits}`
+        const keyOf = addressKeyer(bits)
+        for (const text of notations(each)) expect(keyOf(decorate(text))).toBe(expected)
+      }),
+    )
+  })
+
+  test('two addresses share a key just when they share a network', () => {
+    fc.assert(
+      fc.property(ipv6, fc.nat(127), subnet, (each, flipped, bits) => {
+        const other = each.slice()
+        other[flipped >> 3]! ^= 0x80 >> (flipped & 7)
+        const keyOf = addressKeyer(bits)
+        const same = keyOf(byOthers(each).correctForm()) === keyOf(byOthers(other).correctForm())
+        expect(same).toBe(flipped >= bits)
+      }),
+    )
+  })
+})
+
+describe('whatever comes', () => {
+  const hostile = fc.oneof(
+    fc.string({ maxLength: 60 }),
+    fc.string({ unit: fc.constantFrom(...'0123456789abcdefF:.%[]/ x'.split('')), maxLength: 60 }),
+    fc
+      .tuple(
+        fc.constantFrom(':', '::', '[', '%', '1.', '0', 'f:', ' ', '\0', '٣', '💥'),
+        fc.integer({ min: 1000, max: 20_000 }),
+      )
+      .map(([part, count]) => part.repeat(count)),
+  )
+
+  test('nothing throws, and what comes out is a key of its own', () => {
+    fc.assert(
+      fc.property(hostile, (raw) => {
+        const found = key(raw)
+        if (found === undefined) return
+        expect(key(found.replace(/\/56$/, ''))).toBe(found)
+        expect(new Address6(found.includes(':') ? found : `::ffff:${found}`).parsedAddress).toHaveLength(8)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('long garbage is dealt with at once', () => {
+    for (const part of ['[', '::', '1.2.3.4:', '%', ' ', '2001:db8::']) {
+      expect(key(`${part.repeat(100_000)}x`)).toBeUndefined()
+      expect(key(`::1%${part.repeat(100_000)}x`)).toBeUndefined()
+    }
+  })
+
+  test('many addresses, again and again', () => {
+    const keyOf = addressKeyer(64)
+    for (let round = 0; round < 2; round++) {
+      for (let i = 0; i < 5000; i++) {
+        expect(keyOf(`2001:db8:0:${i.toString(16)}::1`)).toBe(
+          `2001:db8:0:${i.toString(16)}::/64`.replace(':0:0::', '::'),
+        )
+        expect(keyOf(`10.0.${i >> 8}.${i & 255}`)).toBe(`10.0.${i >> 8}.${i & 255}`)
+      }
+    }
+  })
+})

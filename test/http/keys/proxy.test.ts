@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+import express from 'express'
+import { expect, test } from 'vitest'
+import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
+import { type ProxyTrust, proxyWarning, proxyWatch } from '../../../src/http/keys/proxy.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+import { ask, serve, warningsOf } from '../../support/http.ts'
+
+test.each<[boolean, ProxyTrust, string | undefined]>([
+  [true, 'nobody', 'SLUICE_PROXY_UNTRUSTED'],
+  [false, 'nobody', undefined],
+  [true, 'some', undefined],
+  [false, 'some', undefined],
+  [true, 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
+  [false, 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
+])('forwarded %s, trusting %s: %s', (forwarded, trust, code) => {
+  expect(proxyWarning(forwarded, trust)?.code).toBe(code)
+})
+
+test('says what to do and where to read on', () => {
+  for (const trust of ['nobody', 'everybody'] as const) {
+    expect(proxyWarning(true, trust)?.message).toMatch(/trust proxy.*trustProxy.*maxIpsCount.*#behind-a-proxy/)
+  }
+})
+
+test('leads to a section that there is, in the README that is published', () => {
+  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+  const anchors = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, title]) => title!.toLowerCase().replaceAll(' ', '-'))
+  for (const trust of ['nobody', 'everybody'] as const) {
+    const [, anchor] = /README\.md#(\S+)$/.exec(proxyWarning(true, trust)!.message)!
+    expect(anchors).toContain(anchor)
+  }
+})
+
+test('each mistake is told once by each gate', () => {
+  const told: string[] = []
+  const watches = [proxyWatch((code) => told.push(code)), proxyWatch((code) => told.push(code))]
+  for (const watch of watches) {
+    for (let i = 0; i < 3; i++) {
+      watch(false, 'nobody')
+      watch(true, 'some')
+      watch(true, 'nobody')
+      watch(false, 'everybody')
+    }
+  }
+  const both = ['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_TRUSTS_ALL']
+  expect(told).toEqual([...both, ...both])
+})
+
+test('an app is warned of once, however many keyers it has', async () => {
+  const app = express()
+  for (let i = 0; i < 3; i++)
+    app.use(rateLimit({ keyer: ipKeyer({ ipv6Subnet: 64 }), limits: fixedWindow({ quota: 9, window: '1h' }) }))
+  const server = await serve(app.use((_request, response) => void response.send('ok')))
+  const codes = await warningsOf(async () => {
+    for (let i = 0; i < 2; i++) await ask(server, '/', { headers: { 'x-forwarded-for': '203.0.113.9' } })
+  })
+  await server.close()
+  expect(codes).toEqual(['SLUICE_PROXY_UNTRUSTED'])
+})
+
+test('is a process warning unless told otherwise', async () => {
+  const warned = new Promise<Error & { code?: string }>((resolve) => process.once('warning', resolve))
+  proxyWatch()(true, 'nobody')
+  expect(await warned).toMatchObject({ name: 'SluiceWarning', code: 'SLUICE_PROXY_UNTRUSTED' })
+})

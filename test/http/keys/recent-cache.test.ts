@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest'
+import { remembered } from '../../../src/http/keys/recent-cache.ts'
+
+function counted(size: number) {
+  const made: string[] = []
+  const recall = remembered(size, (text) => {
+    made.push(text)
+    return text === 'nothing' ? undefined : `<${text}>`
+  })
+  return { made, recall }
+}
+
+describe('remembered', () => {
+  test('makes an answer once', () => {
+    const { made, recall } = counted(2)
+    expect([recall('a'), recall('a'), recall('b'), recall('a')]).toEqual(['<a>', '<a>', '<b>', '<a>'])
+    expect(made).toEqual(['a', 'b'])
+  })
+
+  test('keeps the latest, however many there are', () => {
+    const { made, recall } = counted(10)
+    for (let i = 0; i < 1000; i++) recall(`${i}`)
+    made.length = 0
+    for (let i = 999; i >= 990; i--) recall(`${i}`)
+    expect(made).toEqual([])
+    for (let i = 0; i < 970; i++) recall(`${i}`)
+    expect(made).toHaveLength(970)
+  })
+
+  test('keeps what is asked for now and then', () => {
+    const { made, recall } = counted(10)
+    for (let i = 0; i < 1000; i++) {
+      recall('often')
+      recall(`${i}`)
+    }
+    expect(made.filter((text) => text === 'often')).toHaveLength(1)
+  })
+
+  test('keeps neither nothing nor long texts', () => {
+    const { made, recall } = counted(10)
+    const long = 'x'.repeat(65)
+    for (let i = 0; i < 3; i++) expect([recall('nothing'), recall(long)]).toEqual([undefined, `<${long}>`])
+    expect(made).toHaveLength(6)
+  })
+
+  test('answers a text of any length', () => {
+    const recall = remembered(100, (text) => text)
+    for (let length = 0; length < 80; length++) {
+      const text = Array.from({ length }, (_, i) => String.fromCharCode(33 + i)).join('')
+      expect(recall(text)).toBe(text)
+      expect(recall(text)).toBe(text)
+    }
+  })
+})

@@ -1,0 +1,121 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import http2 from 'node:http2'
+import { type AddressInfo, connect, type Server } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { rateLimit, type RateLimitOptions } from '../../../adapters/node/index.ts'
+import type { Decision } from '../../../src/limiter/decision.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { createLimiter, type Limiter } from '../../../src/limiter/limiter.ts'
+import { fixedWindow, leakyBucket } from '../../../src/limits/factories.ts'
+import { until } from '../../support/http.ts'
+
+let stop = (): unknown => undefined
+afterEach(() => stop())
+
+async function listen(server: Server): Promise<number> {
+  stop = () => server.close()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+/** Asks so often without waiting for an answer, and hangs up once `gone`. */
+async function pipeline(port: number, requests: number, gone: () => unknown): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(requests))
+  await until(gone, 'what comes before hanging up')
+  socket.destroy()
+}
+
+const many = (): Limiter<unknown, Decision> =>
+  createLimiter({ keyer: everyone, limits: fixedWindow({ quota: 99, window: '1h' }), cost: () => 9 })
+const left = (limiter: Limiter<unknown, Decision>): number => limiter.peek({}, { cost: 0 }).limits[0]!.remaining
+const limited = (options: object, listener: RequestListener): RequestListener =>
+  rateLimit(options as RateLimitOptions)(listener)
+
+describe('responses that wait behind others of their connection', () => {
+  test('are over when it closes: nobody is held for who has hung up', async () => {
+    let [entered, ran] = [0, 0]
+    const options = {
+      keyer: everyone,
+      limits: leakyBucket({ quota: 20, window: '1s', capacity: 20 }),
+      onDecision: () => void entered++,
+    }
+    const listener = limited(options, (_request, response) => void (ran++ && response.end()))
+    const port = await listen(createServer(listener))
+    await pipeline(port, 8, () => entered === 8)
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(ran).toBe(1)
+  })
+
+  test('are settled, refunded, and listened to no more', async () => {
+    const limiter = many()
+    const responses: ServerResponse[] = []
+    const listener = limited({ limiter, refundWhen: 'success' }, (_request, response) => {
+      // The first never ends, so that the others wait for it.
+      if (responses.push(response) > 1) response.writeHead(200).end()
+    })
+    const port = await listen(createServer(listener))
+    await pipeline(port, 11, () => responses.length === 11)
+    await until(() => left(limiter) === 90, 'ten refunds')
+    expect(responses.map((response) => response.listenerCount('close'))).toEqual(responses.map(() => 0))
+  })
+
+  test('are over when they have been delivered, once', async () => {
+    const limiter = many()
+    const outcomes: unknown[] = []
+    const settleWith = (_request: unknown, response: ServerResponse): number => {
+      outcomes.push(response.getHeader('x-turn'))
+      return 1
+    }
+    const responses: ServerResponse[] = []
+    const listener = limited({ limiter, settleWith }, (_request, response) => {
+      response.setHeader('x-turn', responses.push(response))
+      if (responses.length === 3) for (const each of responses.toReversed()) each.end()
+    })
+    const port = await listen(createServer(listener))
+    await pipeline(port, 3, () => left(limiter) === 96)
+    await until(() => responses.every(({ req }) => req.socket.destroyed))
+    expect(outcomes).toEqual([1, 2, 3])
+  })
+
+  test('one whose connection has closed before anybody listens', async () => {
+    let entered = 0
+    let [found, ran] = [(): void => undefined, 0]
+    const known = new Promise<string>((resolve) => (found = () => resolve('key')))
+    const limits = leakyBucket({ quota: 20, window: '1s', capacity: 20 })
+    const keyer = (): Promise<string> => (entered++, known)
+    const server = createServer(limited({ keyer, limits }, (_request, response) => void (ran++ && response.end())))
+    let closed = false
+    server.on('connection', (socket) => void socket.once('close', () => void (closed = true)))
+    await pipeline(await listen(server), 4, () => entered === 4)
+    await until(() => closed)
+    found()
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(ran).toBe(1)
+  })
+})
+
+test('HTTP/2: a stream that has been cancelled before anybody listens is over', async () => {
+  let [entered, ran] = [0, 0]
+  let found = (): void => undefined
+  const known = new Promise<string>((resolve) => (found = () => resolve('key')))
+  const limits = leakyBucket({ quota: 20, window: '1s', capacity: 20 })
+  const keyer = (): Promise<string> => (entered++, known)
+  const server = http2.createServer(
+    limited({ keyer, limits }, (_request, response) => void (ran++, response.end())) as never,
+  )
+  const cancelled: Promise<unknown>[] = []
+  server.on('stream', (stream) => void cancelled.push(once(stream, 'close')))
+  const client = http2.connect(`http://127.0.0.1:${await listen(server)}`)
+  const asked = Array.from({ length: 4 }, () => client.request({}).on('error', () => {}))
+  await until(() => entered === 4)
+  for (const each of asked) each.close(http2.constants.NGHTTP2_CANCEL)
+  await Promise.all(cancelled)
+  found()
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  client.destroy()
+  expect(ran).toBe(1)
+})

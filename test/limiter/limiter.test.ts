@@ -1,0 +1,571 @@
+import { afterEach, beforeEach, describe, expect, expectTypeOf, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  everyone,
+  gcra,
+  keyers,
+  type Limit,
+  type Limiter,
+  type MaybePromise,
+  memoryStore,
+  perMinute,
+  perSecond,
+  SluiceError,
+  stack,
+} from '../../src/index.ts'
+import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+
+const clock = virtualClock()
+const byName = (input: { name: string }): string => input.name
+/** A client that is not asked. */
+const nobody = (): RedisClient => ({ evalsha: async () => [], eval: async () => [] })
+const ada = { name: 'ada' }
+const bob = { name: 'bob' }
+
+/** What a denied decision must leave as it was. */
+function held<Input>(limiter: Limiter<Input, Decision>, input: Input): unknown {
+  return limiter.peek(input, { cost: 0 }).limits.map(({ remaining, resetAfter }) => [remaining, resetAfter])
+}
+
+function limiterOf(limits: Limit | readonly Limit[]): Limiter<{ name: string }, Decision> {
+  return createLimiter({ keyer: byName, limits, store: memoryStore({ clock }) })
+}
+
+describe('consume', () => {
+  it('admits the quota, and tells when to come again', () => {
+    const limiter = limiterOf(perSecond(2))
+    expect(limiter.consume(ada)).toMatchObject({
+      allowed: true,
+      remaining: 1,
+      resetAfter: 500,
+      retryAfter: 0,
+      delay: 0,
+    })
+    expect(limiter.consume(ada)).toMatchObject({ allowed: true, remaining: 0, resetAfter: 1000 })
+    expect(limiter.consume(ada)).toMatchObject({ allowed: false, remaining: 0, retryAfter: 500 })
+    clock.advance(500)
+    expect(limiter.consume(ada).allowed).toBe(true)
+  })
+
+  it('counts each key by itself', () => {
+    const limiter = limiterOf(perSecond(1))
+    expect([limiter.consume(ada), limiter.consume(bob), limiter.consume(ada)].map(({ allowed }) => allowed)).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+
+  it('reports every limit in the order given, and the one that binds', () => {
+    const limits = [perMinute(3), perSecond(2)]
+    const limiter = limiterOf(limits)
+    const decision = limiter.consume(ada)
+    expect(decision.limits.map(({ limit }) => limit)).toEqual(limits)
+    expect(decision.binding).toBe(decision.limits[1])
+    expect(decision.limits[0]).toEqual({
+      limit: limits[0],
+      key: 'ada',
+      cost: 1,
+      allowed: true,
+      remaining: 2,
+      retryAfter: 0,
+      resetAfter: 20_000,
+      delay: 0,
+    })
+  })
+
+  it('on denial binds the limit with the longest wait', () => {
+    const limiter = limiterOf([perSecond(1), perMinute(1)])
+    limiter.consume(ada)
+    const denied = limiter.consume(ada)
+    expect(denied).toMatchObject({ allowed: false, retryAfter: 60_000 })
+    expect(denied.binding?.limit.name).toBe('1-per-1m')
+  })
+
+  it('admits whatever no limit applies to', () => {
+    const limiter = createLimiter({ keyer: byName, limits: () => undefined })
+    expect(limiter.consume(ada)).toEqual({
+      allowed: true,
+      delay: 0,
+      retryAfter: 0,
+      remaining: Infinity,
+      resetAfter: 0,
+      limits: [],
+      binding: undefined,
+      degraded: undefined,
+    })
+  })
+
+  it('says never, and charges nothing, when the cost is more than ever fits', () => {
+    const limiter = limiterOf([perSecond(5), perMinute(100)])
+    const before = held(limiter, ada)
+    expect(limiter.consume(ada, { cost: 6 })).toMatchObject({ allowed: false, retryAfter: Infinity })
+    expect(held(limiter, ada)).toEqual(before)
+  })
+
+  it('hands out decisions that never change', () => {
+    const limiter = limiterOf(perSecond(5))
+    const first = limiter.consume(ada)
+    const copy = structuredClone(first)
+    for (let i = 0; i < 10; i++) limiter.consume(ada)
+    expect(JSON.stringify(first)).toBe(JSON.stringify(copy))
+  })
+
+  it('shows nothing of its machinery in a log', () => {
+    const { limits } = limiterOf(perSecond(5)).consume(ada)
+    expect(Object.keys(limits[0]!)).toEqual([
+      'limit',
+      'key',
+      'cost',
+      'allowed',
+      'remaining',
+      'retryAfter',
+      'resetAfter',
+      'delay',
+    ])
+  })
+})
+
+describe('several limits are one transaction', () => {
+  it('a denial by one charges none', () => {
+    const limiter = limiterOf([perSecond(1), perMinute(10)])
+    limiter.consume(ada)
+    const before = held(limiter, ada)
+    for (let i = 0; i < 20; i++) {
+      const denied = limiter.consume(ada)
+      expect(denied.allowed).toBe(false)
+      expect(denied.limits.map(({ allowed }) => allowed)).toEqual([false, true])
+      expect(denied.limits[1]).toMatchObject({ remaining: 9, resetAfter: 6000 })
+    }
+    expect(held(limiter, ada)).toEqual(before)
+  })
+
+  it('remaining counts further requests of this cost under all of them', () => {
+    const limiter = limiterOf([perSecond(10), perMinute(9)])
+    expect(limiter.consume(ada, { cost: 2 }).remaining).toBe(3)
+  })
+
+  it('reads the clock once', () => {
+    const now = vi.fn(() => clock.now())
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: [perSecond(1), perMinute(1)],
+      store: memoryStore({ clock: { now } }),
+    })
+    limiter.consume(ada)
+    expect(now).toHaveBeenCalledTimes(1)
+  })
+})
+
+describe('stack', () => {
+  const perUser = (): Limiter<{ name: string }, Decision> =>
+    createLimiter({ name: 'user', keyer: byName, limits: perSecond(2), store: memoryStore({ clock }) })
+  const perResource = (): Limiter<{ name: string }, Decision> =>
+    createLimiter({ name: 'resource', keyer: everyone, limits: perSecond(3), store: memoryStore({ clock }) })
+
+  it('admits when all do, and charges all', () => {
+    const [user, resource] = [perUser(), perResource()]
+    const both = stack(user, resource)
+    expect(both.consume(ada)).toMatchObject({ allowed: true, remaining: 1 })
+    expect(both.consume(ada).limits.map(({ key, remaining }) => [key, remaining])).toEqual([
+      ['ada', 0],
+      ['everyone', 1],
+    ])
+    expect(both.consume(ada).allowed).toBe(false)
+    expect(held(resource, ada)).toEqual([[1, 666.667]])
+    expect(both.consume(bob).allowed).toBe(true)
+    expect(both.consume(bob)).toMatchObject({ allowed: false, binding: { key: 'everyone' } })
+    expect(held(user, bob)).toEqual([[1, 500]])
+  })
+
+  it('is a limiter like any other, and can be stacked again', () => {
+    const nested = stack(stack(perUser()), perResource())
+    expect(nested.consume(ada).limits).toHaveLength(2)
+    nested.reset(ada)
+    expect(nested.peek(ada, { cost: 0 }).limits.map(({ resetAfter }) => resetAfter)).toEqual([0, 0])
+  })
+
+  it('charges a limit that two of them share once, with the larger cost', () => {
+    const store = memoryStore({ clock })
+    const shared = { name: 'one', keyer: byName, store, shared: true }
+    const both = stack(
+      createLimiter({ ...shared, limits: perSecond(10), cost: () => 2 }),
+      createLimiter({ ...shared, limits: perSecond(10), cost: () => 3 }),
+    )
+    expect(both.consume(ada).limits.map(({ cost, remaining }) => [cost, remaining])).toEqual([[3, 7]])
+  })
+
+  it('refuses limiters whose stores cannot decide together', () => {
+    const other = createLimiter({ keyer: byName, limits: perSecond(1), store: memoryStore({ clock: virtualClock() }) })
+    expect(() => stack(perUser(), other)).toThrow(expect.objectContaining({ code: 'STORE_MISMATCH' }) as Error)
+  })
+
+  it('refuses what is no limiter', () => {
+    expect(() => stack()).toThrow('stack: expected one limiter or more, got undefined')
+    expect(() => stack([perUser()] as never)).toThrow(
+      'stack: expected limiters made by createLimiter or stack, each an argument, got an array of 1',
+    )
+  })
+})
+
+describe('peek', () => {
+  it('says what consume would say, and charges nothing', () => {
+    const limiter = limiterOf([perSecond(2), perMinute(5)])
+    for (let i = 0; i < 6; i++) {
+      for (const cost of [0, 1, 2, 3]) limiter.peek(ada, { cost })
+      const peeked = limiter.peek(ada)
+      expect(limiter.consume(ada)).toEqual(peeked)
+      clock.advance(100)
+    }
+  })
+})
+
+describe('reset', () => {
+  it('forgets one key under every limit', () => {
+    const limiter = limiterOf([perSecond(1), perMinute(1)])
+    limiter.consume(ada)
+    limiter.consume(bob)
+    limiter.reset(ada)
+    expect([limiter.consume(ada).allowed, limiter.consume(bob).allowed]).toEqual([true, false])
+  })
+})
+
+describe('refund and settle', () => {
+  it.each([undefined, {}, { allowed: true, limits: [{ cost: 1 }] }, Promise.resolve()])(
+    'refuse what is no decision: %o',
+    (given) => {
+      const limiter = limiterOf(perSecond(1))
+      const refused = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
+      expect(() => limiter.refund(given as never)).toThrow(refused)
+      expect(() => limiter.settle(given as never, 1)).toThrow(refused)
+    },
+  )
+
+  it('say that a promise is to be awaited', () => {
+    expect(() => limiterOf(perSecond(1)).refund(Promise.resolve() as never)).toThrow(
+      'decision: expected one that consume or wait has given, awaited where it is promised, got a promise',
+    )
+  })
+
+  it.each([undefined, '3', null, NaN, -1])('refuse a cost of %o, and leave the decision as it was', (cost) => {
+    const limiter = limiterOf(perSecond(5))
+    const decision = limiter.consume(ada)
+    expect(() => limiter.settle(decision, cost as number)).toThrow(
+      expect.objectContaining({ code: 'INVALID_COST' }) as Error,
+    )
+    limiter.settle(decision, 3)
+    expect(held(limiter, ada)).toEqual([[2, 600]])
+  })
+})
+
+describe('LimitFuncs', () => {
+  interface Call {
+    name: string
+    plan: 'free' | 'pro'
+    write?: boolean
+  }
+  const free = gcra({ name: 'plan', quota: 2, window: '1m' })
+  const pro = gcra({ name: 'plan', quota: 100, window: '1m' })
+  const byPlan = ({ plan }: Call): Limit => (plan === 'pro' ? pro : free)
+  const writes = ({ write }: Call): Limit[] => (write ? [gcra({ name: 'writes', quota: 1, window: '1m' })] : [])
+
+  it('choose limits by any logic, one or several, beside fixed ones', () => {
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: [perSecond(50), byPlan, writes],
+      store: memoryStore({ clock }),
+    })
+    const names = (call: Call): string[] => limiter.consume(call).limits.map(({ limit }) => limit.name)
+    expect(names({ name: 'ada', plan: 'free' })).toEqual(['50-per-1s', 'plan'])
+    expect(names({ name: 'ada', plan: 'pro', write: true })).toEqual(['50-per-1s', 'plan', 'writes'])
+    expect(limiter.consume({ name: 'ada', plan: 'pro', write: true })).toMatchObject({
+      allowed: false,
+      binding: { limit: { name: 'writes' } },
+    })
+  })
+
+  it('a customer who moves to a larger plan keeps what has been used', () => {
+    const limiter = createLimiter({ keyer: byName, limits: byPlan, store: memoryStore({ clock }) })
+    limiter.consume({ name: 'ada', plan: 'free' })
+    limiter.consume({ name: 'ada', plan: 'free' })
+    expect(limiter.consume({ name: 'ada', plan: 'free' }).allowed).toBe(false)
+    expect(limiter.consume({ name: 'ada', plan: 'pro' }).remaining).toBe(97)
+    expect(limiter.consume({ name: 'ada', plan: 'free' }).allowed).toBe(false)
+  })
+
+  it('may be asynchronous, and the answer is then a promise', async () => {
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: async (call: Call) => byPlan(call),
+      store: memoryStore({ clock }),
+    })
+    const answer = limiter.consume({ name: 'ada', plan: 'free' })
+    expect(answer).toBeInstanceOf(Promise)
+    expect(await answer).toMatchObject({ allowed: true, remaining: 1 })
+  })
+
+  it('naming one limit twice charges it once', () => {
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: [() => free, () => [free, free]],
+      store: memoryStore({ clock }),
+    })
+    expect(limiter.consume(ada).limits.map(({ remaining }) => remaining)).toEqual([1])
+  })
+
+  it('two different limits of one name are an error, and admit nobody', () => {
+    const limiter = createLimiter({ keyer: byName, limits: [() => free, () => pro], store: memoryStore({ clock }) })
+    expect(() => limiter.consume(ada)).toThrow(expect.objectContaining({ code: 'DUPLICATE_LIMIT' }) as Error)
+  })
+
+  it.each([5, 'free', null, [null]])('yielding %j is an error', (given) => {
+    const limiter = createLimiter({ keyer: byName, limits: () => given as unknown as Limit })
+    expect(() => limiter.consume(ada)).toThrow(expect.objectContaining({ code: 'INVALID_LIMIT' }) as Error)
+  })
+})
+
+describe('costs', () => {
+  it('come from the cost function, for each limit', () => {
+    const requests = perMinute(10, { name: 'requests' })
+    const tokens = perMinute(1000, { name: 'tokens' })
+    const limiter = createLimiter({
+      keyer: byName,
+      limits: [requests, tokens],
+      cost: (_call: { name: string }, limit: Limit) => (limit === tokens ? 300 : 1),
+      store: memoryStore({ clock }),
+    })
+    expect(limiter.consume(ada).limits.map(({ cost, remaining }) => [cost, remaining])).toEqual([
+      [1, 9],
+      [300, 700],
+    ])
+    expect(limiter.consume(ada, { cost: 2 }).limits.map(({ cost }) => cost)).toEqual([2, 2])
+  })
+
+  it.each([-1, 0.5, NaN, Infinity, 2 ** 53, '1'])('%s is an error, and charges nothing', (cost) => {
+    const limiter = limiterOf(perSecond(1))
+    expect(() => limiter.consume(ada, { cost: cost as number })).toThrow(
+      expect.objectContaining({ code: 'INVALID_COST' }) as Error,
+    )
+    expect(limiter.consume(ada).allowed).toBe(true)
+  })
+
+  it('0 is always allowed and charges nothing', () => {
+    const limiter = limiterOf(perSecond(1))
+    limiter.consume(ada)
+    expect(limiter.consume(ada, { cost: 0 })).toMatchObject({
+      allowed: true,
+      retryAfter: 0,
+      remaining: Infinity,
+      resetAfter: 1000,
+    })
+  })
+})
+
+describe('keys', () => {
+  const limiter = (): Limiter<unknown, Decision> =>
+    createLimiter({ keyer: (input: unknown) => input as string, limits: perSecond(1), store: memoryStore({ clock }) })
+
+  const HOSTILE = [
+    '__proto__',
+    'constructor',
+    'toString',
+    'x'.repeat(100_000),
+    '\ud800',
+    '\udc00\ud800',
+    'a\0b',
+    'a',
+    ' ',
+    '\n',
+    'é',
+    'e\u0301',
+  ]
+
+  it('are just keys, however hostile', () => {
+    const one = limiter()
+    for (const key of HOSTILE) expect(one.consume(key).allowed, JSON.stringify(key.slice(0, 20))).toBe(true)
+    for (const key of HOSTILE) expect(one.consume(key).allowed, JSON.stringify(key.slice(0, 20))).toBe(false)
+  })
+
+  it('count as their decimal text when they are numbers', () => {
+    const one = limiter()
+    expect([7, '7', 7n, 8].map((key) => one.consume(key).allowed)).toEqual([true, false, false, true])
+  })
+
+  it.each([NaN, true, {}, Symbol('k'), null])('%s is no key', (key) => {
+    expect(() => limiter().consume(key)).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }) as Error)
+  })
+
+  describe('of the unidentified', () => {
+    const warnings: string[] = []
+    beforeEach(() => {
+      warnings.length = 0
+      vi.spyOn(process, 'emitWarning').mockImplementation((text, options) => {
+        warnings.push(`${(options as { code: string }).code}: ${text}`)
+      })
+    })
+    afterEach(() => {
+      vi.restoreAllMocks()
+    })
+
+    it('are one bucket, and a warning says so once', () => {
+      const one = limiter()
+      expect([undefined, '', undefined].map((key) => one.consume(key).allowed)).toEqual([true, false, false])
+      expect(warnings).toEqual([
+        `SLUICE_UNIDENTIFIED: The keyer of limiter "default" yielded undefined or ''. All requests that it has no key for share ` +
+          'one bucket, so that any of them may use it up for all. Mend the keyer, or leave such requests out with `skip`, or ' +
+          'with a LimitFunc that yields nothing.',
+      ])
+    })
+  })
+
+  it('made of parts are unambiguous', () => {
+    const pair = keyers(
+      ([a]: string[]) => a,
+      ([, b]: string[]) => b,
+    )
+    const texts = [
+      ['a', 'b'],
+      ['ab', ''],
+      ['', 'ab'],
+      ['1:a', 'b'],
+      ['1', ':a1:b'],
+      ['a1:b', ''],
+    ].map((parts) => pair(parts))
+    expect(new Set(texts).size).toBe(texts.length)
+    expect(pair([])).toBe('')
+  })
+
+  it('made of what is no keyer are refused', () => {
+    expect(() => keyers()).toThrow('keyers: expected one keyer or more, got undefined')
+    expect(() => keyers([byName, everyone] as never)).toThrow(
+      'keyers: expected keyers, each an argument, got an array of 2',
+    )
+  })
+
+  it('made of asynchronous parts are promised', async () => {
+    expect(await keyers(everyone, async () => 5)(undefined)).toBe('8:everyone1:5')
+  })
+})
+
+describe('a keyer, LimitFunc or cost function that fails', () => {
+  const boom = (): never => {
+    throw new Error('boom')
+  }
+  const later = (): Promise<never> => Promise.reject(new Error('boom'))
+  const base = { keyer: byName, limits: perSecond(1), store: memoryStore({ clock }), shared: true }
+
+  it.each([{ keyer: boom }, { limits: boom }, { cost: boom }])('by throwing is passed on: %o', (wrong) => {
+    const limiter = createLimiter<{ name: string }>({ ...base, ...wrong })
+    expect(() => limiter.consume(ada)).toThrow('boom')
+  })
+
+  it.each([{ keyer: later }, { limits: later }, { cost: later }])('by rejecting is passed on: %o', async (wrong) => {
+    const limiter = createLimiter<{ name: string }>({ ...base, ...wrong })
+    await expect(limiter.consume(ada)).rejects.toThrow('boom')
+  })
+
+  it('charges nothing', () => {
+    const store = memoryStore({ clock })
+    const good = createLimiter({ keyer: byName, limits: perSecond(1), store })
+    const bad = createLimiter({ keyer: boom, limits: perSecond(1), store, shared: true })
+    expect(() => stack(good, bad).consume(ada)).toThrow('boom')
+    expect(good.consume(ada).allowed).toBe(true)
+  })
+})
+
+describe('shared stores', () => {
+  it('share counts when limiter name, limit name and key are equal', () => {
+    const store = memoryStore({ clock })
+    const one = createLimiter({ name: 'api', keyer: byName, limits: perSecond(1), store })
+    const two = createLimiter({ name: 'api', keyer: byName, limits: perSecond(1), store, shared: true })
+    const other = createLimiter({ name: 'login', keyer: byName, limits: perSecond(1), store })
+    expect([one, two, other].map((limiter) => limiter.consume(ada).allowed)).toEqual([true, false, true])
+  })
+
+  it('refuse a second limiter of a name that does not say it shares', () => {
+    const store = memoryStore({ clock })
+    createLimiter({ keyer: byName, limits: perSecond(1), store })
+    expect(() => createLimiter({ keyer: byName, limits: perMinute(1), store })).toThrow(
+      expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error,
+    )
+  })
+})
+
+describe('wrong options', () => {
+  it.each([
+    [{}, 'INVALID_OPTION'],
+    [{ keyer: 'ip', limits: perSecond(1) }, 'INVALID_OPTION'],
+    [{ keyer: byName }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: 5 }, 'INVALID_LIMIT'],
+    [{ keyer: byName, limits: [perSecond(1), 'x'] }, 'INVALID_LIMIT'],
+    [{ keyer: byName, limits: perSecond(1), cost: 5 }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), name: 'é' }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), name: '' }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), name: 5 }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), name: ['a'] }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), name: null }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), store: {} }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), shared: 'yes' }, 'INVALID_OPTION'],
+    [{ keyer: byName, limits: perSecond(1), windowMs: 5 }, 'UNKNOWN_OPTION'],
+    [{ keyer: byName, limits: [perSecond(5), perSecond(5)] }, 'DUPLICATE_LIMIT'],
+    [{ keyer: byName, limits: [perMinute(5, { name: 'a' }), perSecond(5, { name: 'a' })] }, 'DUPLICATE_LIMIT'],
+    [undefined, 'INVALID_OPTION'],
+  ])('%o: %s', (options, code) => {
+    expect(() => createLimiter(options as never)).toThrow(SluiceError)
+    expect(() => createLimiter(options as never)).toThrow(expect.objectContaining({ code }) as Error)
+  })
+
+  it.each([
+    [2, 'consume: expected options such as { cost }, got 2'],
+    [null, 'consume: expected options such as { cost }, got null'],
+    [{ costs: 2 }, 'consume has no option "costs"; it has cost'],
+  ])('%o in place of those of a call is refused, and charges nothing', async (options, message) => {
+    const limiter = limiterOf(perSecond(1))
+    expect(() => limiter.consume(ada, options as object)).toThrow(message)
+    expect(() => limiter.peek(ada, options as object)).toThrow(message.replace('consume', 'peek'))
+    expect(limiter.consume(ada).allowed).toBe(true)
+    const later = createLimiter({ keyer: byName, limits: perSecond(1), store: redisStore(nobody()) })
+    await expect(later.consume(ada, options as object)).rejects.toThrow(message)
+  })
+
+  it('what is no object is refused in their place', () => {
+    const refused = /^(createLimiter|memoryStore|redisStore): expected options such as \{ .+ \}, got 1000$/
+    for (const make of [createLimiter, memoryStore, (given: never) => redisStore(nobody(), given)])
+      expect(() => make(1000 as never)).toThrow(refused)
+  })
+
+  it('what is no clock is refused', () => {
+    for (const clock of [() => 1, {}, null, 5]) {
+      const refused = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
+      expect(() => memoryStore({ clock: clock as never })).toThrow(refused)
+      expect(() => redisStore(nobody(), { clock: clock as never })).toThrow(refused)
+    }
+  })
+
+  it('a clock that tells no time is an error', () => {
+    for (const time of [NaN, -1, Infinity, 'now']) {
+      const limiter = createLimiter({
+        keyer: byName,
+        limits: perSecond(1),
+        store: memoryStore({ clock: { now: () => time as number } }),
+      })
+      expect(() => limiter.consume(ada)).toThrow(expect.objectContaining({ code: 'INVALID_CLOCK' }) as Error)
+    }
+  })
+})
+
+describe('the types', () => {
+  it('say whether the answer comes at once', () => {
+    const limits = perSecond(1)
+    const sync = createLimiter({ keyer: byName, limits })
+    const later = createLimiter({ keyer: async (input: { name: string }) => input.name, limits })
+    const mixed = createLimiter({ keyer: (input: { name: string }): MaybePromise<string> => input.name, limits })
+    expectTypeOf(sync.consume(ada)).toEqualTypeOf<Decision>()
+    expectTypeOf(later.consume(ada)).toEqualTypeOf<Promise<Decision>>()
+    expectTypeOf(mixed.consume(ada)).toEqualTypeOf<MaybePromise<Decision>>()
+    expectTypeOf(sync.reset(ada)).toEqualTypeOf<void>()
+    expectTypeOf(stack(sync, sync).consume(ada)).toEqualTypeOf<Decision>()
+  })
+})

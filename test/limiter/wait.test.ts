@@ -1,0 +1,268 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  perSecond,
+  type SyncStore,
+} from '../../src/index.ts'
+
+/** Milliseconds since the test began, by the faked clock that timers and store share. */
+let began = 0
+const since = (): number => Date.now() - began
+const key = 'ada'
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_767_225_600_000 })
+  began = Date.now()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function limiterOf(
+  limits: Limit | readonly Limit[],
+  store: SyncStore = memoryStore({ clock: Date }),
+): Limiter<string, Decision> {
+  return createLimiter({ keyer: (input: string) => input, limits, store })
+}
+
+/** What becomes of a promise: when, and with what. */
+function outcome(promise: Promise<Decision>): {
+  at?: number
+  decision?: Decision
+  error?: { code?: string; cause?: unknown }
+} {
+  const seen: ReturnType<typeof outcome> = {}
+  promise.then(
+    (decision) => Object.assign(seen, { at: since(), decision }),
+    (error: unknown) => Object.assign(seen, { at: since(), error }),
+  )
+  return seen
+}
+
+describe('wait', () => {
+  it('resolves at once when there is room', async () => {
+    const waiting = outcome(limiterOf(perSecond(1)).wait(key))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(waiting).toMatchObject({ at: 0, decision: { allowed: true } })
+  })
+
+  it('resolves at the time the decision names, asking once before and once then', async () => {
+    const store = memoryStore({ clock: Date })
+    const take = vi.spyOn(store, 'take')
+    const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }), store)
+    limiter.consume(key)
+    take.mockClear()
+    const waiting = outcome(limiter.wait(key))
+    await vi.advanceTimersByTimeAsync(3_600_000 - 1)
+    expect(waiting.at).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(waiting.at).toBe(3_600_000)
+    expect(take).toHaveBeenCalledTimes(2)
+  })
+
+  it('lets a thousand on one key leave in order, at the limit’s rate', async () => {
+    const limiter = limiterOf(gcra({ quota: 100, window: '1s', burst: 1 }))
+    const left: [number, number][] = []
+    for (let i = 0; i < 1000; i++) void limiter.wait(key).then(() => left.push([i, since()]))
+    await vi.advanceTimersByTimeAsync(9_990)
+    expect(left).toEqual(Array.from({ length: 1000 }, (_, i) => [i, i * 10]))
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('keeps the order when those behind could go first', async () => {
+    const limiter = limiterOf(gcra({ quota: 10, window: '1s' }))
+    limiter.consume(key, { cost: 10 })
+    const large = outcome(limiter.wait(key, { cost: 8 }))
+    const small = outcome(limiter.wait(key, { cost: 1 }))
+    await vi.advanceTimersByTimeAsync(2000)
+    expect([large.at, small.at]).toEqual([800, 900])
+  })
+
+  it('does not let one key wait for another', async () => {
+    const limiter = limiterOf(perSecond(1))
+    limiter.consume(key)
+    const waiting = [outcome(limiter.wait(key)), outcome(limiter.wait('bob'))]
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(waiting.map(({ at }) => at)).toEqual([1000, 0])
+  })
+
+  it('waits out the delay of a leaky bucket', async () => {
+    const limiter = limiterOf(leakyBucket({ quota: 10, window: '1s', capacity: 3 }))
+    const waiting = Array.from({ length: 5 }, () => outcome(limiter.wait(key)))
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(waiting.map(({ at }) => at)).toEqual([0, 100, 200, 300, 400])
+  })
+
+  it('waits longer than a timer can be set to', async () => {
+    const limiter = limiterOf(fixedWindow({ quota: 1, window: '60d' }))
+    limiter.consume(key)
+    const waiting = outcome(limiter.wait(key))
+    await vi.advanceTimersByTimeAsync(60 * 86_400_000 - 1)
+    expect(waiting.at).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(waiting.at).toBe(60 * 86_400_000)
+  })
+
+  it('passes on what the keyer throws', async () => {
+    const limiter = createLimiter({
+      keyer: (): string => {
+        throw new Error('boom')
+      },
+      limits: perSecond(1),
+    })
+    await expect(limiter.wait(undefined)).rejects.toThrow('boom')
+  })
+
+  it('is rejected with what the store throws, and so is nobody else', async () => {
+    const store = memoryStore({ clock: Date })
+    const limiter = limiterOf(perSecond(1), store)
+    vi.spyOn(store, 'take').mockImplementationOnce(() => {
+      throw new Error('down')
+    })
+    await expect(limiter.wait(key)).rejects.toThrow('down')
+    await expect(limiter.wait(key)).resolves.toMatchObject({ allowed: true })
+  })
+
+  it.each([
+    { maxWait: -1 },
+    { maxWait: NaN },
+    { maxWait: '5000' },
+    { maxWait: null },
+    { cost: 0.5 },
+    { maxwait: 5 },
+    { signal: {} },
+    { signal: null },
+    { signal: new AbortController() },
+    5,
+  ])('refuses %o', async (options) => {
+    await expect(limiterOf(perSecond(1)).wait(key, options as object)).rejects.toThrow(/: expected|has no option/)
+  })
+})
+
+describe('wait gives up at once', () => {
+  it('when the cost can never be admitted', async () => {
+    const limiter = limiterOf(perSecond(5))
+    for (const waiting of [outcome(limiter.wait(key, { cost: 6 })), outcome(limiter.wait(key, { cost: 6 }))]) {
+      await vi.advanceTimersByTimeAsync(0)
+      const message = 'A cost of 6 is more than limit "5-per-1s" ever admits at once'
+      expect(waiting).toMatchObject({ at: 0, error: { code: 'NEVER_ADMITTED', message, cause: { allowed: false } } })
+    }
+  })
+
+  it('when maxWait cannot be met', async () => {
+    const limiter = limiterOf(fixedWindow({ quota: 1, window: '10s' }))
+    limiter.consume(key)
+    const [short, long] = [
+      outcome(limiter.wait(key, { maxWait: 9_000 })),
+      outcome(limiter.wait(key, { maxWait: 10_000 })),
+    ]
+    await vi.advanceTimersByTimeAsync(10_000)
+    const message = 'This would take 10000 ms, longer than its maxWait of 9000 ms'
+    expect(short).toMatchObject({ at: 0, error: { code: 'WAIT_TOO_LONG', message, cause: { retryAfter: 10_000 } } })
+    expect(long).toMatchObject({ at: 10_000, decision: { allowed: true } })
+  })
+
+  it('when those who stand before it make maxWait impossible', async () => {
+    const limiter = limiterOf([gcra({ quota: 1, window: '1s' }), fixedWindow({ quota: 3, window: '1m' })])
+    const waiting = Array.from({ length: 6 }, () => outcome(limiter.wait(key, { maxWait: 60_500 })))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(waiting.map(({ error }) => error?.code)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      'WAIT_TOO_LONG',
+      'WAIT_TOO_LONG',
+    ])
+    await vi.advanceTimersByTimeAsync(60_500)
+    expect(waiting.map(({ at }) => at)).toEqual([0, 1000, 2000, 60_000, 0, 0])
+  })
+
+  it('when the delay would be longer than maxWait, and gives back what it took', async () => {
+    const limiter = limiterOf(leakyBucket({ quota: 1, window: '1s', capacity: 10 }))
+    limiter.consume(key, { cost: 5 })
+    await expect(limiter.wait(key, { maxWait: 4_000 })).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
+    expect(limiter.peek(key, { cost: 0 }).limits[0]?.remaining).toBe(5)
+  })
+
+  it('at the latest when maxWait has passed, when others took its place', async () => {
+    const limiter = limiterOf(perSecond(1))
+    limiter.consume(key)
+    const waiting = outcome(limiter.wait(key, { maxWait: 1500 }))
+    await vi.advanceTimersByTimeAsync(999)
+    limiter.reset(key)
+    limiter.consume(key)
+    await vi.advanceTimersByTimeAsync(1)
+    const message = 'This would take 1999 ms, longer than its maxWait of 1500 ms'
+    expect(waiting).toMatchObject({ at: 1000, error: { code: 'WAIT_TOO_LONG', message } })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+it('wait gives up when maxWait has passed and the store has not answered', async () => {
+  const store = memoryStore({ clock: Date })
+  vi.spyOn(store, 'take').mockReturnValue(new Promise(() => undefined) as never)
+  const waiting = outcome(limiterOf(perSecond(1), store).wait(key, { maxWait: 1500 }))
+  await vi.advanceTimersByTimeAsync(1502)
+  const message = 'This was not admitted within its maxWait of 1500 ms'
+  expect(waiting).toMatchObject({ at: 1502, error: { code: 'WAIT_TOO_LONG', message } })
+})
+
+describe('an aborted wait', () => {
+  it('is rejected with the signal’s reason and leaves its place, no timer and no listener', async () => {
+    const limiter = limiterOf(perSecond(1))
+    limiter.consume(key)
+    const abort = new AbortController()
+    const remove = vi.spyOn(abort.signal, 'removeEventListener')
+    const [first, second, third] = [
+      outcome(limiter.wait(key, { signal: abort.signal })),
+      outcome(limiter.wait(key, { signal: abort.signal, maxWait: 60_000 })),
+      outcome(limiter.wait(key)),
+    ]
+    await vi.advanceTimersByTimeAsync(500)
+    abort.abort(new Error('changed my mind'))
+    await vi.advanceTimersByTimeAsync(0)
+    expect([first, second]).toMatchObject([
+      { at: 500, error: { message: 'changed my mind' } },
+      { at: 500, error: { message: 'changed my mind' } },
+    ])
+    expect(remove).toHaveBeenCalledTimes(2)
+    await vi.advanceTimersByTimeAsync(500)
+    expect(third.at).toBe(1000)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('before it began charges nothing', async () => {
+    const limiter = limiterOf(perSecond(1))
+    await expect(limiter.wait(key, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
+    expect(limiter.consume(key).allowed).toBe(true)
+  })
+
+  it('during a delay gives back what it took', async () => {
+    const limiter = limiterOf(leakyBucket({ quota: 1, window: '1s', capacity: 2 }))
+    limiter.consume(key)
+    const abort = new AbortController()
+    const waiting = outcome(limiter.wait(key, { signal: abort.signal }))
+    await vi.advanceTimersByTimeAsync(100)
+    abort.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(waiting.at).toBe(100)
+    expect(limiter.peek(key, { cost: 0 }).limits[0]).toMatchObject({ remaining: 1, resetAfter: 900 })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('after it was admitted changes nothing', async () => {
+    const limiter = limiterOf(perSecond(1))
+    const abort = new AbortController()
+    await limiter.wait(key, { signal: abort.signal })
+    abort.abort()
+    expect(limiter.consume(key).allowed).toBe(false)
+  })
+})

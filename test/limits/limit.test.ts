@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest'
+import {
+  fixedWindow,
+  gcra,
+  type GcraOptions,
+  type Limit,
+  leakyBucket,
+  limit,
+  type LimitInput,
+  perDay,
+  perHour,
+  perMinute,
+  perSecond,
+  SluiceError,
+  spacing,
+  tokenBucket,
+} from '../../src/index.ts'
+
+function refused(make: () => unknown): SluiceError {
+  try {
+    make()
+  } catch (error) {
+    if (error instanceof SluiceError) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+describe('a limit', () => {
+  it('is plain frozen data', () => {
+    const made = gcra({ quota: 100, window: '1m', burst: 20, strict: true, block: '15m' })
+    expect(made).toEqual({
+      algorithm: 'gcra',
+      name: '100-per-1m',
+      quota: 100,
+      window: 60_000,
+      burst: 20,
+      strict: true,
+      block: 900_000,
+    })
+    expect(Object.isFrozen(made)).toBe(true)
+  })
+
+  it('is the same read back from JSON', () => {
+    for (const made of [
+      perSecond(10),
+      tokenBucket({ quota: 1, window: 500, capacity: 3, initial: 0 }),
+      spacing('2s', { name: 'gap' }),
+    ]) {
+      expect(limit(JSON.parse(JSON.stringify(made)) as LimitInput)).toEqual(made)
+    }
+  })
+
+  it('is made from what a file of rules is typed as when it is imported', () => {
+    const rules = [
+      { algorithm: 'gcra', quota: 100, window: '1m', block: '15m' },
+      { algorithm: 'tokenBucket', quota: 10, window: '1s', capacity: 50, name: 'burst' },
+      { algorithm: 'fixedWindow', quota: 1000, window: 3_600_000, anchor: 'clock' },
+    ]
+    expect(rules.map((rule) => limit(rule).window)).toEqual([60_000, 1000, 3_600_000])
+    expect(refused(() => limit({ algorithm: 'gcra', quota: 100, window: '1 minute' })).message).toMatch(/^window: /)
+  })
+
+  it('made is not made again', () => {
+    const made = perSecond(10)
+    expect(limit(made)).toBe(made)
+  })
+
+  it.each([
+    [perSecond(10), '10-per-1s'],
+    [perMinute(10), '10-per-1m'],
+    [perHour(10), '10-per-1h'],
+    [perDay(10), '10-per-1d'],
+    [gcra({ quota: 5, window: 90_000 }), '5-per-90s'],
+    [gcra({ quota: 5, window: 1500 }), '5-per-1500ms'],
+    [gcra({ quota: 5, window: '48h' }), '5-per-2d'],
+    [spacing('2s'), '1-per-2s'],
+  ])('%o is named %s', (made: Limit, name) => {
+    expect(made.name).toBe(name)
+  })
+
+  it.each(['500ms', '10s', '1m', '1h', '1d'] as const)('takes a window of %s', (window) => {
+    expect(gcra({ quota: 1, window }).window).toBe(
+      { '500ms': 500, '10s': 10_000, '1m': 60_000, '1h': 3_600_000, '1d': 86_400_000 }[window],
+    )
+  })
+})
+
+describe('a wrong option', () => {
+  it.each([0, -1, 1.5, NaN, Infinity, 2 ** 53, '10', null, undefined, 10n])('quota %s is refused', (quota) => {
+    const error = refused(() => gcra({ quota: quota as number, window: '1s' }))
+    expect(error).toMatchObject({ name: 'SluiceError', code: 'INVALID_OPTION' })
+    expect(error.message).toMatch(/^quota: expected a whole number from 1 to 9007199254740991, got /)
+  })
+
+  it.each([0, -1, 0.5, NaN, Infinity, '', '1', '1 minute', '1.5s', '-1s', 'fast', '1w', '0s', null, undefined, {}])(
+    'window %s is refused',
+    (window) => {
+      const error = refused(() => gcra({ quota: 1, window: window as number }))
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toMatch(/^window: expected whole milliseconds/)
+    },
+  )
+
+  it.each(['', 'café', 'a\nb', 'tab\t', '\u007f', 'x'.repeat(257), 5 as unknown as string])(
+    'name %j is refused',
+    (name) => {
+      expect(refused(() => perSecond(1, { name }))).toMatchObject({ code: 'INVALID_OPTION' })
+    },
+  )
+
+  it('is refused by name when nobody knows it', () => {
+    const error = refused(() => gcra({ quota: 1, window: '1s', windw: 5 } as GcraOptions))
+    expect(error.code).toBe('UNKNOWN_OPTION')
+    expect(error.message).toBe(
+      'gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, burst',
+    )
+  })
+
+  it.each([
+    [() => gcra({ quota: 1, window: '1s', burst: 0 }), 'burst'],
+    [() => tokenBucket({ quota: 1, window: '1s', capacity: 2.5 }), 'capacity'],
+    [() => tokenBucket({ quota: 1, window: '1s', capacity: 2, initial: 3 }), 'initial'],
+    [() => tokenBucket({ quota: 1, window: '1s', initial: -1 }), 'initial'],
+    [() => leakyBucket({ quota: 1, window: '1s', shape: 'no' as unknown as boolean }), 'shape'],
+    [() => limit({ algorithm: 'spacing', quota: 2, window: '1s' }), 'quota'],
+    [() => perSecond(1, { strict: 1 as unknown as boolean }), 'strict'],
+    [() => perSecond(1, { shadow: 'yes' as unknown as boolean }), 'shadow'],
+    [() => perSecond(1, { block: -5 }), 'block'],
+    [() => spacing(0), 'gap'],
+    [() => spacing({ gap: '2s' } as unknown as number), 'gap'],
+    [() => perSecond(1, { strict: true, shadow: true }), 'strict'],
+    [() => limit(null as unknown as LimitInput), 'limit'],
+  ])('of its own is refused by name: %s', (make, option) => {
+    const error = refused(make)
+    expect(error.code).toBe('INVALID_OPTION')
+    expect(error.message.startsWith(`${option}: expected `)).toBe(true)
+  })
+
+  it.each([
+    [
+      () => perMinute(100, { window: '1h' } as object),
+      "perMinute (short for gcra({ quota, window: '1m' })) has no option",
+    ],
+    [() => perDay(100, { quota: 5 } as object), "perDay (short for gcra({ quota, window: '1d' })) has no option"],
+    [
+      () => perSecond(100, 20 as never),
+      "perSecond (short for gcra({ quota, window: '1s' })): expected options such as",
+    ],
+    [
+      () => spacing('2s', { window: '1s' } as object),
+      'spacing has no option "window"; it has name, strict, block, shadow',
+    ],
+  ])('of a shorthand is refused, and not passed over: %s', (make, message) => {
+    expect(refused(make).message).toContain(message)
+  })
+
+  it('an unknown algorithm lists those there are', () => {
+    const error = refused(() => limit({ algorithm: 'gcar', quota: 1, window: '1s' }))
+    expect(error.code).toBe('UNKNOWN_ALGORITHM')
+    expect(error.message).toContain('gcra')
+  })
+
+  it('numbers whose products outgrow exact integers are refused, with the numbers', () => {
+    const error = refused(() => gcra({ quota: 1_000_000_007, window: '365d' }))
+    expect(error.code).toBe('OUT_OF_RANGE')
+    expect(error.message).toContain('1000000007 per 31536000000 ms')
+  })
+
+  it('numbers that fit in milliseconds only are counted in them', () => {
+    expect(gcra({ quota: 99_991, window: '365d' }).quota).toBe(99_991)
+    expect(fixedWindow({ quota: 2 ** 51, window: '365d' }).quota).toBe(2 ** 51)
+  })
+})

@@ -1,0 +1,378 @@
+import { execFile } from 'node:child_process'
+import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+interface Finding {
+  readonly rule: string
+  readonly file: string
+  readonly line: number
+}
+
+/** Statements by file; each may turn up in more than one case, so each is written and linted once. */
+const project = new Map<string, string[]>()
+let findings: readonly Finding[]
+let folder: string
+
+/** Adds a statement to a file of the sample project; answers which rules report it. */
+function given(file: string, statement: string): () => string[] {
+  const lines = project.get(file) ?? []
+  project.set(file, lines)
+  const line = lines.push(statement)
+  return () => findings.filter((each) => each.file === file && each.line === line).map((each) => each.rule)
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-lint-'))
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
+  for (const file of ['.oxlintrc.json', 'tsconfig.json']) await copyFile(join(root, file), join(folder, file))
+  for (const [file, lines] of project) {
+    await mkdir(dirname(join(folder, file)), { recursive: true })
+    await writeFile(join(folder, file), `${lines.join('\n')}\n`)
+  }
+  findings = await lint()
+})
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+interface Report {
+  readonly diagnostics: readonly {
+    readonly code: string
+    readonly filename: string
+    readonly labels: readonly { readonly span: { readonly line: number } }[]
+  }[]
+}
+
+async function lint(): Promise<Finding[]> {
+  const oxlint = join(root, 'node_modules/oxlint/bin/oxlint')
+  const folders = new Set([...project.keys()].map((file) => file.split('/')[0]!))
+  const output = await new Promise<string>((resolve, reject) => {
+    const options = { cwd: folder, maxBuffer: 2 ** 24 }
+    execFile(process.execPath, [oxlint, '--format=json', ...folders], options, (error, stdout, stderr) => {
+      if (error?.code === 1 || error === null) resolve(stdout)
+      else reject(new Error(`oxlint did not run: ${stdout}${stderr}`, { cause: error }))
+    })
+  })
+  return (JSON.parse(output) as Report).diagnostics.map((each) => ({
+    rule: each.code,
+    file: each.filename.replaceAll('\\', '/'),
+    line: each.labels[0]?.span.line ?? 0,
+  }))
+}
+
+const DIRECTION = 'eslint(no-restricted-imports)'
+
+describe('the direction of imports', () => {
+  const wrong: readonly (readonly [file: string, imported: string])[] = [
+    ['src/util/errors.ts', '../limits/limit.ts'],
+    ['src/util/errors.ts', '../algorithms/algorithm.ts'],
+    ['src/util/validate.ts', '../stores/store.ts'],
+    ['src/algorithms/algorithm.ts', '../limits/limit.ts'],
+    ['src/algorithms/algorithm.ts', '../stores/store.ts'],
+    ['src/algorithms/algorithm.ts', '../util/clock.ts'],
+    ['src/algorithms/one.ts', '../limits/limit.ts'],
+    ['src/algorithms/one.ts', '../stores/store.ts'],
+    ['src/algorithms/one.ts', '../stores/memory/index.ts'],
+    ['src/algorithms/one.ts', '../util/clock.ts'],
+    ['src/algorithms/one.ts', '../limiter/decision.ts'],
+    ['src/algorithms/one.ts', '../limiter/limiter.ts'],
+    ['src/algorithms/one.ts', '../a-new-helper.ts'],
+    ['src/limits/limit.ts', '../stores/store.ts'],
+    ['src/limits/limit.ts', '../stores/memory/index.ts'],
+    ['src/limits/limit.ts', '../limiter/decision.ts'],
+    ['src/limits/limit.ts', '../limiter/limiter.ts'],
+    ['src/limits/limit.ts', '../http/headers/standard.ts'],
+    ['src/limits/limit.ts', '../index.ts'],
+    ['src/stores/store.ts', '../algorithms/one.ts'],
+    ['src/stores/store.ts', '../limiter/decision.ts'],
+    ['src/stores/store.ts', '../limiter/keyers.ts'],
+    ['src/stores/memory/index.ts', '../../algorithms/one.ts'],
+    ['src/stores/memory/index.ts', '../../algorithms/index.ts'],
+    ['src/stores/memory/index.ts', '../../limiter/decision.ts'],
+    ['src/stores/memory/index.ts', '../../limiter/limiter.ts'],
+    ['src/stores/memory/index.ts', '../../limiter/keyers.ts'],
+    ['src/stores/memory/index.ts', '../../http/headers/standard.ts'],
+    ['src/stores/memory/index.ts', '../../index.ts'],
+    ['src/stores/redis/index.ts', '../../algorithms/one.ts'],
+    ['src/stores/redis/index.ts', '../../limiter/limiter.ts'],
+    ['src/stores/redis/clients.ts', '../../limiter/decision.ts'],
+    ['src/stores/redis/lua/decide.ts', '../../../algorithms/one.ts'],
+    ['src/limiter/decision.ts', '../algorithms/one.ts'],
+    ['src/limiter/limiter.ts', '../http/request-limiter.ts'],
+    ['src/limiter/limiter.ts', '../algorithms/one.ts'],
+    ['src/limiter/limiter.ts', '../../adapters/express/index.ts'],
+    ['src/limiter/limiter.ts', '../../src/http/request-limiter.ts'],
+    ['src/limiter/limiter.ts', '../index.ts'],
+    ['src/limiter/keyers.ts', '../http/keys/address.ts'],
+    ['src/http/request-limiter.ts', '../algorithms/one.ts'],
+    ['src/http/request-limiter.ts', '../../adapters/express/index.ts'],
+    ['src/http/request-limiter.ts', '../index.ts'],
+    ['src/http/keys/address.ts', '../../../adapters/koa/index.ts'],
+    ['src/index.ts', '../adapters/express/index.ts'],
+    ['src/testing.ts', '../adapters/express/index.ts'],
+    ['adapters/express/index.ts', '../../src/algorithms/algorithm.ts'],
+    ['adapters/express/index.ts', '../../src/algorithms/one.ts'],
+    ['adapters/express/index.ts', '../../src/stores/memory/index.ts'],
+    ['adapters/fastify/index.ts', '../../src/stores/redis/index.ts'],
+    ['adapters/koa/index.ts', '../../src/testing.ts'],
+    ['adapters/koa/index.ts', '../express/index.ts'],
+    ['adapters/koa/index.ts', '../express/keyers.ts'],
+    ['adapters/fetch/index.ts', '../../src/stores/memory/index.ts'],
+    ['adapters/fetch/index.ts', '../../src/testing.ts'],
+    ['adapters/fetch/index.ts', '../../src/algorithms/one.ts'],
+    ['adapters/fetch/index.ts', '../hono/index.ts'],
+    ['adapters/fetch/keyers.ts', '../node/keyers.ts'],
+    ['adapters/hono/index.ts', '../../src/stores/redis/index.ts'],
+    ['adapters/hono/index.ts', '../../src/testing/behaviour.ts'],
+    ['adapters/hono/index.ts', '../fetch/index.ts'],
+    ['adapters/hono/keyers.ts', '../express/keyers.ts'],
+    ['adapters/node/index.ts', '../../src/stores/memory/index.ts'],
+    ['adapters/node/index.ts', '../../src/algorithms/algorithm.ts'],
+    ['adapters/node/index.ts', '../express/index.ts'],
+    ['adapters/node/keyers.ts', '../fetch/keyers.ts'],
+    ['adapters/a-new-one/index.ts', '../../src/stores/memory/index.ts'],
+    ['src/adapter.ts', '../adapters/express/index.ts'],
+    ['src/adapter.ts', './testing.ts'],
+    ['src/adapter.ts', './index.ts'],
+    ['src/testing/one.ts', '../../adapters/express/index.ts'],
+    ['src/testing/one.ts', '../index.ts'],
+    ['src/testing/one.ts', '../testing.ts'],
+    ['src/cli/one.ts', '../algorithms/gcra.ts'],
+    ['src/cli/one.ts', '../testing.ts'],
+    ['src/cli/one.ts', '../../adapters/node/index.ts'],
+    ['src/stores/redis/index.ts', '../../cli/one.ts'],
+    ['src/limiter/limiter.ts', '../cli/one.ts'],
+    ['src/http/request-limiter.ts', '../cli/one.ts'],
+    ['src/http/keys/address.ts', '../../cli/one.ts'],
+    ['adapters/node/index.ts', '../../src/cli/one.ts'],
+    ['adapters/express/index.ts', '../../src/cli/one.ts'],
+    ['src/index.ts', './testing.ts'],
+    ['examples/one.ts', '../src/index.ts'],
+    ['examples/one.ts', '../dist/src/index.js'],
+    ['examples/one.ts', '../adapters/express/index.ts'],
+  ]
+  for (const [file, imported] of wrong) {
+    const reported = given(file, `import type {} from '${imported}'`)
+    it(`${file} may not import ${imported}`, () => expect(reported()).toContain(DIRECTION))
+  }
+
+  const right: readonly (readonly [file: string, imported: string])[] = [
+    ['src/util/validate.ts', './errors.ts'],
+    ['src/algorithms/algorithm.ts', './entries.ts'],
+    ['src/algorithms/one.ts', './algorithm.ts'],
+    ['src/algorithms/one.ts', '../util/errors.ts'],
+    ['src/algorithms/one.ts', './another.ts'],
+    ['src/limits/limit.ts', '../algorithms/algorithm.ts'],
+    ['src/limits/limit.ts', '../algorithms/index.ts'],
+    ['src/limits/limit.ts', '../util/errors.ts'],
+    ['src/stores/store.ts', '../limits/limit.ts'],
+    ['src/stores/store.ts', '../algorithms/algorithm.ts'],
+    ['src/stores/memory/index.ts', '../store.ts'],
+    ['src/stores/memory/index.ts', '../../limits/limit.ts'],
+    ['src/stores/memory/index.ts', '../../algorithms/algorithm.ts'],
+    ['src/stores/memory/index.ts', '../../util/clock.ts'],
+    ['src/stores/memory/index.ts', './table.ts'],
+    ['src/stores/redis/index.ts', '../store.ts'],
+    ['src/stores/redis/index.ts', './clients.ts'],
+    ['src/stores/redis/index.ts', './lua/decide.ts'],
+    ['src/stores/redis/lua/decide.ts', './state.ts'],
+    ['src/stores/redis/lua/decide.ts', '../../../algorithms/arithmetic.ts'],
+    ['src/limiter/decision.ts', '../stores/store.ts'],
+    ['src/limiter/decision.ts', '../limits/limit.ts'],
+    ['src/limiter/limiter.ts', './decision.ts'],
+    ['src/limiter/limiter.ts', '../stores/memory/index.ts'],
+    ['src/limiter/limiter.ts', '../stores/store.ts'],
+    ['src/limiter/limiter.ts', '../limits/limit.ts'],
+    ['src/limiter/limiter.ts', './keyers.ts'],
+    ['src/http/request-limiter.ts', '../limiter/limiter.ts'],
+    ['src/http/request-limiter.ts', '../limiter/decision.ts'],
+    ['src/http/request-limiter.ts', './headers/standard.ts'],
+    ['src/index.ts', './limiter/limiter.ts'],
+    ['src/index.ts', './stores/memory/index.ts'],
+    ['src/testing.ts', './stores/store.ts'],
+    ['adapters/express/index.ts', '../../src/http/request-limiter.ts'],
+    ['adapters/express/index.ts', '../../src/limiter/limiter.ts'],
+    ['adapters/koa/index.ts', './error-headers.ts'],
+    ['adapters/fetch/index.ts', './keyers.ts'],
+    ['adapters/fetch/index.ts', '../../src/http/request-limiter.ts'],
+    ['adapters/hono/index.ts', './keyers.ts'],
+    ['adapters/hono/index.ts', '../../src/http/response/web-end.ts'],
+    ['adapters/node/index.ts', './keyers.ts'],
+    ['adapters/node/index.ts', '../../src/limiter/options.ts'],
+    ['src/adapter.ts', './http/request-limiter.ts'],
+    ['src/testing/one.ts', '../stores/memory/index.ts'],
+    ['src/testing/one.ts', './adapter/world.ts'],
+    ['src/cli/one.ts', '../stores/redis/index.ts'],
+    ['src/cli/one.ts', '../limits/limit.ts'],
+    ['src/cli/one.ts', './another.ts'],
+    ['adapters/a-new-one/index.ts', '../../src/http/request-limiter.ts'],
+    ['examples/one.ts', 'sluice'],
+    ['examples/one.ts', 'sluice/express'],
+    ['examples/one.ts', './another.ts'],
+    ['test/one.test.ts', '../src/algorithms/one.ts'],
+  ]
+  for (const [file, imported] of right) {
+    const reported = given(file, `import type {} from '${imported}'`)
+    it(`${file} may import ${imported}`, () => expect(reported()).not.toContain(DIRECTION))
+  }
+
+  const ways = [
+    `import { x } from '../stores/store.ts'`,
+    `import type { X } from '../stores/store.ts'`,
+    `import * as all from '../stores/store.ts'`,
+    `import 'undici'`,
+    `export { x } from '../stores/store.ts'`,
+    `export type { X } from '../stores/store.ts'`,
+    `export * from '../stores/store.ts'`,
+    `await import('../stores/store.ts')`,
+  ]
+  for (const way of ways) {
+    const reported = given('src/limits/limit.ts', way)
+    it(`holds for ${way}`, () => expect(reported()).toContain(DIRECTION))
+  }
+
+  it('holds for types that are imported where they are used', () => {
+    expect(typeInPlace()).toContain('typescript(consistent-type-imports)')
+  })
+  const typeInPlace = given('src/limits/limit.ts', `export type T = import('../stores/store.ts').Charge`)
+})
+
+describe('packages', () => {
+  const everywhere = [
+    'src/algorithms/one.ts',
+    'src/limits/limit.ts',
+    'src/stores/store.ts',
+    'src/stores/memory/index.ts',
+    'src/stores/redis/index.ts',
+  ]
+    .concat(
+      'src/limiter/decision.ts',
+      'src/limiter/limiter.ts',
+      'src/http/request-limiter.ts',
+      'src/http/keys/address.ts',
+    )
+    .concat('src/index.ts', 'src/adapter.ts', 'src/testing.ts', 'src/testing/one.ts', 'src/cli/one.ts')
+  for (const file of everywhere) {
+    for (const name of [
+      'express',
+      'fastify',
+      'koa',
+      'hono',
+      'hono/types',
+      '@fastify/error',
+      'ioredis',
+      'vitest',
+      'sluice',
+    ]) {
+      const reported = given(file, `import type {} from '${name}'`)
+      it(`${file} may not import ${name}`, () => expect(reported()).toContain(DIRECTION))
+    }
+  }
+
+  for (const file of everywhere) {
+    const reported = given(file, `import * as net from 'node:net'`)
+    const may = [
+      'src/http/keys/address.ts',
+      'src/stores/redis/index.ts',
+      'src/testing/one.ts',
+      'src/cli/one.ts',
+    ].includes(file)
+    it(`${file} may ${may ? '' : 'not '}touch Node`, () =>
+      expect(reported().includes('import(no-nodejs-modules)')).toBe(!may))
+  }
+
+  const bare = given('src/http/keys/address.ts', `import { isIP } from 'net'`)
+  it('Node is imported by its full name', () => expect(bare()).not.toEqual([]))
+
+  const duration = given('src/util/validate.ts', `import { parse } from '@lukeed/ms'`)
+  const address = given('src/http/keys/address.ts', `import { isValid } from 'ipaddr.js'`)
+  const field = given('src/http/headers/write-headers.ts', `import { serializeList } from 'structured-headers'`)
+  const slot = given('src/stores/redis/index.ts', `import slotOf from 'cluster-key-slot'`)
+  it('the dependencies may be imported where they serve', () => {
+    for (const reported of [duration, address, field, slot]) expect(reported()).not.toContain(DIRECTION)
+  })
+})
+
+describe('an adapter', () => {
+  const frameworks = ['express', 'fastify', 'koa', 'hono']
+  for (const own of frameworks) {
+    const file = `adapters/${own}/index.ts`
+    const type = given(file, `import type { Own } from '${own}'`)
+    it(`for ${own} may import types of ${own}`, () => expect(type()).not.toContain(DIRECTION))
+
+    const value = given(file, `import { own } from '${own}'`)
+    it(`for ${own} may not load ${own}`, () => expect(value()).toContain(DIRECTION))
+
+    const inline = given(file, `import { type Alone } from '${own}'`)
+    it(`for ${own} may not leave an import of ${own} behind when its types are gone`, () => {
+      expect(inline()).toContain('typescript(no-import-type-side-effects)')
+    })
+
+    for (const other of ['h3', 'vitest']) {
+      const foreign = given(file, `import type {} from '${other}'`)
+      it(`for ${own} may not import ${other}`, () => expect(foreign()).toContain(DIRECTION))
+    }
+  }
+
+  const server = given('adapters/express/index.ts', `import { createServer } from 'node:http'`)
+  const serverTypes = given('adapters/express/index.ts', `import type { ServerResponse } from 'node:http'`)
+  it('touches no Node, but may know the types of its server', () => {
+    expect(server()).toContain(DIRECTION)
+    expect(serverTypes()).not.toContain(DIRECTION)
+  })
+
+  for (const own of ['fetch', 'node']) {
+    for (const name of ['undici', 'vitest']) {
+      const reported = given(`adapters/${own}/index.ts`, `import type {} from '${name}'`)
+      it(`for ${own} may not import ${name}`, () => expect(reported()).toContain(DIRECTION))
+    }
+  }
+
+  const node = ['fetch', 'hono', 'node'].map((own) =>
+    given(`adapters/${own}/index.ts`, `import { connect } from 'node:net'`),
+  )
+  it('for fetch, Hono or Node’s servers loads nothing of Node either', () => {
+    for (const reported of node) expect(reported()).toContain(DIRECTION)
+  })
+
+  const nodeTypes = given('adapters/node/index.ts', `import type { Duplex } from 'node:stream'`)
+  it('for Node’s servers may know its types', () => expect(nodeTypes()).not.toContain(DIRECTION))
+
+  const unnamed = given('adapters/a-new-one/index.ts', `import type { Some } from 'h3'`)
+  it('for a new framework has to be named in the rule', () => expect(unnamed()).toContain(DIRECTION))
+})
+
+describe('other rules', () => {
+  const clock = given('src/algorithms/reads-a-clock.ts', 'export const now: number = Date.now()')
+  it('no algorithm reads a clock', () => expect(clock()).toContain('eslint(no-restricted-globals)'))
+
+  const here = given('src/stores/here.ts', `import type { There } from './there.ts'`)
+  given('src/stores/here.ts', 'export type Here = There')
+  given('src/stores/there.ts', `import type { Here } from './here.ts'`)
+  given('src/stores/there.ts', 'export type There = Here')
+  it('imports never run in a circle, those of types neither', () => expect(here()).toContain('import(no-cycle)'))
+
+  const file = 'src/stores/types.ts'
+  given(file, 'export async function work(): Promise<void> {}')
+  const floating = given(file, 'export function start(): void { work() }')
+  it('no promise is left floating', () => expect(floating()).toContain('typescript(no-floating-promises)'))
+
+  const misused = given(file, 'export const done = (): boolean => { if (work()) return true; return false }')
+  it('no promise is taken for a value', () => expect(misused()).toContain('typescript(no-misused-promises)'))
+
+  const explicit = given(file, 'export const anything: any = 1')
+  it('nothing is any', () => expect(explicit()).toContain('typescript(no-explicit-any)'))
+
+  const unsafe = given(file, `export const parsed: string = JSON.parse('1')`)
+  it('nothing unchecked passes for checked', () => expect(unsafe()).toContain('typescript(no-unsafe-assignment)'))
+
+  const unused = given(file, 'const unused = 1')
+  it('nothing stays unused', () => expect(unused()).toContain('eslint(no-unused-vars)'))
+
+  const fine = given('src/stores/fine.ts', 'export const fine = 1')
+  it('sound code passes', () => expect(fine()).toEqual([]))
+})

@@ -1,0 +1,364 @@
+import { execFile } from 'node:child_process'
+import { access, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, posix, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+
+// Real installations and compilers: minutes at worst.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const frameworks = ['express', 'fastify', 'koa', 'hono']
+
+/** Everything that can be imported, and some of what it has. */
+const faces: Readonly<Record<string, readonly string[]>> = {
+  sluice: [
+    'createLimiter',
+    'everyone',
+    'gcra',
+    'limit',
+    'memoryStore',
+    'perMinute',
+    'perSecond',
+    'SluiceError',
+    'stack',
+  ],
+  'sluice/adapter': ['clientKeyer', 'createGate', 'Ending', 'whenClosed'],
+  'sluice/express': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
+  'sluice/fastify': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
+  'sluice/fetch': ['byHeader', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
+  'sluice/hono': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
+  'sluice/koa': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
+  'sluice/node': ['byIP', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
+  'sluice/redis': ['redisStore'],
+  'sluice/testing': ['adapterBehaviours', 'algorithmBehaviours', 'storeBehaviours', 'virtualClock'],
+}
+
+let folder: string
+let tarball: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'))
+  tarball = await pack()
+})
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+/** Packs a copy of the sources as they stand, so that no output of an earlier build, nor of one under way, gets in. */
+async function pack(): Promise<string> {
+  const copy = join(folder, 'sluice')
+  const ours = (await readdir(root)).filter((name) => !['node_modules', 'dist', 'coverage', '.git'].includes(name))
+  for (const name of ours) await cp(join(root, name), join(copy, name), { recursive: true })
+  await symlink(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
+  await run('npm', ['pack', '--pack-destination', folder], copy)
+  return join(folder, `${manifest.name}-${manifest.version}.tgz`)
+}
+
+/** Runs a program; answers what it wrote, or fails with that. */
+function run(program: string, args: readonly string[], cwd: string, env = process.env): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { cwd, env, maxBuffer: 2 ** 24 }, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout)
+      else reject(new Error(`${program} ${args.join(' ')} failed:\n${stdout}${stderr}`))
+    })
+  })
+}
+
+/** Runs one of our own development tools. */
+function tool(name: string, args: readonly string[], cwd: string = folder): Promise<string> {
+  return run(join(root, 'node_modules', '.bin', name), args, cwd)
+}
+
+/** Runs a file of a project; answers the JSON it wrote. */
+async function node(home: string, file: string, env?: NodeJS.ProcessEnv): Promise<unknown> {
+  return JSON.parse(await run(process.execPath, [file], home, { ...process.env, ...env }))
+}
+
+/** A project that has the package installed, these fields in its manifest and these files, and nothing else. */
+async function project(name: string, fields: object, files: Readonly<Record<string, string>> = {}): Promise<string> {
+  const home = join(folder, name)
+  await mkdir(home)
+  await writeFile(join(home, 'package.json'), JSON.stringify({ name, private: true, ...fields }))
+  await run('npm', ['install', tarball, '--no-audit', '--no-fund', '--prefer-offline'], home)
+  for (const [file, text] of Object.entries(files)) await writeFile(join(home, file), text)
+  return home
+}
+
+/** Lends a project packages that are installed here: the locked versions, without another download. */
+async function lend(home: string, ...names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await symlink(join(root, 'node_modules', name), join(home, 'node_modules', name), 'junction')
+  }
+}
+
+/** The files of the package, as a project has them. */
+async function installed(home: string): Promise<Map<string, string>> {
+  const base = join(home, 'node_modules', manifest.name)
+  const entries = await readdir(base, { recursive: true, withFileTypes: true })
+  const contents = new Map<string, string>()
+  for (const entry of entries.filter((each) => each.isFile())) {
+    const path = join(entry.parentPath, entry.name)
+    contents.set(relative(base, path).replaceAll('\\', '/'), await readFile(path, 'utf8'))
+  }
+  return contents
+}
+
+describe('the tarball', () => {
+  let files: ReadonlyMap<string, string>
+  beforeAll(async () => {
+    files = await installed(await project('contents', {}))
+  })
+
+  it('holds what runs, its types and what to read, and nothing else', () => {
+    const expected =
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
+    expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
+    expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
+    expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
+  })
+
+  it('holds every file and picture that its pages link to', () => {
+    const pages = [...files].filter(([name]) => name.endsWith('.md') && name !== 'CHANGELOG.md')
+    const links = pages.flatMap(([name, text]) =>
+      [...text.matchAll(/\]\((?!#|https:)([^)#]+)|src="(?!https:)([^"]+)"/g)].map(([, file, picture]) =>
+        posix.join(posix.dirname(name), (file ?? picture)!),
+      ),
+    )
+    expect(links).toEqual(expect.arrayContaining(['docs/redis.md', 'docs/img/gcra.svg']))
+    expect(links.filter((file) => !files.has(file))).toEqual([])
+  })
+
+  it('passes publint', async () => {
+    expect(await tool('publint', ['run', tarball, '--strict'])).toContain('All good')
+  })
+
+  it('has types wherever an ES module is imported', async () => {
+    await tool('attw', [tarball, '--profile', 'esm-only'])
+  })
+})
+
+describe('installed beside no framework', () => {
+  const decide = `
+    const limiter = createLimiter({ keyer: everyone, limits: [perSecond(1), perMinute(100)] })
+    const decisions = [limiter.consume({}), limiter.consume({})]
+    console.log(JSON.stringify(decisions.map((each) => each.allowed)))`
+  const listNames = `
+    const names = {}
+    for (const each of process.env.MODULES.split(' ')) names[each] = Object.keys(await import(each))
+    console.log(JSON.stringify(names))`
+
+  let home: string
+  beforeAll(async () => {
+    home = await project(
+      'empty-esm',
+      { type: 'module' },
+      {
+        'decide.js': `import { createLimiter, everyone, perMinute, perSecond } from 'sluice'\n${decide}`,
+        'list-names.js': listNames,
+      },
+    )
+  })
+
+  it('decides in a project of ES modules', async () => {
+    expect(await node(home, 'decide.js')).toEqual([true, false])
+  })
+
+  it('decides in a project of CommonJS', async () => {
+    const commonjs = await project(
+      'empty-commonjs',
+      {},
+      {
+        'decide.js': `const { createLimiter, everyone, perMinute, perSecond } = require('sluice')\n${decide}`,
+      },
+    )
+    expect(await node(commonjs, 'decide.js')).toEqual([true, false])
+  })
+
+  it('brings none along', async () => {
+    const { dependencies } = JSON.parse((await installed(home)).get('package.json')!) as { dependencies: object }
+    const present = [...Object.keys(dependencies), ...(await readdir(join(home, 'node_modules')))]
+    expect(present.filter((name) => frameworks.includes(name))).toEqual([])
+  })
+
+  it('shows its names wherever it is imported', async () => {
+    const names = await node(home, 'list-names.js', { MODULES: Object.keys(faces).join(' ') })
+    const expected = Object.entries(faces).map(([each, some]) => [each, expect.arrayContaining([...some])] as const)
+    expect(names).toEqual(Object.fromEntries(expected))
+  })
+
+  it('can be imported from nowhere else', () => {
+    const subpaths = Object.keys(manifest.exports).filter((each) => each !== './package.json')
+    expect(subpaths.map((each) => each.replace('.', 'sluice')).toSorted()).toEqual(Object.keys(faces).toSorted())
+  })
+
+  it('can be required wherever it can be imported', async () => {
+    const program = `
+      const names = {}
+      for (const each of process.env.MODULES.split(' ')) names[each] = Object.keys(require(each))
+      console.log(JSON.stringify(names))`
+    await writeFile(join(home, 'require-names.cjs'), program)
+    const names = await node(home, 'require-names.cjs', { MODULES: Object.keys(faces).join(' ') })
+    expect(names).toEqual(await node(home, 'list-names.js', { MODULES: Object.keys(faces).join(' ') }))
+  })
+
+  it('has a command', async () => {
+    const said = await run('npx', ['--no-install', 'sluice', '--help'], home)
+    expect(said).toContain('sluice inspect')
+  })
+})
+
+describe('installed beside every framework', () => {
+  const listLoaded = `
+    import { createRequire } from 'node:module'
+    import { sep } from 'node:path'
+    const frameworks = ${JSON.stringify(frameworks)}
+    await import(process.env.MODULE)
+    const files = Object.keys(createRequire(import.meta.url).cache)
+    const inside = (name) => files.some((file) => file.includes(['', 'node_modules', name, ''].join(sep)))
+    console.log(JSON.stringify(frameworks.filter(inside)))`
+
+  let home: string
+  beforeAll(async () => {
+    home = await project('every-framework', { type: 'module' }, { 'list-loaded.js': listLoaded })
+    await lend(home, ...frameworks)
+  })
+
+  for (const name of Object.keys(faces)) {
+    it(`${name} loads none`, async () => {
+      expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([])
+    })
+  }
+
+  it('one that is loaded would be seen', async () => {
+    // Hono is an ES module, which no cache lists: that nobody loads it shows above, where it is not there.
+    const listed = frameworks.filter((name) => name !== 'hono')
+    for (const name of listed) expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([name])
+  })
+})
+
+describe('in a strict TypeScript project', () => {
+  const strict = {
+    target: 'es2023',
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    noPropertyAccessFromIndexSignature: true,
+    isolatedDeclarations: true,
+    declaration: true,
+    verbatimModuleSyntax: true,
+    skipLibCheck: false,
+    outDir: 'built',
+  }
+
+  const engine = `
+    import { createLimiter, type Decision, gcra, type Limit, memoryStore, perMinute, perSecond } from 'sluice'
+
+    interface Caller {
+      readonly user: string
+    }
+    const limits: readonly Limit[] = [perSecond(1), perMinute(100, { name: 'minute' }), gcra({ quota: 5, window: '1h' })]
+    const limiter = createLimiter({ keyer: (caller: Caller) => caller.user, limits, store: memoryStore() })
+    const first: Decision = limiter.consume({ user: 'a' })
+    const second: Decision = limiter.consume({ user: 'a' })
+    const other: Decision = limiter.consume({ user: 'b' })
+    console.log(JSON.stringify([first, second, other].map((each) => each.allowed)))`
+
+  const server = `
+    import type { AddressInfo } from 'node:net'
+    import express from 'express'
+    import { perMinute, perSecond } from 'sluice'
+    import { byIP, rateLimit } from 'sluice/express'
+
+    const app = express()
+    app.use(rateLimit({ keyer: byIP, limits: [perSecond(1), perMinute(100)] }))
+    app.get('/', (_request, response) => {
+      response.send('hello')
+    })
+    const server = app.listen(0, '127.0.0.1', async () => {
+      const { port } = server.address() as AddressInfo
+      const first = await fetch('http://127.0.0.1:' + port)
+      const second = await fetch('http://127.0.0.1:' + port)
+      console.log(JSON.stringify([first.status, second.status]))
+      server.closeAllConnections()
+      server.close()
+    })`
+
+  const together = `
+    import { createServer } from 'node:http'
+    import type { AddressInfo } from 'node:net'
+    import { createLimiter, everyone, memoryStore, perMinute } from 'sluice'
+    import { type RateLimitOptions, rateLimit as rateLimitFetch } from 'sluice/fetch'
+    import { rateLimit, rateLimitOf } from 'sluice/node'
+    import { type Behaviour, storeBehaviours, type VirtualClock, virtualClock } from 'sluice/testing'
+
+    const clock: VirtualClock = virtualClock()
+    const options: RateLimitOptions = { keyer: everyone, limits: perMinute(1), store: memoryStore({ clock }) }
+    const handle: (request: Request) => Promise<Response> = rateLimitFetch(options)(() => new Response('hello'))
+    const statuses: number[] = []
+    for (let i = 0; i < 2; i++) statuses.push((await handle(new Request('http://127.0.0.1/'))).status)
+
+    const limiter = createLimiter({ keyer: everyone, limits: perMinute(1), name: 'node', store: memoryStore({ clock }) })
+    const limited = rateLimit({ limiter })
+    const server = createServer(limited((request, response) => void response.end(String(rateLimitOf(request)?.remaining))))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    for (let i = 0; i < 2; i++) statuses.push((await fetch('http://127.0.0.1:' + port)).status)
+    server.closeAllConnections()
+    server.close()
+
+    const behaviours: readonly Behaviour[] = storeBehaviours((clock) => memoryStore({ clock }))
+    const quick = behaviours.find(({ name }) => name.includes('gives back a charge, once'))
+    await quick!.run()
+    console.log(JSON.stringify([...statuses, true]))`
+
+  let home: string
+  beforeAll(async () => {
+    home = await project('strict-types', { type: 'module' })
+  })
+
+  /** Compiles a file; answers what is wrong with it or with the package. Lent packages answer for themselves. */
+  async function faults(name: string, source: string, types: readonly string[]): Promise<readonly string[]> {
+    await writeFile(join(home, `${name}.ts`), source)
+    const config = { compilerOptions: { ...strict, types }, files: [`${name}.ts`] }
+    await writeFile(join(home, `${name}.json`), JSON.stringify(config))
+    const tsc = tool('tsc', ['-p', `${name}.json`, '--pretty', 'false'], home)
+    const output = await tsc.catch(String)
+    await access(join(home, 'built', `${name}.d.ts`))
+    return output.split('\n').filter((line) => /^(node_modules[/\\]sluice[/\\]|[\w-]+\.ts\b)/.test(line))
+  }
+
+  it('the engine needs no types but its own', async () => {
+    expect(await faults('engine', engine, [])).toEqual([])
+    expect(await node(home, 'built/engine.js')).toEqual([true, false, true])
+  })
+
+  it('a fault would be seen', async () => {
+    const wrong = `import { perSecond } from 'sluice'\nexport const limit: string = perSecond(1)`
+    expect(await faults('wrong', wrong, [])).toEqual([expect.stringContaining('wrong.ts(2,14): error TS2322')])
+  })
+
+  describe('beside the frameworks and their types', () => {
+    beforeAll(() => lend(home, ...frameworks, '@types'))
+
+    it('an Express application is limited', async () => {
+      expect(await faults('server', server, ['node'])).toEqual([])
+      expect(await node(home, 'built/server.js')).toEqual([200, 429])
+    })
+
+    for (const [face, names] of Object.entries(faces)) {
+      it(`the types of ${face} are sound`, async () => {
+        const name = face.replace('/', '-')
+        expect(await faults(name, `export { ${names.join(', ')} } from '${face}'`, ['node'])).toEqual([])
+      })
+    }
+
+    it('a handler for fetch, a listener of Node’s, a store and a suite fit together', async () => {
+      expect(await faults('together', together, ['node'])).toEqual([])
+      expect(await node(home, 'built/together.js')).toEqual([200, 429, 200, 429, true])
+    })
+  })
+})

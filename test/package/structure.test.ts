@@ -1,0 +1,127 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const files = ['src', 'adapters'].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => posix.join(folder, name.replaceAll('\\', '/'))),
+)
+const texts = new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8')]))
+
+/** What a file imports, types included. */
+function importsOf(file: string): string[] {
+  const statements = texts.get(file)!.matchAll(/^(?:import|export)\b[^'"]*?from '([^']+)'|^import '([^']+)'/gm)
+  return Array.from(statements, ([, from, bare]) => (from ?? bare)!)
+}
+
+/** The folder of a file, as a layer: `src/stores/memory`, `adapters/koa`. */
+function folderOf(file: string): string {
+  return dirname(file)
+}
+
+/** Folders and the folders that their files import. A folder contains its subfolders and is not compared with them. */
+function folderGraph(): Map<string, Set<string>> {
+  const graph = new Map<string, Set<string>>()
+  for (const file of files) {
+    const from = folderOf(file)
+    const targets = graph.get(from) ?? new Set()
+    graph.set(from, targets)
+    for (const imported of importsOf(file)) {
+      if (!imported.startsWith('.')) continue
+      const to = folderOf(posix.join(from, imported))
+      if (to !== from && !to.startsWith(`${from}/`) && !from.startsWith(`${to}/`)) targets.add(to)
+    }
+  }
+  return graph
+}
+
+/** A path that ends where it begins, or undefined. */
+function cycleIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] | undefined {
+  const done = new Set<string>()
+  function visit(node: string, path: readonly string[]): string[] | undefined {
+    if (path.includes(node)) return [...path.slice(path.indexOf(node)), node]
+    if (done.has(node)) return undefined
+    for (const next of graph.get(node) ?? []) {
+      const found = visit(next, [...path, node])
+      if (found !== undefined) return found
+    }
+    done.add(node)
+    return undefined
+  }
+  for (const node of graph.keys()) {
+    const found = visit(node, [])
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** What each adapter may import besides the package itself, always as types but for Fastify's channel. */
+const OWN: Readonly<Record<string, readonly string[]>> = {
+  express: ['express', 'node:http'],
+  fastify: ['fastify', 'node:http', 'node:diagnostics_channel'],
+  fetch: [],
+  hono: ['hono'],
+  koa: ['koa', 'node:http'],
+  node: ['node:http', 'node:stream'],
+}
+
+function foreignImports(adapter: string, imported: readonly string[]): string[] {
+  const own = OWN[adapter] ?? []
+  return imported.filter((name) => !name.startsWith('.') && !own.includes(name))
+}
+
+describe('the structure', () => {
+  it('has at most nine files directly in src/', () => {
+    expect(files.filter((file) => /^src\/[^/]+$/.test(file)).length).toBeLessThanOrEqual(9)
+  })
+
+  it('has no file over 250 lines', () => {
+    const long = files.filter((file) => texts.get(file)!.split('\n').length > 251)
+    expect(long).toEqual([])
+  })
+
+  it('has no cycle of folders', () => {
+    expect(cycleIn(folderGraph())).toBeUndefined()
+  })
+
+  it('finds a cycle where there is one', () => {
+    const graph = new Map([
+      ['a', new Set(['b'])],
+      ['b', new Set(['c'])],
+      ['c', new Set(['b'])],
+    ])
+    expect(cycleIn(graph)).toEqual(['b', 'c', 'b'])
+  })
+
+  it('has one folder per adapter', () => {
+    const folders = new Set(files.filter((file) => file.startsWith('adapters/')).map((file) => file.split('/')[1]))
+    expect([...folders].toSorted()).toEqual(Object.keys(OWN))
+  })
+})
+
+describe('an adapter knows no framework but its own', () => {
+  for (const adapter of Object.keys(OWN)) {
+    it(adapter, () => {
+      const own = files.filter((file) => file.startsWith(`adapters/${adapter}/`))
+      expect(own).not.toEqual([])
+      expect(foreignImports(adapter, own.flatMap(importsOf))).toEqual([])
+    })
+
+    for (const other of ['express', 'fastify', 'koa', 'hono', 'undici', 'vitest'].filter((name) => name !== adapter)) {
+      it(`${adapter} may not import ${other}`, () => expect(foreignImports(adapter, [other])).toEqual([other]))
+    }
+  }
+
+  it('only Fastify listens where Fastify announces itself', () => {
+    const channel = 'node:diagnostics_channel'
+    const allowed = Object.keys(OWN).filter((adapter) => foreignImports(adapter, [channel]).length === 0)
+    expect(allowed).toEqual(['fastify'])
+  })
+
+  it('the one for fetch knows no types of Node, because it runs elsewhere', () => {
+    expect(foreignImports('fetch', ['node:http'])).toEqual(['node:http'])
+  })
+})

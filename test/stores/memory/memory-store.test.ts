@@ -1,0 +1,161 @@
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  gcra,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  perSecond,
+  slidingWindowLog,
+  stack,
+} from '../../../src/index.ts'
+import { virtualClock } from '../../../src/testing.ts'
+import { limits, names } from '../../support/harness.ts'
+import { type Model, modelOf } from '../../support/model.ts'
+
+const clock = virtualClock()
+const identity = (key: string): string => key
+
+function bounded(
+  limit: Limit | readonly Limit[],
+  maxKeys: number,
+  onFull: () => void = () => undefined,
+): Limiter<string, Decision> {
+  return createLimiter({ keyer: identity, limits: limit, store: memoryStore({ clock, maxKeys, onFull }) })
+}
+
+function dice(seed: number): (below: number) => number {
+  let state = (seed % 2_147_483_646) + 1
+  return (below) => (state = (state * 48_271) % 2_147_483_647) % below
+}
+
+describe('maxKeys', () => {
+  it.each([0, -1, 1.5, NaN, '5'])('%s is refused', (maxKeys) => {
+    expect(() => memoryStore({ maxKeys: maxKeys as number })).toThrow(/^maxKeys: expected/)
+  })
+
+  it('no key that is being limited is forgotten to make room', () => {
+    const limiter = bounded(perSecond(1, { block: '1h' }), 100)
+    for (let i = 0; i < 100; i++) for (let n = 0; n < 2; n++) limiter.consume(`victim ${i}`)
+    for (let i = 0; i < 20_000; i++) limiter.consume(`flood ${i}`)
+    for (let i = 0; i < 100; i++) expect(limiter.consume(`victim ${i}`).allowed).toBe(false)
+  })
+
+  it('a key that had to share is not admitted early, once it has room of its own', () => {
+    const limiter = bounded(gcra({ quota: 10, window: '1m' }), 50)
+    for (let i = 0; i < 50; i++) limiter.consume(`short ${i}`)
+    for (let n = 0; n < 10; n++) limiter.consume('late')
+    expect(limiter.consume('late').allowed).toBe(false)
+    // The others are fresh after 6 s, the late one has 10 units to drain.
+    clock.advance(8000)
+    for (let n = 0; n < 200; n++) limiter.consume('short 1', { cost: 0 })
+    expect(limiter.consume('late').allowed).toBe(true)
+    expect(limiter.consume('late').allowed).toBe(false)
+  })
+
+  it('says when it is reached, and again after it has recovered', () => {
+    const onFull = vi.fn()
+    const limit = perSecond(5)
+    const limiter = bounded(limit, 10, onFull)
+    const flood = (): void => {
+      for (let i = 0; i < 100; i++) limiter.consume(`key ${i}`)
+    }
+    flood()
+    expect(onFull.mock.calls).toEqual([[{ limiter: 'default', limit, maxKeys: 10 }]])
+    clock.advance(10_000)
+    for (let i = 0; i < 100; i++) limiter.consume('key 1')
+    clock.advance(10_000)
+    flood()
+    expect(onFull).toHaveBeenCalledTimes(2)
+  })
+
+  it('warns when nobody listens', () => {
+    const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    const limiter = createLimiter({ keyer: identity, limits: perSecond(5), store: memoryStore({ clock, maxKeys: 1 }) })
+    for (const key of ['a', 'b', 'c']) limiter.consume(key)
+    expect(emit.mock.calls.map(([, options]) => (options as { code: string }).code)).toEqual(['SLUICE_MAX_KEYS'])
+    emit.mockRestore()
+  })
+
+  it('settles a debt, and gives nothing back, among those who share', () => {
+    const limiter = bounded(gcra({ quota: 10, window: '1m' }), 1)
+    limiter.consume('own')
+    const decision = limiter.consume('shares')
+    limiter.settle(decision, 5)
+    expect(limiter.peek('shares', { cost: 0 }).limits[0]?.remaining).toBe(5)
+    limiter.refund(limiter.consume('shares'))
+    expect(limiter.peek('shares', { cost: 0 }).limits[0]?.remaining).toBe(4)
+  })
+
+  it('a transaction of several who share is one', () => {
+    const store = memoryStore({ clock, maxKeys: 1, onFull: () => undefined })
+    const of = (part: number): Limiter<string, Decision> =>
+      createLimiter({
+        name: 'same',
+        shared: true,
+        store,
+        keyer: (key: string) => `${key} ${part}`,
+        limits: perSecond(3),
+      })
+    const both = stack(of(0), of(1), of(2))
+    expect(both.consume('x').limits.map(({ remaining }) => remaining)).toEqual([2, 2, 2])
+    expect(both.consume('x').limits.map(({ remaining }) => remaining)).toEqual([1, 1, 1])
+  })
+})
+
+describe.each(names().filter((name) => name !== 'exponential'))('a flood against %s', (name) => {
+  const quota = fc.integer({ min: 1, max: 12 })
+  const small = limits(name, { quota, window: fc.constantFrom(1000, 60_000), strict: false }).filter(
+    (limit) => Number(limit['burst'] ?? limit['capacity'] ?? 0) < 100 && limit['initial'] === undefined,
+  )
+
+  it('never admits what an exact model would deny, and is exact again when it is over', () => {
+    const property = fc.property(small, fc.nat(), (limit, seed) => {
+      const roll = dice(seed)
+      const limiter = bounded(limit, 20)
+      const models = new Map<string, Model>()
+      const micros = (): number => Math.round(clock.now() * 1000)
+      const modelFor = (key: string): Model => {
+        const known = models.get(key) ?? modelOf(limit, limit.window * 1000)!
+        models.set(key, known)
+        return known
+      }
+      const ask = (key: string): boolean => {
+        const { allowed } = limiter.consume(key)
+        if (allowed) {
+          expect(modelFor(key).admits(micros(), 1)).toBe(true)
+          modelFor(key).charge(micros(), 1)
+        }
+        return allowed
+      }
+      for (let i = 0; i < 400; i++) {
+        if (roll(3) === 0) clock.advance(roll(limit.window * 300) / 1000)
+        ask(`key ${roll(60)}`)
+      }
+      // Everything is fresh; each key finds its place again.
+      clock.advance(limit.window * 400)
+      for (let i = 0; i < 200; i++) limiter.consume('sweeper', { cost: 0 })
+      models.clear()
+      for (let i = 0; i < 60; i++) {
+        const key = `key ${roll(10)}`
+        const expected = modelFor(key).admits(micros(), 1)
+        if (!expected) modelFor(key).see(micros())
+        expect(ask(key)).toBe(expected)
+      }
+    })
+    fc.assert(property, { numRuns: 60 })
+  })
+})
+
+describe('a log', () => {
+  it('costs what it holds, not its quota', () => {
+    const limiter = bounded(slidingWindowLog({ quota: 1_000_000_000, window: '1m' }), 10)
+    for (let i = 0; i < 1000; i++) {
+      limiter.consume('a')
+      clock.advance(0.001)
+    }
+    expect(limiter.peek('a', { cost: 0 }).limits[0]?.remaining).toBe(999_999_000)
+  })
+})

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+import { createLimiter, gcra, type Limit, memoryStore, slidingWindowCounter, type Store } from '../../../src/index.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { virtualClock } from '../../../src/testing.ts'
+import { redisForAll } from '../../support/redis-tests.ts'
+
+const slow = gcra({ quota: 10, window: '10s', name: 'changing' })
+// The first in ticks of a microsecond; the second, whose products are larger, in ticks of a millisecond.
+const fine = slidingWindowCounter({ quota: 10, window: '1d', name: 'changing' })
+const coarse = slidingWindowCounter({ quota: 100_000, window: '1d', name: 'changing' })
+const fast = gcra({ quota: 10, window: '1s', name: 'changing' })
+
+describe('settled later', () => {
+  const redis = redisForAll()
+
+  it.each(['memory', 'Redis'])('a charge on what is fresh by then falls under its own limit: %s', async (kind) => {
+    const clock = virtualClock()
+    const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(redis.client, { clock })
+    const limiter = createLimiter({ store, keyer: () => 'key', limits: (limit: Limit) => limit })
+    const decision = await limiter.consume(slow)
+    await limiter.consume(fast)
+    clock.advance(900)
+    await limiter.settle(decision, 5)
+    clock.advance(500)
+    // Four units more, of which half a one has drained: ten a second would have left nothing.
+    const { limits } = await limiter.peek(slow, { cost: 0 })
+    expect(limits[0]!.remaining).toBe(6)
+  })
+  const changes = [
+    ['memory', fine, coarse],
+    ['memory', coarse, fine],
+    ['Redis', fine, coarse],
+    ['Redis', coarse, fine],
+  ] as const
+  it.each(changes)(
+    'a charge is given back to the window it fell in, also in other ticks: %s',
+    async (kind, one, other) => {
+      const clock = virtualClock()
+      const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(redis.client, { clock })
+      const limiter = createLimiter({
+        name: `${other.quota}`,
+        store,
+        keyer: () => 'key',
+        limits: (limit: Limit) => limit,
+      })
+      const decision = await limiter.consume(one)
+      await limiter.consume(other)
+      await limiter.refund(decision)
+      const { limits } = await limiter.peek(other, { cost: 0 })
+      expect(limits[0]!.remaining).toBe(other.quota - 1)
+    },
+  )
+})

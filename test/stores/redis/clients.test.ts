@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  exponential,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type Limiter,
+  limit,
+  memoryStore,
+  slidingWindowLog,
+  stack,
+} from '../../../src/index.ts'
+import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { virtualClock } from '../../../src/testing.ts'
+import { names } from '../../support/harness.ts'
+import { type Connected, families } from '../../support/redis-clients.ts'
+import { redisCli, type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
+import { type RedisServer, startRedis } from '../../support/redis.ts'
+
+let server: RedisServer
+let cluster: RedisCluster
+let runs = 0
+beforeAll(async () => {
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
+})
+afterAll(() => Promise.all([server.stop(), cluster.stop()]))
+
+/** Units that each limit would still admit. */
+async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
+  return (await limiter.peek(key, { cost: 0 })).limits.map(({ remaining }) => remaining)
+}
+
+/** One limit of every algorithm. */
+function every(): Limit[] {
+  return names().map((algorithm) =>
+    limit({ algorithm, name: algorithm, quota: algorithm === 'spacing' ? 1 : 4, window: 60_000 }),
+  )
+}
+
+describe.each(families)('$name', ({ single, cluster: connectCluster }) => {
+  describe.each(['one server', 'a cluster'] as const)('to %s', (place) => {
+    let connected: Connected
+    let client: RedisClient
+    beforeAll(async () => {
+      connected = await (place === 'a cluster' ? connectCluster(cluster.nodes[0]!.port) : single(server.port))
+      client = connected.client
+    })
+    afterAll(() => connected.close())
+
+    it('decides as memory does, in every field, under every algorithm', async () => {
+      const name = `clients-${runs++}`
+      const clocks = [virtualClock(), virtualClock()] as const
+      const memory = createLimiter({
+        name,
+        keyer: (key: string) => key,
+        limits: every(),
+        store: memoryStore({ clock: clocks[0] }),
+      })
+      const redis = createLimiter({
+        name,
+        keyer: (key: string) => key,
+        limits: every(),
+        store: redisStore(client, { clock: clocks[1] }),
+      })
+      for (const cost of [1, 0, 1, 2, 9, 1, 1]) {
+        const wanted = memory.consume('someone', { cost })
+        const got = await redis.consume('someone', { cost })
+        expect(got).toEqual(wanted)
+        for (const clock of clocks) clock.advance(20_000.125)
+      }
+      expect(await redis.peek('someone')).toEqual(memory.peek('someone'))
+    })
+
+    it('keeps what is asked at once apart, and gives back', async () => {
+      const limits = [
+        gcra({ quota: 5, window: '1d', name: 'g' }),
+        slidingWindowLog({ quota: 7, window: '1d', name: 'l' }),
+      ]
+      const limiter = createLimiter({
+        name: `clients-${runs++}`,
+        keyer: (key: string) => key,
+        limits,
+        store: redisStore(client),
+      })
+      const decisions = await Promise.all(Array.from({ length: 40 }, (_, i) => limiter.consume(`k${i % 4}`)))
+      expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(20)
+      const first = decisions.find(({ allowed }) => allowed)!
+      await limiter.refund(first)
+      expect(await left(limiter, 'k0')).toEqual([1, 3])
+      await limiter.reset('k0')
+      expect(await left(limiter, 'k0')).toEqual([5, 7])
+    })
+
+    it('tells numbers that are not whole, and waits without end', async () => {
+      const limits = [
+        exponential({ quota: 3, window: '1m', name: 'e' }),
+        fixedWindow({ quota: 4, window: '1d', name: 'w' }),
+      ]
+      const limiter = createLimiter({
+        name: `clients-${runs++}`,
+        keyer: (key: string) => key,
+        limits,
+        store: redisStore(client),
+      })
+      expect((await limiter.consume('k', { cost: 5 })).retryAfter).toBe(Infinity)
+      await limiter.consume('k')
+      await limiter.consume('k')
+      expect(Number.isFinite((await limiter.peek('k')).resetAfter)).toBe(true)
+    })
+
+    it('decides a stack wherever its keys are, and gives back what a later limiter denies', async () => {
+      const store = redisStore(client)
+      const run = runs++
+      const wide = createLimiter({
+        name: `wide-${run}`,
+        keyer: (key: string) => key,
+        limits: gcra({ quota: 10, window: '1d' }),
+        store,
+      })
+      const narrow = createLimiter({
+        name: `narrow-${run}`,
+        keyer: () => 'everyone',
+        limits: fixedWindow({ quota: 3, window: '1d' }),
+        store,
+      })
+      const both = stack(wide, narrow)
+      const decisions = []
+      for (const key of ['a', 'b', 'c', 'd', 'e']) decisions.push(await both.consume(key))
+      expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, true, false, false])
+      expect(decisions[4]!.limits.map(({ remaining }) => remaining)).toEqual([10, 0])
+      expect(await left(wide, 'e')).toEqual([10])
+    })
+
+    it('carries on after SCRIPT FLUSH', async () => {
+      const limiter = createLimiter({
+        name: `clients-${runs++}`,
+        keyer: () => 'k',
+        limits: gcra({ quota: 3, window: '1d' }),
+        store: redisStore(client),
+      })
+      await limiter.consume(undefined)
+      for (const port of place === 'a cluster' ? cluster.nodes.map((each) => each.port) : [server.port])
+        redisCli(port, 'SCRIPT', 'FLUSH')
+      expect((await limiter.consume(undefined)).remaining).toBe(1)
+    })
+  })
+})
+
+it('what is no client is refused', () => {
+  for (const [given, shown] of [
+    [{}, 'an object'],
+    [undefined, 'undefined'],
+    [Promise.resolve(), 'a promise'],
+    ['redis://:secret@localhost', 'a text'],
+  ]) {
+    expect(() => redisStore(given as RedisClient)).toThrow(
+      new RegExp(`^redisStore: expected a client of ioredis, .*such as new Redis\\(url\\).*; got ${shown as string}$`),
+    )
+  }
+})

@@ -1,0 +1,153 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { Cluster, Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, limit, type LimitInput, stack } from '../../../src/index.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { build, type Built } from '../../support/redis-built.ts'
+import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
+import { type RedisServer, startRedis } from '../../support/redis.ts'
+
+const PROCESSES = 3
+const IN_FLIGHT = 40
+const ASKS = 600
+const YEAR = 31_536_000_000
+
+/** Every algorithm with a hard bound, in windows so long that nothing drains while a test runs. */
+const HARD: readonly LimitInput[] = [
+  { algorithm: 'gcra', quota: 10, burst: 97, window: YEAR },
+  { algorithm: 'tokenBucket', quota: 97, window: YEAR },
+  { algorithm: 'tokenBucket', quota: 97, window: YEAR, refill: 'interval' },
+  { algorithm: 'leakyBucket', quota: 10, capacity: 97, window: YEAR },
+  { algorithm: 'fixedWindow', quota: 97, window: YEAR },
+  { algorithm: 'slidingWindowLog', quota: 97, window: YEAR },
+  { algorithm: 'slidingWindowBuckets', quota: 97, window: YEAR, buckets: 10 },
+  { algorithm: 'quotaLinear', quota: 97, window: YEAR },
+]
+
+function named({ algorithm, ...own }: LimitInput): string {
+  return 'refill' in own ? `${algorithm}, ${String(own.refill)}` : algorithm
+}
+
+interface MemberData {
+  readonly name: string
+  /** Whom it counts, when that is always the same. */
+  readonly key?: string
+  readonly limits: readonly LimitInput[]
+}
+
+let server: RedisServer
+let cluster: RedisCluster
+let built: Built
+let runs = 0
+beforeAll(async () => {
+  built = build()
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
+})
+afterAll(async () => {
+  built.remove()
+  await Promise.all([server.stop(), cluster.stop()])
+})
+
+const WORKER = fileURLToPath(new URL('../../support/redis-worker.mjs', import.meta.url))
+
+/** What each key was admitted by all processes together. */
+async function race(place: string, members: readonly MemberData[], keys: readonly string[]): Promise<number[]> {
+  const inCluster = place === 'a cluster'
+  const port = inCluster ? cluster.nodes[0]!.port : server.port
+  const job = { package: built.directory, port, cluster: inCluster, members, keys, asks: ASKS, inFlight: IN_FLIGHT }
+  const workers = Array.from({ length: PROCESSES }, () => fork(WORKER, [JSON.stringify(job)], { execArgv: [] }))
+  try {
+    await Promise.all(workers.map((each) => once(each, 'message')))
+    const answers = workers.map((each) => answered(each))
+    for (const each of workers) each.send('go')
+    const counts = await Promise.all(answers)
+    return keys.map((key) => counts.reduce((sum, admitted) => sum + admitted[key]!, 0))
+  } finally {
+    for (const each of workers) each.kill()
+  }
+}
+
+async function answered(worker: ChildProcess): Promise<Record<string, number>> {
+  const [{ admitted }] = (await once(worker, 'message')) as [{ admitted: Record<string, number> }]
+  return admitted
+}
+
+/** Units that each limit of each member would still admit to each key, as another process sees it. */
+async function left(place: string, members: readonly MemberData[], keys: readonly string[]): Promise<number[][]> {
+  const client =
+    place === 'a cluster' ? new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }]) : new Redis(server.port)
+  try {
+    const store = redisStore(client)
+    const limiters = members.map(({ name, key, limits }) =>
+      createLimiter({ name, store, keyer: (given: string) => key ?? given, limits: limits.map((each) => limit(each)) }),
+    )
+    const limiter = stack(...limiters)
+    const peeks = await Promise.all(keys.map((key) => limiter.peek(key, { cost: 0 })))
+    return peeks.map((each) => each.limits.map(({ remaining }) => remaining))
+  } finally {
+    client.disconnect()
+  }
+}
+
+describe.each(['one server', 'a cluster'])('processes that race for a limit on %s', (place) => {
+  it.each(HARD.map((json) => [named(json), json] as const))('are admitted exactly what %s allows', async (_, json) => {
+    const members = [{ name: `race-${runs++}`, limits: [json] }]
+    const keys = ['a', 'b', 'c']
+    expect(await race(place, members, keys)).toEqual([97, 97, 97])
+    expect(await left(place, members, keys)).toEqual([[0], [0], [0]])
+  })
+
+  it('are admitted what the least of several limits of one key allows, and the others keep the rest', async () => {
+    const limits = HARD.map((each, i) => ({ ...each, name: `limit-${i}` }))
+    const least = { algorithm: 'slidingWindowLog', quota: 31, window: YEAR, name: 'least' }
+    const members = [{ name: `race-${runs++}`, limits: [...limits, least] }]
+    expect(await race(place, members, ['a', 'b'])).toEqual([31, 31])
+    const held = [...HARD.map(() => 66), 0]
+    expect(await left(place, members, ['a', 'b'])).toEqual([held, held])
+  })
+
+  it('are admitted what the least of a stack with keys in one slot allows', async () => {
+    const run = runs++
+    const members = HARD.map((each, i) => ({ name: `race-${run}-${i}`, key: '{same}', limits: [each] }))
+    const least = { name: `race-${run}-least`, key: '{same}', limits: [{ algorithm: 'gcra', quota: 41, window: YEAR }] }
+    expect(await race(place, [...members, least], ['any'])).toEqual([41])
+    expect(await left(place, [...members, least], ['any'])).toEqual([[...HARD.map(() => 56), 0]])
+  })
+
+  it('never get one too many from a stack over several slots, and what is denied is given back', async () => {
+    const run = runs++
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f']
+    const perKey = { name: `each-${run}`, limits: HARD.map((each, i) => Object.assign({ name: `limit-${i}` }, each)) }
+    const shared = {
+      name: `all-${run}`,
+      key: 'everyone',
+      limits: [{ algorithm: 'fixedWindow', quota: 60, window: YEAR }],
+    }
+    const admitted = await race(place, [perKey, shared], keys)
+    expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(60)
+    const found = await left(place, [perKey, shared], keys)
+    for (const [i, remaining] of found.entries()) {
+      expect(remaining.pop()).toBe(0)
+      // What may have drained while it was reserved is kept, and that is far less than a unit.
+      for (const each of remaining) expect([97 - admitted[i]!, 97 - admitted[i]! - 1]).toContain(each)
+    }
+  })
+
+  it('have given everything back also when the scarce limit is asked first', async () => {
+    const run = runs++
+    const scarce = {
+      name: `scarce-${run}`,
+      key: 'everyone',
+      limits: [{ algorithm: 'slidingWindowLog', quota: 30, window: YEAR }],
+    }
+    const perKey = { name: `each-${run}`, limits: [{ algorithm: 'gcra', quota: 4, window: YEAR }] }
+    const keys = ['a', 'b', 'c', 'd', 'e']
+    const admitted = await race(place, [scarce, perKey], keys)
+    const sum = admitted.reduce((total, each) => total + each, 0)
+    // Reserving may deny too much for a moment, but every key is asked for often enough to get its own.
+    expect(admitted).toEqual([4, 4, 4, 4, 4])
+    expect(await left(place, [scarce, perKey], keys)).toEqual(admitted.map((each) => [30 - sum, 4 - each]))
+  })
+})

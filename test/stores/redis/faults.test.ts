@@ -1,0 +1,331 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Cluster, type Redis } from 'ioredis'
+import { createCluster } from 'redis'
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limiter,
+  slidingWindowLog,
+  SluiceError,
+  stack,
+} from '../../../src/index.ts'
+import { failure } from '../../../src/stores/redis/failure.ts'
+import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { families } from '../../support/redis-clients.ts'
+import { startCluster } from '../../support/redis-cluster.ts'
+import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
+
+const YEAR = 31_536_000_000
+/** What docs/redis.md says a user needs. */
+const COMMANDS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
+
+async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
+  return (await limiter.peek(key, { cost: 0 })).limits.map(({ remaining }) => remaining)
+}
+
+async function failureOf(work: unknown): Promise<SluiceError> {
+  const error: unknown = await Promise.resolve(work).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(SluiceError)
+  expect((error as SluiceError).code).toBe('STORE_FAILED')
+  return error as SluiceError
+}
+
+describe('a server that has forgotten the script', () => {
+  it('is given it again: after SCRIPT FLUSH, and after a restart', async () => {
+    const first = await server()
+    const client = connect(first.port, { maxRetriesPerRequest: null })
+    const limiter = limiterOn(client, gcra({ quota: 5, window: '1d' }))
+    await limiter.consume('k')
+    await client.script('FLUSH')
+    expect((await limiter.consume('k')).remaining).toBe(3)
+    await first.stop()
+    await server('--port', String(first.port))
+    expect((await limiter.consume('k')).remaining).toBe(4)
+  })
+
+  it('is given it again after failover to a replica that has never run it', async () => {
+    const primary = await server()
+    const replica = await server('--replicaof', '127.0.0.1', String(primary.port))
+    const limits = [
+      gcra({ quota: 5, window: '1d', name: 'g' }),
+      slidingWindowLog({ quota: 5, window: '1d', name: 'l' }),
+    ]
+    const before = limiterOn(connect(primary.port), limits)
+    await before.consume('k')
+    const admin = connect(replica.port)
+    await until(async () => (await admin.exists('sluice:test:k')) === 1)
+    const after = limiterOn(admin, limits)
+    expect((await failureOf(after.consume('k'))).message).toContain('replica')
+    await primary.stop()
+    await admin.replicaof('NO', 'ONE')
+    await admin.script('FLUSH')
+    expect(await left(after, 'k')).toEqual([4, 4])
+    expect((await after.consume('k')).remaining).toBe(3)
+    expect(await admin.pttl('sluice:test:k')).toBeGreaterThan(0)
+  })
+})
+
+it('a limit of an algorithm that this process has never met leaves nothing behind', async () => {
+  const { port } = await server()
+  const client = connect(port)
+  const before = limiterOn(client, slidingWindowLog({ quota: 100, window: '1h', name: 'l' }))
+  for (let i = 0; i < 70; i++) await before.consume('k')
+  const after = limiterOn(client, gcra({ quota: 100, window: '1h', name: 'l' }))
+  expect((await after.consume('k')).remaining).toBe(99)
+  expect(await client.hkeys('sluice:test:k')).toEqual(['l'])
+})
+
+it('keys begin with the prefix, and two prefixes do not meet', async () => {
+  const { port } = await server()
+  const client = connect(port)
+  await limiterOn(client, gcra({ quota: 5, window: '1d' }), { prefix: 'one:' }).consume('k')
+  expect((await limiterOn(client, gcra({ quota: 5, window: '1d' }), { prefix: 'two:' }).consume('k')).remaining).toBe(4)
+  expect((await client.keys('*')).toSorted()).toEqual(['one:test:k', 'two:test:k'])
+})
+
+describe('a prefix of the client itself does not lead to the wrong slot', () => {
+  async function decideOn(client: RedisClient): Promise<void> {
+    const store = redisStore(client)
+    const limiters = ['x', 'y', 'z'].map((name) =>
+      createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 3, window: '1d' }), store }),
+    )
+    const both = stack(...limiters)
+    const decisions = await Promise.all(Array.from({ length: 1000 }, (_, i) => both.consume(`k${i}`)))
+    expect(decisions.every(({ allowed }) => allowed)).toBe(true)
+  }
+
+  it('of ioredis', async () => {
+    const cluster = await startCluster()
+    leftovers.push(() => cluster.stop())
+    const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }], { keyPrefix: 'app:' })
+    leftovers.push(() => client.disconnect())
+    await decideOn(client)
+  })
+
+  it('of node-redis', async () => {
+    const cluster = await startCluster()
+    leftovers.push(() => cluster.stop())
+    const rootNodes = [{ socket: { host: '127.0.0.1', port: cluster.nodes[0]!.port } }]
+    for (const keyPrefix of ['app:', Buffer.from('äpp:')]) {
+      const client = await createCluster({ rootNodes, keyPrefix }).connect()
+      leftovers.push(() => client.destroy())
+      await decideOn(client)
+    }
+  })
+})
+
+describe('a user who may do little', () => {
+  const setup = async (commands: string): Promise<Redis> => {
+    const { port } = await server()
+    await connect(port).call(
+      'ACL',
+      'SETUSER',
+      'limiter',
+      'on',
+      '>secret',
+      '~sluice:*',
+      'resetchannels',
+      ...commands.split(' '),
+    )
+    return connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false, maxRetriesPerRequest: 1 })
+  }
+
+  it('can decide with exactly the commands that are documented', async () => {
+    expect(readFileSync(new URL('../../../docs/redis.md', import.meta.url), 'utf8')).toContain(
+      `resetchannels ${COMMANDS}\n`,
+    )
+    const client = await setup(COMMANDS)
+    const limits = [
+      gcra({ quota: 3, window: '1m', block: '1m' }),
+      slidingWindowLog({ quota: 3, window: '1m', name: 'l', strict: true }),
+    ]
+    const limiter = limiterOn(client, limits)
+    const decision = await limiter.consume('k')
+    await limiter.refund(decision)
+    for (let i = 0; i < 5; i++) await limiter.consume('k')
+    await limiterOn(client, gcra({ quota: 3, window: '1m', name: 'l' })).consume('k')
+    await limiter.reset('k')
+    expect(await left(limiter, 'k')).toEqual([3, 3])
+  })
+
+  it('is told which command is missing', async () => {
+    const client = await setup(COMMANDS.replace('+hset', ''))
+    const error = await failureOf(limiterOn(client, gcra({ quota: 3, window: '1m' })).consume('k'))
+    expect(error.message).toMatch(/docs\/redis\.md/)
+  })
+})
+
+it('a server that is full says so, charges nothing, and goes on answering what needs no memory', async () => {
+  const { port } = await server('--maxmemory-policy', 'noeviction')
+  const client = connect(port)
+  const limits = [gcra({ quota: 2, window: '1d', name: 'g' }), slidingWindowLog({ quota: 2, window: '1d', name: 'l' })]
+  const limiter = limiterOn(client, limits)
+  for (let i = 0; i < 2; i++) await limiter.consume('denied')
+  await client.config('SET', 'maxmemory', '1')
+  const [a, b, denied, peeked] = await Promise.allSettled([
+    limiter.consume('a'),
+    limiter.consume('b'),
+    limiter.consume('denied'),
+    limiter.peek('a'),
+  ])
+  for (const each of [a, b]) expect(String((each as PromiseRejectedResult).reason)).toContain('Redis is full')
+  await failureOf(limiter.consume('a'))
+  expect(denied).toMatchObject({ status: 'fulfilled', value: { allowed: false } })
+  expect(peeked).toMatchObject({ status: 'fulfilled', value: { allowed: true, remaining: 1 } })
+  await client.config('SET', 'maxmemory', '0')
+  expect(await left(limiter, 'a')).toEqual([2, 2])
+  expect((await client.keys('*')).toSorted()).toEqual(['sluice:test:denied'])
+})
+
+it.each(families)('a server that is full is told as such by $name', async ({ single }) => {
+  const { port } = await server('--maxmemory-policy', 'noeviction')
+  const { client, close } = await single(port)
+  leftovers.push(close)
+  const limiter = createLimiter<string>({
+    name: 'test',
+    keyer: (key) => key,
+    limits: gcra({ quota: 2, window: '1d' }),
+    store: redisStore(client),
+  })
+  await limiter.consume('k')
+  await connect(port).config('SET', 'maxmemory', '1')
+  expect((await failureOf(limiter.consume('k'))).message).toContain('Redis is full')
+})
+
+it('a key of another type fails alone: its neighbours in the same call are decided', async () => {
+  const { port } = await server()
+  const client = connect(port)
+  await client.set('sluice:test:bad', 'a string')
+  const limiter = limiterOn(client, [
+    gcra({ quota: 2, window: '1d', name: 'g' }),
+    fixedWindow({ quota: 2, window: '1d', name: 'f' }),
+  ])
+  const warmUp = limiter.consume('warm')
+  const sent = [limiter.consume('a'), limiter.consume('bad'), limiter.consume('b')]
+  await warmUp
+  const [a, bad, b] = await Promise.allSettled(sent)
+  expect(a).toMatchObject({ status: 'fulfilled', value: { allowed: true, remaining: 1 } })
+  expect(b).toMatchObject({ status: 'fulfilled', value: { allowed: true, remaining: 1 } })
+  expect(String((bad as PromiseRejectedResult).reason)).toContain('WRONGTYPE')
+  for (const key of ['a', 'b', 'warm']) expect(await client.pttl(`sluice:test:${key}`)).toBeGreaterThan(0)
+})
+
+it('a stack of which one key cannot be read charges none of the others', async () => {
+  const { port } = await server()
+  const client = connect(port)
+  await client.set('sluice:bad:k', 'a string')
+  const store = redisStore(client)
+  const [good, bad] = ['good', 'bad'].map((name) =>
+    createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 2, window: '1d' }), store }),
+  )
+  await failureOf(stack(good!, bad!).consume('k'))
+  expect(await left(good!, 'k')).toEqual([2])
+})
+
+it('a stack over several slots gives back what it reserved when a node does not answer', async () => {
+  const cluster = await startCluster()
+  leftovers.push(() => cluster.stop())
+  const { Cluster } = await import('ioredis')
+  const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+  leftovers.push(() => client.disconnect())
+  const store = redisStore(client)
+  const [good, bad] = ['good', 'bad'].map((name) =>
+    createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 2, window: '1d' }), store }),
+  )
+  await client.set('sluice:bad:k', 'a string')
+  await failureOf(stack(good!, bad!).consume('k'))
+  expect(await left(good!, 'k')).toEqual([2])
+})
+
+it('a server that is busy with a script says so, and decides once that has been killed', async () => {
+  const { port } = await server('--busy-reply-threshold', '20')
+  const client = connect(port)
+  const limiter = limiterOn(client, gcra({ quota: 5, window: '1d' }))
+  await limiter.consume('k')
+  const hanging = connect(port)
+  const ended = hanging.eval('while true do end', 0).catch(String)
+  await pause(200)
+  expect((await failureOf(limiter.consume('k'))).message).toContain('takes too long')
+  await client.script('KILL')
+  await ended
+  expect((await limiter.consume('k')).remaining).toBe(3)
+})
+
+it.each(families)('a server killed while it is asked: $name rejects, and says what to look at', async ({ single }) => {
+  const started = await server()
+  const { client, close } = await single(started.port)
+  leftovers.push(close)
+  const limiter = createLimiter<string>({
+    name: 'test',
+    keyer: (key) => key,
+    limits: gcra({ quota: 5, window: '1d' }),
+    store: redisStore(client),
+  })
+  await limiter.consume('k')
+  started.process.kill('SIGSTOP')
+  const asked = [limiter.consume('k'), limiter.consume('other')].map((each) => failureOf(each))
+  await pause(50)
+  started.process.kill('SIGKILL')
+  for (const { message } of await Promise.all(asked)) expect(message).toMatch(/Check the URL it was given.* \(.+\)$/)
+})
+
+it.each([
+  'connect ECONNREFUSED 127.0.0.1:6379',
+  'getaddrinfo ENOTFOUND redis.internal',
+  'Connection is closed.',
+  "Stream isn't writeable and enableOfflineQueue options is false",
+  'None of startup nodes is available',
+  'The client is offline',
+  'Command timed out',
+  '',
+])('a client that says "%s" is to be looked at', (message) => {
+  expect(failure(new Error(message)).message).toBe(
+    'Redis could not decide: The client got no answer to a script. ' +
+      `Check the URL it was given, and that it is connected (${message || 'Error'})`,
+  )
+})
+
+it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {
+  const cluster = await startCluster()
+  leftovers.push(() => cluster.stop())
+  const { Cluster } = await import('ioredis')
+  const { default: slotOf } = await import('cluster-key-slot')
+  const client = new Cluster(cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
+  leftovers.push(() => client.disconnect())
+  const limits = [
+    gcra({ quota: 10, burst: 400, window: YEAR, name: 'g' }),
+    slidingWindowLog({ quota: 400, window: YEAR, name: 'l' }),
+  ]
+  const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: redisStore(client) })
+  await limiter.consume('k')
+
+  const slot = slotOf('sluice:test:k')
+  const admins = cluster.nodes.map(({ port }) => connect(port))
+  const ids = (await Promise.all(admins.map((each) => each.cluster('MYID')))) as string[]
+  const owners = await Promise.all(admins.map(async (each) => (await each.cluster('COUNTKEYSINSLOT', slot)) as number))
+  const from = owners.indexOf(1)
+  const to = (from + 1) % admins.length
+
+  let asking = true
+  let admitted = 1
+  const askers = Array.from({ length: 8 }, async () => {
+    while (asking && admitted < 300) if ((await limiter.consume('k')).allowed) admitted++
+  })
+  await admins[to]!.cluster('SETSLOT', slot, 'IMPORTING', ids[from]!)
+  await admins[from]!.cluster('SETSLOT', slot, 'MIGRATING', ids[to]!)
+  await pause(30)
+  await admins[from]!.migrate('127.0.0.1', cluster.nodes[to]!.port, 'sluice:test:k', 0, 5000)
+  await pause(30)
+  for (const each of admins) await each.cluster('SETSLOT', slot, 'NODE', ids[to]!)
+  await pause(100)
+  asking = false
+  await Promise.all(askers)
+  expect(admitted).toBeGreaterThan(10)
+  expect(await left(limiter, 'k')).toEqual([400 - admitted, 400 - admitted])
+})

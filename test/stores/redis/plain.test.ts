@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  defineAlgorithm,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type Limiter,
+  slidingWindowCounter,
+  tokenBucket,
+} from '../../../src/index.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { virtualClock } from '../../../src/testing.ts'
+import { redisForAll } from '../../support/redis-tests.ts'
+
+/** As many cells as a state may have, and what is used in the last. */
+const wide = defineAlgorithm({
+  name: 'wide',
+  options: [],
+  parameters: ['quota', 'window'],
+  cells: [{ name: 'a' }, { name: 'b' }],
+  initialState: [0, 0, 0, 0, 0, 0, 0, 0],
+  deriveParameters: ({ quota, window }) => ({ quota, window }),
+  maxValue: ({ quota }) => quota,
+  step: (p, s, at, now, cost, out) => {
+    const used = s[at + 7]!
+    out.allowed = used + cost <= p.quota
+    out.at = now
+    out.retry = out.allowed ? 0 : p.window
+    out.remaining = p.quota - used - (out.allowed ? cost : 0)
+    out.reset = p.window
+    out.delay = 0
+    out.charged = cost
+    out.persist = false
+    out.next.fill(0)
+    out.next[7] = used + cost
+  },
+  adjust: (_p, _s, _at, _now, _then, _units, out) => {
+    out.persist = false
+  },
+  convert: (_p, _from, s, at, _now, out) => out.next.set(s.subarray(at, at + 8)),
+  lua: `
+    local function step(p, s, now, cost, out)
+      local used = s[8]
+      out.allowed = used + cost <= p.quota
+      out.at, out.retry, out.remaining = now, out.allowed and 0 or p.window, p.quota - used - (out.allowed and cost or 0)
+      out.reset, out.delay, out.charged, out.persist = p.window, 0, cost, false
+      for i = 1, 7 do out.next[i] = 0 end
+      out.next[8] = used + cost
+    end
+    return {
+      step = step,
+      adjust = function(p, s, now, before, units, out) out.persist = false end,
+      convert = function(p, from, s, now, out) for i = 1, 8 do out.next[i] = s[i] end end,
+    }`,
+})
+
+describe('what Redis decides in the shortest way', () => {
+  const redis = redisForAll()
+
+  const clock = virtualClock()
+  const limiterOf = (name: string, limits: readonly Limit[]): Limiter<string> =>
+    createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(redis.client, { clock }) })
+
+  async function left(limiter: Limiter<string>): Promise<number[]> {
+    return (await limiter.peek('k', { cost: 0 })).limits.map(({ remaining }) => remaining)
+  }
+
+  it('charges nobody when one of several limits denies', async () => {
+    const limiter = limiterOf('several', [
+      gcra({ quota: 9, window: '1d', name: 'wide' }),
+      fixedWindow({ quota: 1, window: '1d', name: 'narrow' }),
+    ])
+    await limiter.consume('k')
+    const { allowed, limits } = await limiter.consume('k')
+    expect(allowed).toBe(false)
+    expect(limits.map((each) => [each.allowed, each.remaining])).toEqual([
+      [true, 8],
+      [false, 0],
+    ])
+    expect(await left(limiter)).toEqual([8, 0])
+  })
+
+  it('is not stopped by a limit in shadow', async () => {
+    const limiter = limiterOf('shadow', [
+      gcra({ quota: 9, window: '1d', name: 'wide' }),
+      fixedWindow({ quota: 1, window: '1d', name: 'narrow', shadow: true }),
+    ])
+    await limiter.consume('k')
+    expect((await limiter.consume('k')).allowed).toBe(true)
+    expect(await left(limiter)).toEqual([7, 0])
+  })
+
+  it('knows when it charged, although the clock has stepped back into the window before', async () => {
+    const limiter = limiterOf('back', [slidingWindowCounter({ quota: 10, window: 1000 })])
+    clock.advance(1000 - (clock.now() % 1000))
+    await limiter.consume('k')
+    clock.advance(-1)
+    const decision = await limiter.consume('k')
+    expect(await left(limiter)).toEqual([8])
+    await limiter.refund(decision)
+    expect(await left(limiter)).toEqual([9])
+  })
+
+  it('decides all that are asked at once, also one whose limit has changed', async () => {
+    let limit = gcra({ name: 'one', quota: 5, window: '1d' })
+    const limiter = createLimiter<string>({
+      name: 'changed',
+      keyer: (key) => key,
+      limits: () => limit,
+      store: redisStore(redis.client, { clock }),
+    })
+    await limiter.consume('b', { cost: 2 })
+    limit = gcra({ name: 'one', quota: 9, window: '1d' })
+    const decisions = await Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key)))
+    expect(decisions.map(({ remaining }) => remaining)).toEqual([8, 6, 8])
+  })
+
+  it('writes what a denial leaves behind', async () => {
+    const limiter = limiterOf('born', [tokenBucket({ quota: 2, window: '1h', initial: 0 })])
+    const { retryAfter } = await limiter.consume('k')
+    clock.advance(retryAfter)
+    expect((await limiter.consume('k')).allowed).toBe(true)
+  })
+
+  it('gives back nothing for a denial', async () => {
+    const limiter = limiterOf('denied', [gcra({ quota: 1, window: '1d' })])
+    await limiter.consume('k')
+    clock.advance(-1)
+    await limiter.refund(await limiter.consume('k'))
+    expect(await left(limiter)).toEqual([0])
+  })
+
+  it('decides by states of any width', async () => {
+    const limits = ['left', 'right'].map((name) => wide({ name, quota: 8, window: '1d' }))
+    for (const [name, some] of Object.entries({ alone: limits.slice(1), together: limits })) {
+      const limiter = limiterOf(name, some)
+      for (let i = 0; i < 8; i++) expect((await limiter.consume('k')).allowed).toBe(true)
+      expect((await limiter.consume('k')).allowed).toBe(false)
+      expect(await left(limiter)).toEqual(some.map(() => 0))
+    }
+  })
+
+  it('looks at an expiry seldom, also when windows are short', async () => {
+    const limiter = createLimiter<string>({
+      name: 'seldom',
+      keyer: (key) => key,
+      limits: gcra({ quota: 10, window: '1s' }),
+      store: redisStore(redis.client),
+    })
+    await redis.client.config('RESETSTAT')
+    for (let i = 0; i < 300; i++) await limiter.consume('k')
+    const stats = await redis.client.info('commandstats')
+    expect(Number(/cmdstat_pexpire:calls=(\d+)/.exec(stats)![1])).toBeLessThan(10)
+  })
+})

@@ -1,0 +1,152 @@
+// The suites that come with the package: what comes with the package passes them, and what is broken does not.
+import type { Server } from 'node:http'
+import { describe, expect, it, test, vi } from 'vitest'
+import { memoryStore, type SyncStore } from '../../src/index.ts'
+import { defineAlgorithm, knownAlgorithms, type Limit, limit, type LimitInput } from '../../src/limits/limit.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { adapterBehaviours, algorithmBehaviours, type Behaviour, storeBehaviours } from '../../src/testing.ts'
+import { everyFramework } from '../adapters/frameworks.ts'
+import { redisForAll } from '../support/redis-tests.ts'
+
+vi.mock(import('../../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
+
+/** The names of the behaviours that fail. */
+async function failing(behaviours: readonly Behaviour[]): Promise<string[]> {
+  const names: string[] = []
+  for (const { name, run } of behaviours) {
+    await run().catch(() => names.push(name))
+  }
+  return names
+}
+
+/** Limits of an algorithm, as far as it can be had so. */
+function limitsOf(algorithm: string): Limit[] {
+  const shapes: Omit<LimitInput, 'algorithm'>[] = [
+    { quota: 1, window: 1 },
+    { quota: 1, window: 7, strict: true },
+    { quota: 3, window: '10s' },
+    { quota: 5, window: 1001, strict: true },
+    { quota: 100, window: '1h' },
+    { quota: 7, window: '365d', capacity: 20 },
+    { quota: 4, window: 1000, anchor: 'clock' },
+    { quota: 5, window: '1s', refill: 'interval' },
+    { quota: 10, window: '1s', shape: false },
+    { quota: 10, window: '1s', buckets: 5 },
+  ]
+  const made: Limit[] = []
+  for (const shape of shapes) {
+    try {
+      made.push(limit({ ...shape, algorithm }))
+    } catch {
+      // It has not this option, or not this quota.
+    }
+  }
+  return made
+}
+
+describe('algorithmBehaviours', async () => {
+  const builtIn = knownAlgorithms().map(({ name }) => name)
+  const { coolDown } = await import('../../examples/custom-algorithm.ts')
+
+  describe.each([...builtIn, 'coolDown'])('%s', (name) => {
+    const measured = name === 'exponential'
+    for (const each of algorithmBehaviours(limitsOf(name), { measured })) test(each.name, each.run)
+  })
+
+  test('finds a bound that is off by a tick, shows the smallest case, and the same each time', async () => {
+    const right = knownAlgorithms().find(({ name }) => name === 'fixedWindow')!
+    const late = defineAlgorithm({
+      ...right,
+      name: 'late',
+      step(...of) {
+        right.step(...of)
+        const out = of[5]
+        if (!out.allowed) out.retry += 1
+      },
+    })
+    const behaviours = algorithmBehaviours([late({ quota: 3, window: '10s' })])
+    expect(await failing(behaviours)).toContain('admits exactly at retry, and not one tick before')
+    const broken = behaviours[0]!
+    const messages = await Promise.all(
+      [0, 1].map(() => broken.run().catch((error: unknown) => (error as Error).message)),
+    )
+    expect(messages[0]).toMatch(/seed: 20260101.*Shrunk/s)
+    expect(messages[1]).toBe(messages[0])
+  })
+
+  test('asks for limits', () => {
+    expect(() => algorithmBehaviours([])).toThrow(/limits/)
+    expect(coolDown).toBeTypeOf('function')
+  })
+})
+
+describe('storeBehaviours', () => {
+  const redis = redisForAll()
+  let runs = 0
+
+  describe('memoryStore', () => {
+    for (const { name, run } of storeBehaviours((clock) => memoryStore({ clock }))) test(name, run)
+  })
+
+  describe('redisStore', () => {
+    const makeStore = (clock: { now(): number }) => redisStore(redis.client, { clock, prefix: `suite${++runs}:` })
+    for (const { name, run } of storeBehaviours(makeStore)) test(name, run)
+  })
+
+  const broken: Readonly<Record<string, [(store: SyncStore) => SyncStore, string]>> = {
+    'charges what is peeked': [
+      (store) => ({ ...wrapped(store), take: (charges) => store.take(charges, 'consume') }),
+      'the store peeks without charging',
+    ],
+    'decides charges one by one': [
+      (store) => ({ ...wrapped(store), take: (charges, mode) => void charges.map((each) => store.take([each], mode)) }),
+      'the store charges every limit or none',
+    ],
+    'gives nothing back': [
+      (store) => ({ ...wrapped(store), adjust: () => undefined }),
+      'an adjustment gives back a charge, once',
+    ],
+    'forgets nothing': [(store) => ({ ...wrapped(store), forget: () => undefined }), 'keys are forgotten one by one'],
+  }
+
+  it.each(Object.entries(broken))('finds a store that %s', async (_name, [breaking, behaviour]) => {
+    const failed = await failing(storeBehaviours((clock) => breaking(memoryStore({ clock }))))
+    expect(failed).toContain(behaviour)
+    expect(failed).toContain('the store decides as memoryStore does, whatever happens')
+  })
+})
+
+function wrapped(store: SyncStore): SyncStore {
+  return {
+    sync: true,
+    take: (charges, mode) => store.take(charges, mode),
+    adjust: (charges, units) => store.adjust(charges, units),
+    forget: (limiter, key) => store.forget(limiter, key),
+    close: () => store.close(),
+  }
+}
+
+describe('adapterBehaviours', () => {
+  const express = everyFramework.find(({ name }) => name === 'Express 5')!
+
+  test('find an adapter that loses its limits, and one that forgets to answer faults', async () => {
+    const unlimited = {
+      ...express,
+      serve: (setup: Parameters<typeof express.serve>[0]) => express.serve({ ...setup, limits: [] }),
+    }
+    const quick = adapterBehaviours(unlimited).filter(({ name }) => !/delay|outcome/.test(name))
+    const failed = await failing(quick)
+    expect(failed).toEqual(
+      expect.arrayContaining([
+        'the fields tell an allowed client where it stands',
+        'a denial does not run the handler',
+      ]),
+    )
+    expect(failed).toContain('a fault admits nobody, whatever is thrown')
+  })
+
+  test('leave out what a framework cannot do', () => {
+    const names = (lacks: typeof express.lacks): number => adapterBehaviours({ ...express, lacks: lacks! }).length
+    expect(names([]) - names(['early-fields', 'proxy-trust'])).toBe(4)
+  })
+})
