@@ -13,7 +13,8 @@ parts       ${PARTS.join(', ')}, all. Default: all.
 --write     writes the results into docs/performance.md
 --help      this text
 
-Exit code 1: a budget is missed, or a row is slower than in the other build. Exit code 2: something was not measured.`
+Exit code 1: a budget is missed, or a row of a whole run is slower than in the other build. Exit code 2: something was not
+measured.`
 
 const OPTIONS = {
   against: { type: 'string' },

@@ -2,6 +2,8 @@ import { ratios, summary } from './statistics.mjs'
 
 /** A row is slower when the other build was better by more than this share, and by more than the spread. */
 const SLOWER = 0.05
+/** Fewer rounds, as in a quick run, say nothing about the spread. */
+const LEAST_ROUNDS = 3
 
 /**
  * One figure of several subjects.
@@ -23,7 +25,8 @@ export function row({ group, title, unit, better = 'less', values, over = [], bu
   const compared = ['before', ...over].filter((name) => ours !== undefined && values[name] !== undefined)
   const summaries = Object.fromEntries(compared.map((name) => [name, summary(ratios(ours, values[name]))]))
   const measured = Object.entries(values).map(([name, samples]) => [name, { ...summary(samples), samples }])
-  const slower = !mayBeSlower && isSlower(summaries.before, better)
+  const enough = ours !== undefined && ours.length >= LEAST_ROUNDS
+  const slower = enough && !mayBeSlower && isSlower(summaries.before, better)
   return { group, title, unit, values: Object.fromEntries(measured), ratios: summaries, budgets, slower }
 }
 

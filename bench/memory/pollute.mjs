@@ -2,7 +2,7 @@ import { consumer } from '../lib/entry.mjs'
 import { algorithms } from './limits.mjs'
 import { limiterOf } from './subjects.mjs'
 
-const DECISIONS = 3000
+const DECISIONS = 1500
 
 /**
  * Uses everything that a server may use: all algorithms, several limits on a key, functions for limits and costs, refunds, a

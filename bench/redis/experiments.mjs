@@ -1,7 +1,7 @@
 import { figure } from '../lib/experiment.mjs'
 import { budget, oursIn, ratioBudget, row } from '../lib/row.mjs'
 import { ratios } from '../lib/statistics.mjs'
-import { crew } from './crew.mjs'
+import { rateWorkers } from './rate-workers.mjs'
 import { WITHOUT_FUNCTIONS } from './server.mjs'
 
 const PEER = 'rate-limiter-flexible'
@@ -30,7 +30,7 @@ export function threeLimits(run) {
 /** @param {string[]} usual peers that take part at the usual number in flight alone */
 function inFlight(limits, run, peers, peer, factors, usual = []) {
   const jobs = { ...peers, ...ownJobs(run.builds, { limits }) }
-  const { begin, measure, end } = crew(jobs, run)
+  const { begin, measure, end } = rateWorkers(jobs, run)
   const counts = Object.keys(factors).map(Number)
   const steps = counts.flatMap((count) =>
     Object.keys(jobs)
@@ -85,7 +85,7 @@ export function logAgainstGcra(run) {
       Object.entries(ownJobs(run.builds, { limits, keys: 100 })).map(([name, job]) => [`${name} ${limits}`, job]),
     ),
   )
-  const { begin, measure, end } = crew(jobs, run)
+  const { begin, measure, end } = rateWorkers(jobs, run)
   const admitted = async (subject, kind) => {
     const { rate, denied } = await measure(subject, USUAL)
     if (denied > 0.01) throw new Error(`${subject}: ${100 * denied} % denied, but all are to be admitted`)
@@ -112,7 +112,7 @@ function logRows(samples) {
 /** The builds as a user that may not call functions. */
 export function fallback(run) {
   const jobs = ownJobs(run.builds, { limits: 'one limit', username: WITHOUT_FUNCTIONS })
-  const { begin, measure, end } = crew(jobs, run)
+  const { begin, measure, end } = rateWorkers(jobs, run)
   const steps = FALLBACK.flatMap((count) =>
     Object.keys(jobs).map((subject) => ({ subject, measure: async () => at(count, await measure(subject, count)) })),
   )

@@ -8,7 +8,7 @@ const WORKER = new URL('./rate.worker.mjs', import.meta.url)
  * Workers of one experiment, one for each subject: fresh ones in every round, which then take turns at each number in flight.
  * @param {Record<string, object>} jobs by subject
  */
-export function crew(jobs, { server, core, ms, warmUpMs, patienceMs }) {
+export function rateWorkers(jobs, { server, core, ms, warmUpMs, patienceMs }) {
   const workers = new Map()
   const undisturbed = repeater(patienceMs)
   return {
