@@ -7,6 +7,7 @@ import { readOptions } from './lib/options.mjs'
 import { stopAll } from './lib/processes.mjs'
 import { load, save } from './lib/results.mjs'
 import { installPeers } from './lib/setup.mjs'
+import { disturbances } from './lib/undisturbed.mjs'
 import { missedBudgets, slowerRows } from './lib/row.mjs'
 import { printPart, printSummary } from './lib/print.mjs'
 
@@ -26,8 +27,17 @@ async function measurePart(name, builds, { quick, only }) {
     const { rows, failures } = await runAll(name, chosen)
     const when = new Date().toISOString().slice(0, 10)
     const seconds = Math.round((performance.now() - began) / 1000)
+    const disturbed = disturbances()
     const versions = Object.fromEntries(builds.map((build) => [build.name, build.version]))
-    return { when, seconds, quick, builds: versions, machine: { ...machine(), ...tools }, rows, failures }
+    return {
+      when,
+      seconds,
+      quick,
+      builds: versions,
+      machine: { ...machine(), ...tools, ...(disturbed && { disturbed }) },
+      rows,
+      failures,
+    }
   } finally {
     await close?.()
   }
@@ -36,6 +46,7 @@ async function measurePart(name, builds, { quick, only }) {
 /** Returns the exit code: 2 when something could not be measured, 1 when a budget is missed or a row is slower. */
 async function bench(options) {
   process.once('SIGINT', () => process.exit(130))
+  process.once('SIGTERM', () => process.exit(143))
   process.once('exit', stopAll)
   const measured = {}
   if (options.parts.length > 0) {

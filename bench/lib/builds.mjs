@@ -36,7 +36,7 @@ function otherBuild(against) {
 
 /** Builds a git ref in a temporary folder, which is removed when this process ends. */
 function checkOut(ref) {
-  const version = git(current, 'rev-parse', '--verify', '--short', `${ref}^{commit}`)
+  const version = commitOf(ref)
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const root = join(folder, 'package')
@@ -47,6 +47,14 @@ function checkOut(ref) {
   provideModules(root)
   build(root)
   return { root, version }
+}
+
+function commitOf(ref) {
+  try {
+    return git(current, 'rev-parse', '--verify', '--quiet', '--short', `${ref}^{commit}`)
+  } catch (cause) {
+    throw new Error(`--against: expected a git ref or a folder with a package, got ${JSON.stringify(ref)}`, { cause })
+  }
 }
 
 /** Links the installed packages of this checkout where both lock the same ones, and installs others. */

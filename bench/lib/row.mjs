@@ -51,7 +51,8 @@ export function ratioBudget(values, { of = oursIn(values), over, tolerance = 0, 
   if (values[of] === undefined || values[over] === undefined) return []
   const factor = bound.atMost ?? bound.atLeast
   const margin = tolerance === 0 ? '' : ` (−${100 * tolerance} %)`
-  const text = `${of} ${bound.atMost === undefined ? '≥' : '≤'} ${factor} × ${over}${margin}`
+  const subject = of === oursIn(values) ? '' : `${of} `
+  const text = `${subject}${bound.atMost === undefined ? '≥' : '≤'} ${factor} × ${over}${margin}`
   return [budget(text, ratios(values[of], values[over]), bound, tolerance)]
 }
 

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 /** A measurement counts as disturbed when one of its processes waited for a processor for more than this share of the time. */
 const DISTURBED = 0.05
 const PAUSE_MS = 200
+const tally = { all: 0, disturbed: 0 }
 
 /**
  * Makes a function that repeats a measurement while other programs of the machine keep its processes waiting, and returns the
@@ -23,8 +24,17 @@ export function repeater(patienceMs) {
       if (next.share < least.share) least = next
       left -= performance.now() - began
     }
+    tally.all++
+    if (least.share > DISTURBED) tally.disturbed++
     return least.result
   }
+}
+
+/** How many measurements since the last call were disturbed, such as `3 of 260 measurements disturbed`, if any were made. */
+export function disturbances() {
+  const { all, disturbed } = tally
+  Object.assign(tally, { all: 0, disturbed: 0 })
+  return all === 0 ? undefined : `${disturbed} of ${all} measurements disturbed`
 }
 
 /** Measures, and adds the largest share of the time that one of the processes has waited for a processor. */

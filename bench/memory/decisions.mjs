@@ -108,7 +108,7 @@ function manyRows(samples, title) {
     ),
   )
   const bytes = figure(samples, 'bytes, clean')
-  const atMost = budget(`${oursIn(bytes)} ≤ 64 bytes`, bytes[oursIn(bytes)], { atMost: 64 })
+  const atMost = budget('≤ 64 bytes', bytes[oursIn(bytes)], { atMost: 64 })
   return [
     ...random,
     peerRow(`random, ${title}`, figure(samples, 'random, clean')),

@@ -30,7 +30,7 @@ function garbageRows(samples) {
   const group = 'Bytes per decision, polluted'
   return CASES.flatMap(({ title }) => {
     const values = figure(samples, `${title}: garbage`)
-    const none = budget(`${oursIn(values)} ≤ 1 byte`, values[oursIn(values)], { atMost: 1 })
+    const none = budget('≤ 1 byte', values[oursIn(values)], { atMost: 1 })
     return [
       row({ group, title: `${title}: allocated`, unit: '', values: figure(samples, `${title}: allocated`) }),
       row({ group, title: `${title}: beyond the decision`, unit: '', values, budgets: [none] }),
@@ -52,7 +52,7 @@ export function expiredKeys({ builds, core, rounds, keys, further }) {
     const [taken, left] = [figure(samples, 'taken'), figure(samples, 'left')]
     const ours = oursIn(taken)
     const share = ratios(left[ours], taken[ours])
-    const budgets = [budget(`${ours} keeps ≤ 5 %`, share, { atMost: 0.05 })]
+    const budgets = [budget('≤ 5 %', share, { atMost: 0.05 })]
     return [
       row({ group, title: 'before they expire', unit: 'MiB', values: taken }),
       plainRow({ group, title: `${further.toLocaleString('en')} decisions later`, unit: 'MiB', values: left, budgets }),
@@ -77,8 +77,8 @@ export function floodOfKeys({ builds, core, keys }) {
   function rows(samples) {
     const [first, most, admitted] = ['first', 'most', 'admitted'].map((name) => figure(samples, name))
     const ours = oursIn(most)
-    const flat = budget(`${ours} grows ≤ 1.2 ×`, ratios(most[ours], first[ours]), { atMost: 1.2 })
-    const none = budget(`${ours} admits none`, admitted[ours], { atMost: 0 })
+    const flat = budget('≤ 1.2 × twice maxKeys', ratios(most[ours], first[ours]), { atMost: 1.2 })
+    const none = budget('none', admitted[ours], { atMost: 0 })
     const resident = { group, unit: 'MiB resident' }
     return [
       plainRow({ ...resident, title: 'after twice maxKeys', values: first }),

@@ -15,6 +15,7 @@ export const WITHOUT_FUNCTIONS = 'without-functions'
 export async function startRedis(core) {
   const command = serverCommand()
   const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
   const port = await freePort()
   const settings = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
   const [program, ...args] = pinned(core, command, settings.map(String))
@@ -34,7 +35,6 @@ export async function startRedis(core) {
       const ended = once(server, 'exit')
       server.kill()
       await ended
-      rmSync(directory, { recursive: true, force: true })
     },
   }
 }

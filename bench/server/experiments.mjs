@@ -69,7 +69,7 @@ function requestRows({ title, withHeaders }, samples) {
   const ours = oursIn(share)
   const budgets = withHeaders.map((peer) =>
     budget(
-      `${ours} ≥ ${peer} + ${POINTS} points`,
+      `≥ ${peer} + ${POINTS} points`,
       byRound(share[ours], share[peer], (a, b) => a - b),
       { atLeast: POINTS },
     ),

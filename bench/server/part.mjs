@@ -2,7 +2,7 @@ import { cores } from '../lib/machine.mjs'
 import { addedTime, requestsPerSecond } from './experiments.mjs'
 import { loadProgram } from './load.mjs'
 
-const FULL = { rounds: 13, seconds: 1, patienceMs: 15_000, addedRounds: 3, warmUp: 15_000, requests: 15_000 }
+const FULL = { rounds: 11, seconds: 1, patienceMs: 15_000, addedRounds: 3, warmUp: 15_000, requests: 15_000 }
 const QUICK = { rounds: 3, seconds: 1, patienceMs: 4000, addedRounds: 2, warmUp: 8000, requests: 8000 }
 
 /** @type {import('./experiments.mjs').Framework[]} */
