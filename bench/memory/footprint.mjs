@@ -46,7 +46,7 @@ function upkeep(builds, core, job) {
 }
 
 /** Memory that is in use by expired keys. */
-export function expiredKeys({ builds, core, rounds, keys, further }) {
+export function expiredKeys({ builds, core, keys, further }) {
   const group = `Memory of ${keys.toLocaleString('en')} expired keys`
   function rows(samples) {
     const [taken, left] = [figure(samples, 'taken'), figure(samples, 'left')]
@@ -60,7 +60,7 @@ export function expiredKeys({ builds, core, rounds, keys, further }) {
   }
   return {
     title: 'expired keys',
-    rounds: Math.ceil(rounds / 3),
+    rounds: 1,
     steps: upkeep(builds, core, { what: 'expiry', keys, further }),
     rows,
   }

@@ -9,7 +9,7 @@ import { pollute } from './pollute.mjs'
 import { ours } from './subjects.mjs'
 
 const DECISIONS = 100_000
-const WARM_UP_MS = 700
+const WARM_UP_MS = 500
 
 const collections = []
 new PerformanceObserver((list) => collections.push(...list.getEntries())).observe({ entryTypes: ['gc'] })

@@ -39,6 +39,7 @@ function inFlight(limits, run, peers, peer, factors, usual = []) {
   )
   const rows = (samples) => [
     ...counts.map((count) => rateRow(limits, samples, count, peer, factors[count])),
+    ...counts.filter((count) => count in THREE_LIMITS).map((count) => processorRow(limits, samples, count, [peer])),
     ...usualRows(limits, samples, peer),
   ]
   return { title: limits, rounds: run.rounds, steps, begin, end, rows }
@@ -62,6 +63,12 @@ function rateRow(limits, samples, count, peer, atLeast) {
   const budgets = ratioBudget(values, { over: peer, atLeast, tolerance: TOLERANCE })
   const group = `Redis, ${limits}, decisions per second`
   return row({ group, title: titleOf(count), unit: '', better: 'more', values, over: [peer], budgets })
+}
+
+/** Processor time hardly depends on what else the machine does, unlike the number of decisions per second. */
+function processorRow(limits, samples, count, over = []) {
+  const group = `Redis, ${limits}, processor time of Node and Redis per decision, µs`
+  return row({ group, title: titleOf(count), unit: '', values: figure(samples, `cpu ${count}`), over })
 }
 
 function usualRows(limits, samples, peer) {

@@ -1,6 +1,6 @@
 import { messageFrom, startWorker } from '../lib/processes.mjs'
 import { repeater } from '../lib/undisturbed.mjs'
-import { scriptCalls } from './server.mjs'
+import { serverWork } from './server.mjs'
 
 const WORKER = new URL('./rate.worker.mjs', import.meta.url)
 
@@ -23,10 +23,15 @@ export function rateWorkers(jobs, { server, core, ms, warmUpMs, patienceMs }) {
     async measure(subject, inFlight) {
       const worker = workers.get(subject)
       return undisturbed([worker.pid, server.pid], async () => {
-        const before = await scriptCalls(server.client)
+        const before = await serverWork(server.client)
         worker.send({ inFlight, warmUpMs, ms })
-        const { decided, ...figures } = await messageFrom(worker)
-        return { ...figures, calls: ((await scriptCalls(server.client)) - before) / decided }
+        const { decided, cpu, ...figures } = await messageFrom(worker)
+        const after = await serverWork(server.client)
+        return {
+          ...figures,
+          cpu: (cpu + after.cpu - before.cpu) / decided,
+          calls: (after.calls - before.calls) / decided,
+        }
       })
     },
     async end() {

@@ -25,13 +25,16 @@ async function load(inFlight, ms) {
 }
 
 async function measure({ inFlight, warmUpMs, ms }) {
+  const before = process.cpuUsage()
   const warmUp = await load(inFlight, warmUpMs)
   const { decided, denied, ms: taken } = await load(inFlight, ms)
+  const { user, system } = process.cpuUsage(before)
   const sorted = times.subarray(0, decided).toSorted()
   process.send({
     rate: (decided * 1000) / taken,
     p99: sorted[Math.floor(decided * 0.99)],
     denied: denied / decided,
+    cpu: user + system,
     decided: warmUp.decided + decided,
   })
 }

@@ -53,11 +53,17 @@ async function forbidFunctions(client) {
   await client.call(...allowed, '-fcall', '-fcall_ro', '-function').catch(() => client.call(...allowed))
 }
 
-/** How many scripts and functions the server has run. */
-export async function scriptCalls(client) {
-  const stats = await client.info('commandstats')
-  const calls = stats.matchAll(/cmdstat_(?:eval|evalsha|fcall):calls=(\d+)/g)
-  return [...calls].reduce((sum, [, count]) => sum + Number(count), 0)
+/**
+ * What the server has done since it started: scripts and functions that were called, and processor time in microseconds.
+ * @returns {Promise<{ calls: number, cpu: number }>}
+ */
+export async function serverWork(client) {
+  const [stats, cpu] = await Promise.all([client.info('commandstats'), client.info('cpu')])
+  const sum = (matches) => [...matches].reduce((total, [, number]) => total + Number(number), 0)
+  return {
+    calls: sum(stats.matchAll(/cmdstat_(?:eval|evalsha|fcall):calls=(\d+)/g)),
+    cpu: 1e6 * sum(cpu.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)),
+  }
 }
 
 async function ready(client, server) {
