@@ -1,22 +1,47 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { pretty } from '../lib/pretty.mjs'
-import { plots } from '../plots/plots.mjs'
-import { section } from './section.mjs'
+import { formatted } from '../lib/results.mjs'
+import { tables } from '../lib/table.mjs'
+import { plots } from './plots.mjs'
 
 const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
 const BEGIN = '<!-- results: written by `npm run bench -- --write` -->'
 const END = '<!-- /results -->'
+const TITLES = { memory: 'In memory', server: 'In a server', redis: 'On Redis' }
 
-/** Writes the results into `docs/performance.md`, between its markers, and the plots beside it. */
+/** Writes the results into docs/performance.md, between its markers, and the plots beside it. */
 export async function writeDocs(parts) {
-  const drawn = await plots(parts)
+  const drawn = await plots(parts.memory?.rows ?? [])
   for (const { name, svg } of drawn) writeFileSync(docs + name, svg)
   const file = `${docs}performance.md`
-  const text = readFileSync(file, 'utf8')
-  const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)]
-  if (begin === -1 || end < begin) throw new Error(`docs/performance.md has lost its markers ${BEGIN} and ${END}`)
-  const whole = `${text.slice(0, begin + BEGIN.length)}\n\n${section(parts, drawn)}\n\n${text.slice(end)}`
-  writeFileSync(file, await pretty(whole, file))
+  const page = readFileSync(file, 'utf8')
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
+  if (begin === -1 || end < begin) throw new Error(`docs/performance.md: expected the markers ${BEGIN} and ${END}`)
+  const images = drawn.map(({ name, title }) => `![${title}](${name})`)
+  const results = [...sections(parts), ...images].join('\n\n')
+  writeFileSync(
+    file,
+    await formatted(`${page.slice(0, begin + BEGIN.length)}\n\n${results}\n\n${page.slice(end)}`, file),
+  )
   return ['docs/performance.md', ...drawn.map(({ name }) => `docs/${name}`)]
+}
+
+function sections(parts) {
+  return Object.entries(TITLES)
+    .filter(([name]) => parts[name] !== undefined)
+    .map(([name, title]) => section(title, parts[name]))
+}
+
+function section(title, { when, quick, builds, machine, rows, failures }) {
+  const versions = Object.entries(builds).map(([name, version]) => `${name} ${version}`)
+  const run = [when, ...versions, ...Object.values(machine), ...(quick ? ['a quick run'] : [])].join('; ')
+  const tablesOfPart = tables(rows).map(({ title, head, lines }) => `**${title}**\n\n${markdown(head, lines)}`)
+  const missing = failures.map((failure) => `Not measured: ${failure}`)
+  return [`### ${title}`, `${run}.`, ...tablesOfPart, ...missing].join('\n\n')
+}
+
+function markdown(head, lines) {
+  const cells = (texts) => `| ${texts.map((text) => text.replaceAll('|', '\\|')).join(' | ')} |`
+  const rules = head.map((name) => (name === '' || name === 'budget' ? '---' : '---:'))
+  return [cells(head), cells(rules), ...lines.map(cells)].join('\n')
 }

@@ -2,38 +2,39 @@ import { parseArgs } from 'node:util'
 
 export const PARTS = ['memory', 'server', 'redis']
 
-const HELP = `npm run bench [-- [part …] [options]]
+const HELP = `npm run bench -- [part …] [options]
 
-parts      ${PARTS.join(', ')}; all of them unless told
-           docs: measures nothing, writes the last results into docs/
+parts       ${PARTS.join(', ')}, all. Default: all.
+            docs: measures nothing and writes the last results into docs/
 
---quick    short runs: the same rows, more noise; kept apart, in bench/results/quick.json
---write    writes the results into docs/performance.md, with its plots
---only     rows of experiments whose title contains this text
---help     this text
+--against   a git ref or a folder with another build of the package: both builds are measured in one interleaved run
+--quick     short runs: the same rows with more noise, kept apart in bench/results/quick.json
+--only      only the experiments whose title contains this text; the results are not kept
+--write     writes the results into docs/performance.md
+--help      this text
 
-It ends with 1 when a budget is missed by more than the measured spread, and with 2 when something could not be measured.`
+Exit code 1: a budget is missed, or a row of a whole run is slower than in the other build. Exit code 2: something was not
+measured.`
+
+const OPTIONS = {
+  against: { type: 'string' },
+  quick: { type: 'boolean', default: false },
+  only: { type: 'string' },
+  write: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+}
 
 /**
- * What to measure, and how long.
- * @typedef {{ parts: string[], quick: boolean, write: boolean, only: string | undefined }} Options
+ * What to measure, and how.
+ * @typedef {{ parts: string[], against: string | undefined, quick: boolean, only: string | undefined, write: boolean }} Options
  * @param {string[]} args
- * @returns {Options | undefined} nothing when the command line asked for help, or could not be understood
+ * @returns {Options | undefined} undefined after `--help` or a wrong command line, which sets exit code 2
  */
 export function readOptions(args) {
   try {
-    const { values, positionals } = parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        quick: { type: 'boolean', default: false },
-        write: { type: 'boolean', default: false },
-        only: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    const unknown = positionals.find((each) => each !== 'docs' && !PARTS.includes(each))
-    if (unknown !== undefined) throw new Error(`There is no part ${JSON.stringify(unknown)}`)
+    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+    const unknown = positionals.find((each) => !['docs', 'all', ...PARTS].includes(each))
+    if (unknown !== undefined) throw new Error(`Unknown part ${JSON.stringify(unknown)}`)
     if (!values.help) return chosen(positionals, values)
     console.log(HELP)
   } catch (error) {
@@ -43,8 +44,9 @@ export function readOptions(args) {
   return undefined
 }
 
-function chosen(positionals, { quick, write, only }) {
+function chosen(positionals, { against, quick, only, write }) {
   const docs = positionals.includes('docs')
-  const named = PARTS.filter((part) => positionals.includes(part))
-  return { parts: named.length > 0 || docs ? named : PARTS, quick, write: write || docs, only }
+  const all = positionals.includes('all') || positionals.length === 0
+  const parts = PARTS.filter((part) => all || positionals.includes(part))
+  return { parts, against, quick, only, write: write || docs }
 }

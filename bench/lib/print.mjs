@@ -1,51 +1,43 @@
 import { styleText } from 'node:util'
-import { give, grouped, tableOf } from './groups.mjs'
-import { absentees, budgetsOf, missed } from './verdict.mjs'
+import { missedBudgets, slowerRows } from './row.mjs'
+import { budgetText, tables } from './table.mjs'
 
-const MARKS = { met: styled('green', 'met   '), noise: styled('yellow', 'noise '), missed: styled('red', 'MISSED') }
-
-/** Prints what was measured, for people. */
-export function printPart(name, { rows, machine, quick }) {
-  console.log(`\n${bold(name)} — ${Object.values(machine).join(', ')}${quick ? ', a quick run' : ''}`)
-  for (const [group, members] of grouped(rows)) {
-    const table = tableOf(members)
-    if (table !== undefined) console.log(`\n${bold(group)}\n${aligned([table.head, ...table.lines])}`)
-    for (const { row, budget } of budgetsOf(members)) console.log(`  ${MARKS[budget.verdict]} ${told(row, budget)}`)
-  }
-  const gone = absentees(rows)
-  if (gone.length > 0)
-    console.log(`\n${bold('Not measured')}\n${gone.map(({ place, what }) => `  ${place}: ${what}`).join('\n')}`)
+/** Prints the rows of one part. */
+export function printPart(name, { rows, failures, builds, machine, quick, seconds }) {
+  const versions = Object.entries(builds).map(([build, version]) => `${build}: ${version}`)
+  const run = [...versions, ...Object.values(machine), `${seconds} s`, ...(quick ? ['a quick run'] : [])]
+  console.log(`\n${bold(name)} — ${run.join(', ')}`)
+  for (const { title, head, lines } of tables(rows)) console.log(`\n${bold(title)}\n${aligned([head, ...lines])}`)
+  for (const failure of failures) console.log(`\nNot measured: ${failure}`)
 }
 
-/** Prints how it stands with all budgets. */
-export function printVerdict(rows) {
-  const all = budgetsOf(rows)
-  const over = missed(rows)
-  const near = all.filter(({ budget }) => budget.verdict === 'noise').length
-  console.log(
-    `\n${all.length} budgets: ${all.length - over.length - near} met, ${near} missed within the spread, ${over.length} missed`,
-  )
-  for (const { row, budget } of over) console.log(`  ${MARKS.missed} ${row.group}, ${told(row, budget)}`)
-}
-
-function told({ title }, { text, value, spread }) {
-  return `${title}: ${text}: ${give(value, spread)}`
+/** Prints how many budgets are met, the budgets that are missed, and the rows that are slower. */
+export function printSummary(measured) {
+  const rows = Object.values(measured).flatMap((part) => part.rows)
+  const budgets = rows.flatMap((row) => row.budgets)
+  const count = (verdict) => budgets.filter((budget) => budget.verdict === verdict).length
+  const verdicts = `${count('met')} met, ${count('within the spread')} missed within the spread, ${count('missed')} missed`
+  console.log(`\n${budgets.length} budgets: ${verdicts}`)
+  for (const { row, budget } of missedBudgets(rows))
+    console.log(`  missed: ${row.group}, ${row.title}: ${budgetText(budget)}`)
+  const compared = rows.filter(({ ratios }) => ratios.before !== undefined)
+  if (compared.length === 0) return
+  const slower = slowerRows(rows)
+  console.log(`${compared.length} rows compared with the build before: ${slower.length} slower`)
+  for (const { group, title, ratios } of slower)
+    console.log(`  slower: ${group}, ${title}: ${ratios.before.median.toFixed(2)} × before`)
 }
 
 function aligned(lines) {
   const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)))
-  return lines
-    .map(
-      (line) =>
-        `  ${line.map((text, column) => (column === 0 ? text.padEnd(widths[0]) : text.padStart(widths[column]))).join('   ')}`,
-    )
-    .join('\n')
+  const last = widths.length - 1
+  const place = (text, column) =>
+    column === 0 || (column === last && lines[0][last] === 'budget')
+      ? text.padEnd(widths[column])
+      : text.padStart(widths[column])
+  return lines.map((line) => `  ${line.map(place).join('  ')}`.trimEnd()).join('\n')
 }
 
 function bold(text) {
-  return styled('bold', text)
-}
-
-function styled(style, text) {
-  return process.stdout.isTTY ? styleText(style, text) : text
+  return process.stdout.isTTY ? styleText('bold', text) : text
 }

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { pretty } from './pretty.mjs'
+import { format, resolveConfig } from 'prettier'
 
-/** Where the results are kept; short runs never replace long ones. */
+/** Short runs never replace long ones. */
 function fileOf(quick) {
   return fileURLToPath(new URL(`../results/${quick ? 'quick' : 'latest'}.json`, import.meta.url))
 }
@@ -17,14 +17,20 @@ export function load(quick) {
   }
 }
 
-/** Keeps the parts that were measured, beside those measured before. */
+/** Keeps the parts that were measured beside those of earlier runs. Returns the name of the file. */
 export async function save(quick, measured) {
+  const file = fileOf(quick)
   const parts = { ...load(quick).parts, ...measured }
-  writeFileSync(fileOf(quick), await pretty(JSON.stringify({ parts }, rounded), fileOf(quick)))
-  return fileOf(quick)
+  writeFileSync(file, await formatted(JSON.stringify({ parts }, rounded), file))
+  return file
 }
 
-/** Six digits are more than any of these numbers has. */
+/** A text as the formatter of the project writes it. */
+export async function formatted(text, file) {
+  return format(text, { ...(await resolveConfig(file)), filepath: file })
+}
+
+/** Six digits are more than any figure has. */
 function rounded(_key, value) {
   return typeof value === 'number' ? Number(value.toPrecision(6)) : value
 }

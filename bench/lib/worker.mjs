@@ -1,10 +1,10 @@
-/** What a worker has been asked. */
+/** The job of this worker. */
 export const job = JSON.parse(process.argv[2])
 
-/** Gives the answer, and ends. */
-export function answer(result) {
+/** Sends the result and ends this process. */
+export function finish(result) {
   process.send(result, () => process.exit())
 }
 
-// Whoever asked is gone.
+// The process that started this one is gone.
 process.on('disconnect', () => process.exit())

@@ -1,20 +1,30 @@
-// Nanoseconds per decision of one algorithm, or of several that have all run in this process before any is measured.
-import { answer, job } from '../lib/worker.mjs'
-import { algorithms } from './algorithms.mjs'
-import { MOST_ON_ONE_KEY } from './limits.mjs'
-import { median } from '../lib/samples.mjs'
-import { spend } from './spend.mjs'
-import { sluice } from './subjects.mjs'
+// Nanoseconds per decision of every algorithm on one hot key, after all of them have run in this process.
+import { entry } from '../lib/entry.mjs'
+import { median } from '../lib/statistics.mjs'
+import { finish, job } from '../lib/worker.mjs'
+import { SAME_KEY } from './keys.mjs'
+import { algorithms, MOST_ON_ONE_KEY } from './limits.mjs'
+import { timed } from './loop.mjs'
+import { pollute } from './pollute.mjs'
+import { ours } from './subjects.mjs'
 
-const order = new Uint32Array(10_000)
-const laps = 5
-const share = { ms: job.ms / laps, most: MOST_ON_ONE_KEY / (laps + 3) }
+const WARM_UP = 2
+const LAPS = 5
+const lap = { ms: job.ms / LAPS, most: MOST_ON_ONE_KEY / (WARM_UP + LAPS + 1) }
 
-const subjects = job.algorithms.map((name) => ({ name, ...sluice([algorithms[name][job.kind]()]) }))
-for (let lap = 0; lap < 2; lap++) for (const subject of subjects) await spend(subject, ['hot'], order, share)
-
-const taken = Object.fromEntries(job.algorithms.map((name) => [name, []]))
-for (let lap = 0; lap < laps; lap++) {
-  for (const subject of subjects) taken[subject.name].push(await spend(subject, ['hot'], order, share))
+const sluice = await entry(job.root, 'sluice')
+pollute(sluice)
+const subjects = Object.entries(algorithms).flatMap(([name, kinds]) =>
+  Object.entries(kinds).map(([kind, make]) => ({
+    name: `${name}, ${kind}`,
+    limiter: ours(sluice, [make(sluice)]),
+    laps: [],
+  })),
+)
+for (let i = 0; i < WARM_UP + LAPS; i++) {
+  for (const subject of subjects) {
+    const ns = await timed(subject.limiter, ['hot'], SAME_KEY, lap)
+    if (i >= WARM_UP) subject.laps.push(ns)
+  }
 }
-answer(Object.fromEntries(Object.entries(taken).map(([name, ns]) => [name, median(ns)])))
+finish(Object.fromEntries(subjects.map(({ name, laps }) => [name, median(laps)])))

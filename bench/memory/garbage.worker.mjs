@@ -1,48 +1,53 @@
-// Bytes allocated per decision, or by merely copying a Decision. Run with --expose-gc and room for a young generation that
-// no collection need interrupt.
+// Bytes that a decision allocates, and bytes that it keeps in use while somebody holds it: the rest is garbage. Needs
+// --expose-gc, and a young generation that is large enough not to be collected meanwhile.
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
-import { answer, job } from '../lib/worker.mjs'
-import { equalDecision } from './equal-decision.mjs'
-import { roomy, tight } from './limits.mjs'
-import { sluice } from './subjects.mjs'
+import { entry } from '../lib/entry.mjs'
+import { finish, job } from '../lib/worker.mjs'
+import { roomyLimit, tightLimit } from './limits.mjs'
+import { pollute } from './pollute.mjs'
+import { ours } from './subjects.mjs'
 
-const N = 100_000
-const WARM_UP_MS = 1500
-const { count, allowed, what } = job
+const DECISIONS = 100_000
+const WARM_UP_MS = 500
+
 const collections = []
 new PerformanceObserver((list) => collections.push(...list.getEntries())).observe({ entryTypes: ['gc'] })
-let last
+const sluice = await entry(job.root, 'sluice')
+pollute(sluice)
+const limit = job.denied ? tightLimit : roomyLimit
+const { decide } = ours(
+  sluice,
+  Array.from({ length: job.count }, (_, i) => limit(sluice, `limit-${i}`)),
+)
+const held = new Array(DECISIONS).fill(undefined)
 
-const terms = allowed ? roomy : tight
-const limits = Array.from({ length: count }, (_, i) => terms.limit(`limit-${i}`))
-const { decide } = sluice(limits)
-
-const works = {
-  decide() {
-    for (let i = 0; i < N; i++) last = decide('hot')
-  },
-  equal() {
-    const decision = decide('hot')
-    for (let i = 0; i < N; i++) last = equalDecision(decision)
-  },
+function fill() {
+  for (let i = 0; i < DECISIONS; i++) held[i] = decide('hot')
 }
 
-async function allocated(work) {
-  // Until the compiler, which works beside, has done its best: code that waits for it makes garbage of its own.
-  for (const end = performance.now() + WARM_UP_MS; performance.now() < end; await pause(5)) work()
-  globalThis.gc()
-  const began = performance.now()
-  const before = process.memoryUsage().heapUsed
-  work()
-  const after = process.memoryUsage().heapUsed
-  // Collections are told of a little later.
-  await pause(20)
-  if (collections.some(({ startTime }) => startTime > began))
-    throw new Error('Garbage was collected while it was measured')
-  return (after - before) / N
+function heapUsed() {
+  return process.memoryUsage().heapUsed
 }
 
-const bytes = await allocated(works[what])
-if (last.allowed !== allowed) throw new Error('What was measured is not what was asked for')
-answer({ bytes })
+// The compiler works in a thread of its own: code that waits for it makes more garbage.
+for (const end = performance.now() + WARM_UP_MS; performance.now() < end; await pause(5)) fill()
+held.fill(undefined)
+globalThis.gc()
+globalThis.gc()
+const before = heapUsed()
+const began = performance.now()
+fill()
+const full = heapUsed()
+const ended = performance.now()
+globalThis.gc()
+const kept = heapUsed()
+await pause(20)
+if (collections.some(({ startTime }) => startTime > began && startTime < ended))
+  throw new Error('A collection ran while garbage was measured')
+finish({
+  allocated: (full - before) / DECISIONS,
+  kept: (kept - before) / DECISIONS,
+  garbage: (full - kept) / DECISIONS,
+  held: held.length,
+})

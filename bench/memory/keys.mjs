@@ -1,4 +1,4 @@
-/** Distinct keys, short enough to be flat texts from the start: no hash of theirs is known yet. */
+/** Distinct keys, short enough to be flat strings from the start. Their hashes are not computed yet. */
 export function distinctKeys(count, prefix = 'u') {
   const keys = new Array(count)
   for (let i = 0; i < count; i++) keys[i] = `${prefix}${i}`
@@ -23,3 +23,6 @@ export function randomOrder(count, length) {
 export function inOrder(count) {
   return new Uint32Array(count).map((_, i) => i)
 }
+
+/** An order that takes one key many times. */
+export const SAME_KEY = new Uint32Array(10_000)

@@ -1,30 +1,75 @@
-import { gcra } from 'sluice'
-
-/**
- * What everybody is held to in a run.
- * @typedef {{ quota: number, windowMs: number, limit: (name?: string) => import('sluice').Limit }} Terms
- */
-
-/** More decisions on one key than this would be denied by ours. */
+/** A loop makes at most this many decisions on one key, so that no roomy limit denies it. */
 export const MOST_ON_ONE_KEY = 20_000_000
 
-/**
- * Admits everything that a run asks for, and forgets nothing while it lasts: a unit of ours takes a minute and a half to drain,
- * and the burst is larger than any loop is long.
- * @type {Terms}
- */
-export const roomy = {
-  quota: 1_000_000_000,
-  windowMs: 86_400_000,
-  limit: (name = 'roomy') => gcra({ name, quota: 1000, window: '1d', burst: MOST_ON_ONE_KEY }),
+/** Quota and window of the peers: they admit whatever a loop asks for (roomy), or deny nearly all of it (tight). */
+export const roomy = { quota: 1_000_000_000, windowMs: 86_400_000 }
+export const tight = { quota: 100, windowMs: 60_000 }
+
+/** A `gcra` limit that admits whatever a loop on one key asks for. Its units take long to return, so every key is kept. */
+export function roomyLimit({ gcra }, name = 'roomy') {
+  return gcra({ name, quota: 1000, window: '1d', burst: MOST_ON_ONE_KEY })
 }
 
-/**
- * Denies nearly everything that one key asks for in a loop.
- * @type {Terms}
- */
-export const tight = {
-  quota: 100,
-  windowMs: 60_000,
-  limit: (name = 'tight') => gcra({ name, quota: 100, window: '1m' }),
+/** A `gcra` limit that denies nearly everything a loop on one key asks for. */
+export function tightLimit({ gcra }, name = 'tight') {
+  return gcra({ name, ...minutely })
 }
+
+const minutely = { quota: 100, window: '1m' }
+const daily = { quota: MOST_ON_ONE_KEY, window: '1d' }
+const bucket = { quota: 1000, window: '1d', capacity: MOST_ON_ONE_KEY }
+const many = { quota: MOST_ON_ONE_KEY, window: '1m' }
+
+/**
+ * For every algorithm, a limit that admits whatever a loop on one key asks for and one that denies nearly all of it.
+ * @type {Record<string, { admitted?: (sluice: object) => object, denied: (sluice: object) => object }>}
+ */
+export const algorithms = {
+  gcra: { admitted: roomyLimit, denied: tightLimit },
+  tokenBucket: {
+    admitted: ({ tokenBucket }) => tokenBucket(bucket),
+    denied: ({ tokenBucket }) => tokenBucket(minutely),
+  },
+  'tokenBucket, interval': {
+    admitted: ({ tokenBucket }) => tokenBucket({ ...bucket, refill: 'interval' }),
+    denied: ({ tokenBucket }) => tokenBucket({ ...minutely, refill: 'interval' }),
+  },
+  leakyBucket: {
+    admitted: ({ leakyBucket }) => leakyBucket(bucket),
+    denied: ({ leakyBucket }) => leakyBucket(minutely),
+  },
+  spacing: { denied: ({ spacing }) => spacing('1s') },
+  fixedWindow: {
+    admitted: ({ fixedWindow }) => fixedWindow(daily),
+    denied: ({ fixedWindow }) => fixedWindow(minutely),
+  },
+  'fixedWindow, clock': {
+    admitted: ({ fixedWindow }) => fixedWindow({ ...daily, anchor: 'clock' }),
+    denied: ({ fixedWindow }) => fixedWindow({ ...minutely, anchor: 'clock' }),
+  },
+  slidingWindowCounter: {
+    admitted: ({ slidingWindowCounter }) => slidingWindowCounter(many),
+    denied: ({ slidingWindowCounter }) => slidingWindowCounter(minutely),
+  },
+  slidingWindowBuckets: {
+    admitted: ({ slidingWindowBuckets }) => slidingWindowBuckets(many),
+    denied: ({ slidingWindowBuckets }) => slidingWindowBuckets(minutely),
+  },
+  quotaLinear: {
+    admitted: ({ quotaLinear }) => quotaLinear(many),
+    denied: ({ quotaLinear }) => quotaLinear(minutely),
+  },
+  // It measures the rate of the loop itself, which stays below this quota.
+  exponential: {
+    admitted: ({ exponential }) => exponential({ quota: 1_000_000_000, window: '1m' }),
+    denied: ({ exponential }) => exponential(minutely),
+  },
+  // Its size depends on its quota, so it has no budget.
+  slidingWindowLog: {
+    admitted: ({ slidingWindowLog }) => slidingWindowLog({ quota: 1000, window: '1ms' }),
+    denied: ({ slidingWindowLog }) => slidingWindowLog({ quota: 1000, window: '1m' }),
+  },
+}
+
+/** The algorithms whose state has a fixed size. */
+export const FIXED_SIZE = Object.keys(algorithms).filter((name) => name !== 'slidingWindowLog')

@@ -1,48 +1,63 @@
 import { createRequire } from 'node:module'
-import { createLimiter, memoryStore } from 'sluice'
+import { consumer } from '../lib/entry.mjs'
 
 const require = createRequire(import.meta.url)
 
-/** What a `memoryStore()` keeps when nothing is said. */
-const USUAL_KEYS = 1_000_000
-/** Where a store is bounded, its bound is this when nothing is to be left out. */
+/** The bound of a store that must keep every key. */
 export const MOST_KEYS = 16_000_000
 
 /**
- * What decides: a function from a key to an answer, and whether the answer comes at once.
+ * What decides: a function from a key to a result, and whether the result is returned at once.
  * @typedef {{ decide: (key: string) => unknown, sync: boolean }} Subject
  */
 
-/** The clock that `memoryStore()` reads, a `Map`, and a slot of a `Float64Array`: what a decision cannot do without. */
+/** What a decision needs at least: the clock of the store in whole microseconds, a `Map`, a slot of a `Float64Array`. */
 function floor() {
-  const { timeOrigin } = performance
+  const now = microsecondClock()
   const slots = new Map()
   let cells = new Float64Array(16)
   return {
     sync: true,
     decide(key) {
-      const now = timeOrigin + performance.now()
+      const time = now()
       let slot = slots.get(key)
       if (slot === undefined) {
         slot = slots.size
-        if (slot === cells.length) {
-          const larger = new Float64Array(2 * slot)
-          larger.set(cells)
-          cells = larger
-        }
+        if (slot === cells.length) cells = grown(cells)
         slots.set(key, slot)
       }
       const before = cells[slot]
-      cells[slot] = now
-      return before < now
+      cells[slot] = time
+      return before < time
     },
   }
 }
 
-/** A whole `check`: keyer, limits, decision and all. */
-export function sluice(limits, options = {}) {
-  const limiter = createLimiter({ keyer: (key) => key, limits, store: memoryStore(options) })
-  return { sync: true, decide: (key) => limiter.check(key) }
+function grown(cells) {
+  const larger = new Float64Array(2 * cells.length)
+  larger.set(cells)
+  return larger
+}
+
+/** `process.hrtime()` and an origin. */
+function microsecondClock() {
+  const [seconds, nanoseconds] = process.hrtime()
+  const elapsed = seconds * 1e6 + Math.round(nanoseconds / 1000)
+  const origin = Math.round((performance.timeOrigin + performance.now()) * 1000) - elapsed
+  return () => {
+    const time = process.hrtime()
+    return origin + time[0] * 1e6 + Math.round(time[1] / 1000)
+  }
+}
+
+/** A limiter of a build with the whole path: keyer, limits and decision. */
+export function limiterOf(sluice, limits, storeOptions = {}) {
+  return sluice.createLimiter({ keyer: (key) => key, limits, store: sluice.memoryStore(storeOptions) })
+}
+
+/** @returns {Subject} */
+export function ours(sluice, limits, storeOptions) {
+  return { sync: true, decide: consumer(limiterOf(sluice, limits, storeOptions)) }
 }
 
 function fastify({ quota, windowMs }) {
@@ -73,7 +88,7 @@ async function express({ windowMs }) {
   return { sync: false, decide: (key) => store.increment(key) }
 }
 
-/** A token bucket a key, as its README makes them. */
+/** A token bucket per key, made as its README does. */
 async function limiter({ quota, windowMs }) {
   const { RateLimiter } = await import('limiter')
   const limiters = new Map()
@@ -90,7 +105,7 @@ async function limiter({ quota, windowMs }) {
   }
 }
 
-/** It denies by rejecting, so whoever asks must catch. */
+/** It denies by rejecting, so the caller catches. */
 async function flexible({ quota, windowMs }) {
   const { RateLimiterMemory } = await import('rate-limiter-flexible')
   const limiter = new RateLimiterMemory({ points: quota, duration: windowMs / 1000 })
@@ -107,15 +122,16 @@ async function flexible({ quota, windowMs }) {
 }
 
 /**
- * By name, the floor and ours first.
- * @type {Record<string, (terms: import('./limits.mjs').Terms, keys: number) => Subject | Promise<Subject>>}
+ * The floor and the peers, made from the terms that they enforce.
+ * @type {Record<string, (terms: { quota: number, windowMs: number }) => Subject | Promise<Subject>>}
  */
-export const subjects = {
+export const others = {
   floor,
-  sluice: (terms, keys) => sluice([terms.limit()], keys > USUAL_KEYS ? { maxKeys: MOST_KEYS } : {}),
   '@fastify/rate-limit': fastify,
   'hono-rate-limiter': hono,
   'express-rate-limit': express,
   limiter,
   'rate-limiter-flexible': flexible,
 }
+
+export const PEERS = Object.keys(others).filter((name) => name !== 'floor')

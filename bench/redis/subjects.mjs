@@ -1,30 +1,44 @@
 import { createRequire } from 'node:module'
 import Redis from 'ioredis'
-import { createLimiter, gcra, slidingWindowLog } from 'sluice'
+import { consumer, entry } from '../lib/entry.mjs'
 
 const require = createRequire(import.meta.url)
 const QUOTA = 1_000_000_000
 const HOUR = 3600
+/** So short a window that no key reaches its quota, and that the log of each key is full of entries that come and go. */
+const BUSY = { quota: 1000, window: '150ms' }
 
-/** Each is given a port and makes what decides: a function from a key to a Promise. Nobody is denied. */
-export const subjects = {
-  'floor: INCR, auto-pipelined': (port) => {
-    const client = connect(port, { enableAutoPipelining: true })
-    return (key) => client.incr(key)
+/** The limits of our subjects. Nobody is denied. */
+const limits = {
+  'one limit': (sluice) => [roomy(sluice, 1)],
+  'three limits': (sluice) => [roomy(sluice, 1), roomy(sluice, 2), roomy(sluice, 3)],
+  gcra: ({ gcra }) => [gcra(BUSY)],
+  slidingWindowLog: ({ slidingWindowLog }) => [slidingWindowLog(BUSY)],
+}
+
+function roomy({ gcra }, i) {
+  return gcra({ name: `limit-${i}`, quota: 1000, window: '1d', burst: 20_000_000 })
+}
+
+/** A limiter of a build; each build has keys of its own. Returns a function from a key to a Promise of the decision. */
+export async function ours({ root, build, limits: name, port, username }) {
+  const sluice = await entry(root, 'sluice')
+  const { redisStore } = await entry(root, 'sluice/redis')
+  const client = connect(port, username === undefined ? {} : { username, password: 'none' })
+  const store = redisStore(client, { prefix: `${build}:${name}:` })
+  return consumer(sluice.createLimiter({ keyer: (key) => key, limits: limits[name](sluice), store }))
+}
+
+/** The peers: each is given a port and returns a function from a key to a Promise. */
+export const others = {
+  'rate-limiter-flexible': async (port) => {
+    const limiter = await flexible(connect(port), 'one')
+    return (key) => limiter.consume(key)
   },
-  'sluice, one limit': (port) => sluice(port, [roomy(1)]),
-  'sluice, three limits': (port) => sluice(port, [roomy(1), roomy(2), roomy(3)]),
-  'rate-limiter-flexible': (port) => flexible(connect(port), 'one'),
-  'rate-limiter-flexible, client auto-pipelined': (port) =>
-    flexible(connect(port, { enableAutoPipelining: true }), 'one'),
-  'rate-limiter-flexible, Union of three': async (port) => {
+  RateLimiterUnion: async (port) => {
     const { RateLimiterUnion } = await import('rate-limiter-flexible')
     const client = connect(port)
-    const three = [
-      await flexibleLimiter(client, 'a'),
-      await flexibleLimiter(client, 'b'),
-      await flexibleLimiter(client, 'c'),
-    ]
+    const three = await Promise.all(['a', 'b', 'c'].map((prefix) => flexible(client, prefix)))
     const union = new RateLimiterUnion(...three)
     return (key) => union.consume(key)
   },
@@ -40,35 +54,17 @@ export const subjects = {
     const store = new RedisStore(false, false, connect(port))
     return (key) =>
       new Promise((resolve, reject) => {
-        store.incr(
-          key,
-          (error, result) => (error ? reject(new Error('refused', { cause: error })) : resolve(result)),
-          HOUR * 1000,
-          QUOTA,
-        )
+        const done = (error, result) => (error ? reject(new Error('failed', { cause: error })) : resolve(result))
+        store.incr(key, done, HOUR * 1000, QUOTA)
       })
   },
-  // Logs that are full, and whose entries leave as others come.
-  'gcra, quota 1,000': (port) => sluice(port, [gcra({ quota: 1000, window: '1s' })]),
-  'slidingWindowLog, quota 1,000': (port) => sluice(port, [slidingWindowLog({ quota: 1000, window: '1s' })]),
+  'INCR, auto-pipelined': (port) => {
+    const client = connect(port, { enableAutoPipelining: true })
+    return (key) => client.incr(key)
+  },
 }
 
-function roomy(i) {
-  return gcra({ name: `limit-${i}`, quota: 1000, window: '1d', burst: 20_000_000 })
-}
-
-async function sluice(port, limits) {
-  const { redisStore } = await import('sluice/redis')
-  const limiter = createLimiter({ keyer: (key) => key, limits, store: redisStore(connect(port)) })
-  return (key) => limiter.check(key)
-}
-
-async function flexible(client, prefix) {
-  const limiter = await flexibleLimiter(client, prefix)
-  return (key) => limiter.consume(key)
-}
-
-async function flexibleLimiter(storeClient, keyPrefix) {
+async function flexible(storeClient, keyPrefix) {
   const { RateLimiterRedis } = await import('rate-limiter-flexible')
   return new RateLimiterRedis({ storeClient, keyPrefix, points: QUOTA, duration: HOUR })
 }

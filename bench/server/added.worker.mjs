@@ -1,16 +1,29 @@
-// Time per request with one limiter, in process: real requests and responses on a socket that leads nowhere, one after another
-// through the whole app. Stamped before the limiter and in the handler; and as a whole, from request to finished response.
+// Time per request, in process: real requests and responses on a socket that leads nowhere, one after another through the
+// whole app. The median of the times between the start of the limiter and the handler: other programs do not change it.
 import { IncomingMessage, ServerResponse } from 'node:http'
-import { answer, job } from '../lib/worker.mjs'
-import { deadEnd } from './dead-end.mjs'
+import { Duplex } from 'node:stream'
+import { median } from '../lib/statistics.mjs'
+import { finish, job } from '../lib/worker.mjs'
 
 const { createApp } = await import(`./${job.framework}.mjs`)
+const times = new Float64Array(Math.max(job.warmUp, job.requests))
 let entered = 0
-let between = 0
-const app = await createApp(job.limiter, {
+let served = 0
+const app = await createApp(job, {
   enter: () => void (entered = performance.now()),
-  leave: () => void (between += performance.now() - entered),
+  leave: () => void (times[served] = performance.now() - entered),
 })
+
+/** A socket of a client at 127.0.0.1 that drops what is sent to it. */
+function deadEnd() {
+  const socket = new Duplex({
+    read() {},
+    write: (_chunk, _encoding, done) => done(),
+    writev: (_chunks, done) => done(),
+  })
+  const client = { remoteAddress: '127.0.0.1', remoteFamily: 'IPv4', remotePort: 50_000, encrypted: false }
+  return Object.assign(socket, client, { setTimeout() {} })
+}
 
 function request(socket) {
   const incoming = new IncomingMessage(socket)
@@ -25,7 +38,7 @@ function request(socket) {
 }
 
 async function serve(count, socket) {
-  for (let i = 0; i < count; i++) {
+  for (served = 0; served < count; served++) {
     const incoming = request(socket)
     const response = new ServerResponse(incoming)
     response.assignSocket(socket)
@@ -39,8 +52,5 @@ async function serve(count, socket) {
 
 const socket = deadEnd()
 await serve(job.warmUp, socket)
-between = 0
-const began = performance.now()
 await serve(job.requests, socket)
-const whole = performance.now() - began
-answer({ between: (between * 1e6) / job.requests, whole: (whole * 1e6) / job.requests })
+finish({ between: median(times.subarray(0, job.requests)) * 1e6 })

@@ -1,23 +1,20 @@
 import express from 'express'
 import { rateLimit as peer } from 'express-rate-limit'
-import { gcra } from 'sluice'
-import { byIP, rateLimit } from 'sluice/express'
-import { flexible, QUOTA, REMAINING, POLICY, WINDOW_MS } from './terms.mjs'
+import { entry } from '../lib/entry.mjs'
+import { flexible, options, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
 
-/** What stands before the handler, by name. */
-export const limiters = {
+const limiters = {
   bare: () => undefined,
-  floor: () =>
-    function setTwoFields(_request, response, next) {
+  'two headers': () =>
+    function setTwoHeaders(_request, response, next) {
       response.setHeader('RateLimit-Policy', POLICY)
       response.setHeader('RateLimit', REMAINING)
       next()
     },
-  sluice: () => rateLimit({ keyer: byIP, limits: gcra({ quota: QUOTA, window: WINDOW_MS }) }),
   'express-rate-limit': () => peer({ windowMs: WINDOW_MS, limit: QUOTA }),
   'rate-limiter-flexible': () => {
     const limiter = flexible()
-    // As its documentation has it.
+    // As its documentation shows.
     return function limitRate(request, response, next) {
       limiter
         .consume(request.ip)
@@ -27,16 +24,21 @@ export const limiters = {
   },
 }
 
-/** An app with a limiter before its one route; `enter` and `leave` are called before the limiter and after it. */
-export async function createApp(limiter, { enter, leave } = {}) {
+async function ours(root) {
+  const adapter = await entry(root, 'sluice/express')
+  return adapter.rateLimit(options(adapter, await entry(root, 'sluice')))
+}
+
+/** An app with a limiter before its one route. `enter` and `leave` are called before the limiter and after it. */
+export async function createApp({ limiter, root }, { enter, leave } = {}) {
   const app = express()
   if (enter !== undefined) {
-    app.use(function stamp(_request, _response, next) {
+    app.use(function callEnter(_request, _response, next) {
       enter()
       next()
     })
   }
-  const middleware = limiters[limiter]()
+  const middleware = root === undefined ? limiters[limiter]() : await ours(root)
   if (middleware !== undefined) app.use(middleware)
   app.get('/', function greet(_request, response) {
     leave?.()

@@ -1,37 +1,37 @@
 import peer from '@fastify/rate-limit'
 import fastify from 'fastify'
-import { gcra } from 'sluice'
-import { byIP, rateLimit } from 'sluice/fastify'
-import { POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
+import { entry } from '../lib/entry.mjs'
+import { options, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
 
-/** What stands before the handler, by name: it is put on an app. */
-export const limiters = {
+const limiters = {
   bare() {},
-  floor(app) {
-    app.addHook('onRequest', function setTwoFields(_request, reply, done) {
+  'two headers'(app) {
+    app.addHook('onRequest', function setTwoHeaders(_request, reply, done) {
       reply.header('RateLimit-Policy', POLICY)
       reply.header('RateLimit', REMAINING)
       done()
     })
-  },
-  async sluice(app) {
-    await app.register(rateLimit, { keyer: byIP, limits: gcra({ quota: QUOTA, window: WINDOW_MS }) })
   },
   async '@fastify/rate-limit'(app) {
     await app.register(peer, { max: QUOTA, timeWindow: WINDOW_MS })
   },
 }
 
-/** An app with a limiter before its one route; `enter` and `leave` are called before the limiter and after it. */
-export async function createApp(limiter, { enter, leave } = {}) {
+async function ours(app, root) {
+  const adapter = await entry(root, 'sluice/fastify')
+  await app.register(adapter.rateLimit, options(adapter, await entry(root, 'sluice')))
+}
+
+/** An app with a limiter before its one route. `enter` and `leave` are called before the limiter and after it. */
+export async function createApp({ limiter, root }, { enter, leave } = {}) {
   const app = fastify()
   if (enter !== undefined) {
-    app.addHook('onRequest', function stamp(_request, _reply, done) {
+    app.addHook('onRequest', function callEnter(_request, _reply, done) {
       enter()
       done()
     })
   }
-  await limiters[limiter](app)
+  await (root === undefined ? limiters[limiter](app) : ours(app, root))
   app.get('/', function greet(_request, reply) {
     leave?.()
     reply.send({ hello: 'world' })

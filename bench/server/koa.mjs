@@ -1,32 +1,34 @@
 import Koa from 'koa'
 import peer from 'koa-ratelimit'
-import { gcra } from 'sluice'
-import { byIP, rateLimit } from 'sluice/koa'
-import { POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
+import { entry } from '../lib/entry.mjs'
+import { options, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
 
-/** What stands before the handler, by name. */
-export const limiters = {
+const limiters = {
   bare: () => undefined,
-  floor: () =>
-    function setTwoFields(context, next) {
+  'two headers': () =>
+    function setTwoHeaders(context, next) {
       context.res.setHeader('RateLimit-Policy', POLICY)
       context.res.setHeader('RateLimit', REMAINING)
       return next()
     },
-  sluice: () => rateLimit({ keyer: byIP, limits: gcra({ quota: QUOTA, window: WINDOW_MS }) }),
   'koa-ratelimit': () => peer({ driver: 'memory', db: new Map(), max: QUOTA, duration: WINDOW_MS }),
 }
 
-/** An app with a limiter before its one handler; `enter` and `leave` are called before the limiter and after it. */
-export async function createApp(limiter, { enter, leave } = {}) {
+async function ours(root) {
+  const adapter = await entry(root, 'sluice/koa')
+  return adapter.rateLimit(options(adapter, await entry(root, 'sluice')))
+}
+
+/** An app with a limiter before its one handler. `enter` and `leave` are called before the limiter and after it. */
+export async function createApp({ limiter, root }, { enter, leave } = {}) {
   const app = new Koa()
   if (enter !== undefined) {
-    app.use(function stamp(_context, next) {
+    app.use(function callEnter(_context, next) {
       enter()
       return next()
     })
   }
-  const middleware = limiters[limiter]()
+  const middleware = root === undefined ? limiters[limiter]() : await ours(root)
   if (middleware !== undefined) app.use(middleware)
   app.use(function greet(context) {
     leave?.()

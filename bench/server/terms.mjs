@@ -4,11 +4,16 @@ import { RateLimiterMemory } from 'rate-limiter-flexible'
 export const QUOTA = 1_000_000_000
 export const WINDOW_MS = 60_000
 
-/** Fields of the same length as those that ours writes. */
+/** Headers as long as ours. */
 export const POLICY = '"1000000000-per-1m";q=1000000000;w=60'
 export const REMAINING = '"1000000000-per-1m";r=999999999;t=1'
 
-/** A limiter without headers and without a framework. */
+/** Our options, for an adapter of a build. */
+export function options({ byIP }, { gcra }) {
+  return { keyer: byIP, limits: gcra({ quota: QUOTA, window: WINDOW_MS }) }
+}
+
+/** A limiter without headers. */
 export function flexible() {
   return new RateLimiterMemory({ points: QUOTA, duration: WINDOW_MS / 1000 })
 }

@@ -1,0 +1,134 @@
+import { figure } from '../lib/experiment.mjs'
+import { budget, oursIn, ratioBudget, row } from '../lib/row.mjs'
+import { ratios } from '../lib/statistics.mjs'
+import { rateWorkers } from './rate-workers.mjs'
+import { WITHOUT_FUNCTIONS } from './server.mjs'
+
+const PEER = 'rate-limiter-flexible'
+const UNION = 'RateLimiterUnion'
+const TOLERANCE = 0.05
+/** With so many in flight every peer takes part, and more than the rate is reported. */
+const USUAL = 128
+/** By the number in flight: how many times the decisions of the peer. */
+const ONE_LIMIT = { 1: 0.92, 2: 0.85, 4: 1.2, 8: 1.52, 16: 1.62, 32: 2, 64: 2.33, 128: 2.21, 1000: 2.41 }
+const THREE_LIMITS = { 1: 1.1, 8: 2.5, 128: 3.5, 1000: 8 }
+const FALLBACK = [1, 8, 128]
+
+/** One limit, against the peers. */
+export function oneLimit(run) {
+  const peers = { [PEER]: { name: PEER } }
+  const usual = ['INCR, auto-pipelined', 'rate-limit-redis', '@fastify/rate-limit']
+  for (const name of usual) peers[name] = { name }
+  return inFlight('one limit', run, peers, PEER, ONE_LIMIT, usual)
+}
+
+/** Three limits that admit together or not at all, against the Union of rate-limiter-flexible, which does not take back. */
+export function threeLimits(run) {
+  return inFlight('three limits', run, { [UNION]: { name: UNION } }, UNION, THREE_LIMITS)
+}
+
+/** @param {string[]} usual peers that take part at the usual number in flight alone */
+function inFlight(limits, run, peers, peer, factors, usual = []) {
+  const jobs = { ...peers, ...ownJobs(run.builds, { limits }) }
+  const { begin, measure, end } = rateWorkers(jobs, run)
+  const counts = Object.keys(factors).map(Number)
+  const steps = counts.flatMap((count) =>
+    Object.keys(jobs)
+      .filter((subject) => count === USUAL || !usual.includes(subject))
+      .map((subject) => ({ subject, measure: async () => at(count, await measure(subject, count)) })),
+  )
+  const rows = (samples) => [
+    ...counts.map((count) => rateRow(limits, samples, count, peer, factors[count])),
+    ...counts.filter((count) => count in THREE_LIMITS).map((count) => processorRow(limits, samples, count, [peer])),
+    ...usualRows(limits, samples, peer),
+  ]
+  return { title: limits, rounds: run.rounds, steps, begin, end, rows }
+}
+
+function ownJobs(builds, job) {
+  return Object.fromEntries(builds.map(({ name, root }) => [name, { root, build: name, ...job }]))
+}
+
+/** The names of figures with the number in flight. */
+function at(count, figures) {
+  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${name} ${count}`, value]))
+}
+
+function titleOf(count) {
+  return `${count.toLocaleString('en')} in flight`
+}
+
+function rateRow(limits, samples, count, peer, atLeast) {
+  const values = figure(samples, `rate ${count}`)
+  const budgets = ratioBudget(values, { over: peer, atLeast, tolerance: TOLERANCE })
+  const group = `Redis, ${limits}, decisions per second`
+  return row({ group, title: titleOf(count), unit: '', better: 'more', values, over: [peer], budgets })
+}
+
+/** Processor time hardly depends on what else the machine does, unlike the number of decisions per second. */
+function processorRow(limits, samples, count, over = []) {
+  const group = `Redis, ${limits}, processor time of Node and Redis per decision, µs`
+  return row({ group, title: titleOf(count), unit: '', values: figure(samples, `cpu ${count}`), over })
+}
+
+function usualRows(limits, samples, peer) {
+  const group = `Redis, ${limits}, ${titleOf(USUAL)}`
+  const p99 = figure(samples, `p99 ${USUAL}`)
+  const { 'INCR, auto-pipelined': _floor, ...calls } = figure(samples, `calls ${USUAL}`)
+  const ours = oursIn(calls)
+  const oneTrip = budget('≤ 1', calls[ours], { atMost: 1 })
+  const faster = ratioBudget(p99, { over: peer, atMost: 1 })
+  return [
+    row({ group, title: '99th percentile', unit: 'ms', values: p99, over: [peer], budgets: faster }),
+    row({ group, title: 'script calls per decision', unit: '', values: calls, budgets: [oneTrip], mayBeSlower: true }),
+  ]
+}
+
+/** A log of up to 1,000 entries a key, against `gcra`; everything is admitted. */
+export function logAgainstGcra(run) {
+  const kinds = ['gcra', 'slidingWindowLog']
+  const jobs = Object.fromEntries(
+    kinds.flatMap((limits) =>
+      Object.entries(ownJobs(run.builds, { limits, keys: 100 })).map(([name, job]) => [`${name} ${limits}`, job]),
+    ),
+  )
+  const { begin, measure, end } = rateWorkers(jobs, run)
+  const admitted = async (subject, kind) => {
+    const { rate, denied } = await measure(subject, USUAL)
+    if (denied > 0.01) throw new Error(`${subject}: ${100 * denied} % denied, but all are to be admitted`)
+    return { [kind]: rate }
+  }
+  const steps = kinds.flatMap((kind) =>
+    run.builds.map(({ name }) => ({ subject: name, measure: () => admitted(`${name} ${kind}`, kind) })),
+  )
+  return { title: 'slidingWindowLog', rounds: run.rounds, steps, begin, end, rows: logRows }
+}
+
+function logRows(samples) {
+  const name = oursIn(samples)
+  const { gcra, slidingWindowLog } = samples[name]
+  const half = budget('≥ 0.5 × gcra', ratios(slidingWindowLog, gcra), { atLeast: 0.5 })
+  const group = 'Redis, quota 1,000, 100 keys, all admitted, decisions per second'
+  const more = { group, unit: '', better: 'more' }
+  return [
+    row({ ...more, title: 'gcra', values: figure(samples, 'gcra') }),
+    row({ ...more, title: 'slidingWindowLog', values: figure(samples, 'slidingWindowLog'), budgets: [half] }),
+  ]
+}
+
+/** The builds as a user that may not call functions. */
+export function fallback(run) {
+  const jobs = ownJobs(run.builds, { limits: 'one limit', username: WITHOUT_FUNCTIONS })
+  const { begin, measure, end } = rateWorkers(jobs, run)
+  const steps = FALLBACK.flatMap((count) =>
+    Object.keys(jobs).map((subject) => ({ subject, measure: async () => at(count, await measure(subject, count)) })),
+  )
+  const rows = (samples) =>
+    FALLBACK.map((count) => {
+      const values = figure(samples, `rate ${count}`)
+      const budgets = ratioBudget(values, { over: 'before', atLeast: 0.75 })
+      const group = 'Redis, one limit, functions forbidden (EVALSHA), decisions per second'
+      return row({ group, title: titleOf(count), unit: '', better: 'more', values, budgets, mayBeSlower: true })
+    })
+  return { title: 'EVALSHA', rounds: run.rounds, steps, begin, end, rows }
+}
