@@ -113,7 +113,7 @@ describe('the tarball', () => {
 
   it('holds what runs, its types and what to read, and nothing else', () => {
     const expected =
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
+      /^(package\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
