@@ -12,6 +12,7 @@ import { limit, type LimitInput } from 'sluice'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { builtIn } from '../../src/algorithms/index.ts'
+import { rowsFor, tableOfAlgorithms } from '../support/algorithm-table.ts'
 import { type Block, blocksOf, fencesOf, Programs, root } from '../support/programs.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
@@ -154,12 +155,8 @@ describe.concurrent('README.md', { timeout: MINUTE }, () => {
     expect(rows.toSorted()).toEqual(warningCodes())
   })
 
-  it('lists every algorithm that there is, and how many numbers it keeps', () => {
-    const rows = [...readme.matchAll(/^\| `(\w+)` .*\| (\d) numbers[^|]*\|$/gm)]
-    const listed = rows.map(([, name, cells]) => `${name} ${cells}`)
-    expect(listed.toSorted()).toEqual(
-      builtIn.map(({ name, initialState }) => `${name} ${initialState.length}`).toSorted(),
-    )
+  it('lists every algorithm and the size of its state', () => {
+    expect(tableOfAlgorithms(readme)).toEqual(rowsFor(builtIn))
   })
 })
 
