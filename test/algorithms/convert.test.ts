@@ -82,7 +82,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('lets a key that is new stay new', () => {
+  it('keeps a new key new', () => {
     fc.assert(
       fc.property(changes({ back: true, adjust: true }), ({ old, before, now, fresh, changed }) => {
         if (old.peek(before, 0).reset > 0) return
@@ -92,7 +92,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('tells the right wait afterwards', () => {
+  it('reports the right wait afterwards', () => {
     fc.assert(
       fc.property(
         changes({ back: true, adjust: true }),
@@ -109,7 +109,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('changes nothing when nothing has changed', () => {
+  it('changes nothing for the same limit', () => {
     fc.assert(
       fc.property(limits(name), events({ back: false, adjust: false }), (limit, past) => {
         const { subject, now } = lived(limit, past)
@@ -129,7 +129,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('forgets nothing when only the ticks have changed', () => {
+  it('keeps everything when only the ticks change', () => {
     // A saturated rate is more than the quota by a tick's worth, and ticks of a millisecond are worth more.
     const strict = name === 'exponential' ? { strict: false } : {}
     fc.assert(
@@ -164,7 +164,7 @@ describe.each(names())('%s', (name) => {
   }
 })
 
-describe('a new quota leaves the window where it is', () => {
+describe('a new quota keeps the window', () => {
   const cases: [string, LimitInput, Partial<LimitInput>, number, number][] = [
     ['a window from the first request', { algorithm: 'fixedWindow', quota: 10, window: 1000 }, { quota: 20 }, 12, 700],
     [
@@ -193,7 +193,7 @@ describe('a new quota leaves the window where it is', () => {
     expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining, reset: reset * 1000 })
   })
 
-  it.each(cases)('and a smaller one takes no more than all: %s', (_, json) => {
+  it.each(cases)('and a smaller one uses up at most all of it: %s', (_, json) => {
     const subject = new Subject(json)
     subject.ask(START, 8)
     const changed = subject.convert({ ...json, quota: 4 }, START + 300_000)
@@ -205,14 +205,14 @@ describe('a new quota leaves the window where it is', () => {
 })
 
 describe('a new window', () => {
-  it('restarts a window from the first request now, with what it holds', () => {
+  it('restarts a window of the first request now, with the same count', () => {
     const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000 })
     subject.ask(START, 8)
     const changed = subject.convert({ algorithm: 'fixedWindow', quota: 10, window: 500 }, START + 300_000)
     expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining: 2, reset: 500_000 })
   })
 
-  it('moves a window on the clock into the one that holds now', () => {
+  it('moves the count into the current window on the clock', () => {
     const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000, anchor: 'clock' })
     subject.ask(START, 8)
     const next = { algorithm: 'fixedWindow', quota: 10, window: 500, anchor: 'clock' }
@@ -222,7 +222,7 @@ describe('a new window', () => {
     })
   })
 
-  it('moves the estimate of a counter into the window that holds now, rounded up', () => {
+  it('moves the estimate of a counter into the current window, rounded up', () => {
     const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
     subject.ask(START, 5)
     expect(subject.peek(START + 1_300_000, 0).remaining).toBe(7)
@@ -230,7 +230,7 @@ describe('a new window', () => {
     expect(subject.convert(next, START + 1_300_000).state().cells).toEqual([(START + 1_000_000) / 500_000, 4, 0])
   })
 
-  it('leaves the entries of a log their times', () => {
+  it('keeps the times of the entries of a log', () => {
     const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
     subject.ask(START, 3)
     subject.ask(START + 200_000, 4)
@@ -242,7 +242,7 @@ describe('a new window', () => {
     expect(coarser.state()).toEqual({ cells: [7, EPOCH_MS + 300], entries: [{ time: EPOCH_MS + 300, cost: 7 }] })
   })
 
-  it('keeps buckets of the same length, and gathers others in the one that holds now', () => {
+  it('keeps buckets of the same length, and moves others into the current one', () => {
     const subject = new Subject({ algorithm: 'slidingWindowBuckets', quota: 10, window: 1000 })
     subject.ask(START, 3)
     subject.ask(START + 200_000, 4)
@@ -257,10 +257,10 @@ describe('a new window', () => {
   })
 })
 
-describe.each(['greedy', 'interval'])('a bucket that does not start full and refills %s', (refill) => {
+describe.each(['greedy', 'interval'])('a bucket that does not start full, refill %s', (refill) => {
   const json = { algorithm: 'tokenBucket', refill, quota: 10, window: 1000 }
 
-  it('is new when it would have been, though its limit changes while it is full', () => {
+  it('becomes new at the same time although its limit changes while it is full', () => {
     const subject = new Subject({ ...json, initial: 0 })
     subject.ask(START)
     const { reset } = subject.peek(START + 1_700_000, 0)
@@ -270,7 +270,7 @@ describe.each(['greedy', 'interval'])('a bucket that does not start full and ref
     expect(changed.peek(START + 2_000_000, 0)).toMatchObject({ remaining: 5, reset: 0 })
   })
 
-  it('keeps what was used when it used to start full, and when it does so from now on', () => {
+  it('keeps what was used when the option initial is added or removed', () => {
     const full = new Subject(json)
     full.ask(START, 8)
     const changed = full.convert({ ...json, initial: 0 }, START)

@@ -48,7 +48,7 @@ function lived(subject: Subject, start: number, trace: readonly Arrival[]): Admi
 const small = (name: string): fc.Arbitrary<Limit> =>
   limits(name, { quota: fc.integer({ min: 1, max: 6 }), window: fc.constantFrom(10, 100, 1000), strict: false })
 
-describe('a reservation that is withdrawn lets nobody in who would not have been let in without it', () => {
+describe('a withdrawn reservation admits no request that it would not admit otherwise', () => {
   it.each([
     'gcra',
     'leakyBucket',
@@ -70,7 +70,7 @@ describe('a reservation that is withdrawn lets nobody in who would not have been
   })
 })
 
-describe('a reservation that is withdrawn moves the phase of a window, and its bound holds', () => {
+describe('a withdrawn reservation can move a window, and the bound of the window holds', () => {
   it.each([
     ['tokenBucket', 2],
     ['fixedWindow', 2],
@@ -91,7 +91,7 @@ describe('a reservation that is withdrawn moves the phase of a window, and its b
   })
 })
 
-describe('a reservation that others have outlived gives nothing back of theirs', () => {
+describe('a late withdrawal gives back nothing of other charges', () => {
   it.each([
     ['a refill', { algorithm: 'tokenBucket', quota: 2, window: 1000, refill: 'interval' }, 1],
     ['a burst that has become even', { algorithm: 'quotaLinear', quota: 2, window: 1000 }, 3],
@@ -109,7 +109,7 @@ describe('a reservation that others have outlived gives nothing back of theirs',
     expect(left.allowed).toBe(false)
   })
 
-  it('and gives back all of it, when nobody came', () => {
+  it('and gives back all of the reservation if there were no other charges', () => {
     for (const algorithm of ['gcra', 'tokenBucket', 'quotaLinear', 'exponential']) {
       const subject = new Subject({ algorithm, quota: 4, window: 1000 })
       const start = new Life(subject).now

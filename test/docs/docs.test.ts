@@ -31,7 +31,7 @@ const MINUTE = 60_000
 const page = readFileSync(join(root, 'docs/algorithms.md'), 'utf8')
 
 describe('docs/algorithms.md: pictures', () => {
-  it('are what `npm run plots` draws from today’s decisions', async () => {
+  it('are what `npm run plots` draws now', async () => {
     const drawn = await draw()
     expect(readdirSync(join(root, 'docs/img')).toSorted()).toEqual([...drawn.keys()].toSorted())
     for (const [name, text] of drawn) {
@@ -40,11 +40,11 @@ describe('docs/algorithms.md: pictures', () => {
     }
   })
 
-  it('are drawn alike every time', async () => {
+  it('are the same each time they are drawn', async () => {
     expect(await draw()).toEqual(await draw())
   })
 
-  it('are all shown', () => {
+  it('are all on the page', () => {
     const shown = [...page.matchAll(/\]\(img\/([\w-]+\.svg)\)/g)].map(([, name]) => name)
     expect(shown.toSorted()).toEqual(readdirSync(join(root, 'docs/img')).toSorted())
   })
@@ -59,14 +59,14 @@ describe('docs/algorithms.md: programs', { timeout: MINUTE }, () => {
   }, 2 * MINUTE)
   afterAll(() => programs.remove())
 
-  it('fit the types', () => expect(programs.complaints).toBe(''))
+  it('pass the type check', () => expect(programs.complaints).toBe(''))
 
-  it.each([...named])('%s prints what it says', async (name, block) => {
+  it.each([...named])('%s prints what its comments say', async (name, block) => {
     expect(block.code).toMatch(/\/\/ → /)
     await programs.verify(name, block)
   })
 
-  it('are all there is of code', () => {
+  it('are all code blocks of the page', () => {
     expect(blocks.map(({ language }) => language)).toEqual(blocks.map(() => 'ts'))
     expect(page.match(/^\s*(```|~~~)/gm)).toHaveLength(fencesOf(blocks))
   })
@@ -149,16 +149,16 @@ describe('docs/algorithms.md: the worst case of 10 per 10 s', () => {
     [...page.matchAll(/^\| (`\w+`[^|]*?) *\|[^|]*\|[^|]*\| (\d+) +\|$/gm)].map(([, row, most]) => [row!, Number(most)]),
   )
 
-  it('is told of every algorithm', () => {
+  it('is stated for every algorithm', () => {
     expect([...told.keys()].toSorted()).toEqual(worst.map(({ row }) => row).toSorted())
     for (const { name } of builtIn) expect(worst.some(({ limit }) => limit.algorithm === name)).toBe(true)
   })
 
-  it.each(worst)('$row: may happen', ({ row, limit, attack, goingOn }) => {
+  it.each(worst)('$row: can happen', ({ row, limit, attack, goingOn }) => {
     expect(mostWithin(admitted(limit, attack, goingOn), 10_000)).toBe(told.get(row))
   })
 
-  it.each(worst)('$row: and nothing worse', ({ row, limit, goingOn }) => {
+  it.each(worst)('$row: is never exceeded', ({ row, limit, goingOn }) => {
     fc.assert(
       fc.property(traffic, (times) => {
         expect(mostWithin(admitted(limit, times, goingOn), 10_000)).toBeLessThanOrEqual(told.get(row)!)
@@ -167,12 +167,12 @@ describe('docs/algorithms.md: the worst case of 10 per 10 s', () => {
   })
 })
 
-it.each(['algorithms.md', 'redis.md'])('docs/%s says how many entries stand in one field of Redis', (name) => {
+it.each(['algorithms.md', 'redis.md'])('docs/%s states the number of entries in one field of Redis', (name) => {
   expect(readFileSync(join(root, 'docs', name), 'utf8')).toMatch(new RegExp(`in chunks of ${CHUNK}\\b`))
 })
 
 describe('docs/algorithms.md: links', () => {
-  it('lead somewhere', () => {
+  it('lead to existing files and headings', () => {
     const fragments = [...page.matchAll(/^#+ (.*)$/gm)].map(
       ([, heading]) =>
         `#${heading!

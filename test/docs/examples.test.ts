@@ -144,20 +144,20 @@ async function firstLine({ stdout }: ChildProcess): Promise<string> {
 }
 
 describe('the examples', { timeout: MINUTE }, () => {
-  it('are all tested here', async () => {
+  it('are all tested', async () => {
     const programs = (await readdir(join(root, 'examples'))).filter((each) => each.endsWith('.ts'))
     const others = ['showcase.ts', 'visits.ts']
     expect(programs.toSorted()).toEqual([...Object.keys(outputs).map((name) => `${name}.ts`), ...others].toSorted())
   })
 
   for (const [name, expected] of Object.entries(outputs)) {
-    it(`${name} sends itself a few requests, and ends`, async () => {
+    it(`${name} sends itself requests and exits`, async () => {
       const [address, ...lines] = (await node(`dist/examples/${name}.js`, '--once')).trimEnd().split('\n')
       expect(address).toMatch(/^listening on http:\/\/127\.0\.0\.1:\d+$/)
       expect(lines.map(timeless)).toEqual(expected)
     })
 
-    it(`${name} serves on the port that it is told`, async () => {
+    it(`${name} listens on the given port`, async () => {
       const port = await freePort()
       const env = { ...process.env, PORT: String(port) }
       const child = spawn(process.execPath, [`dist/examples/${name}.js`], { cwd: folder, env })
@@ -172,10 +172,10 @@ describe('the examples', { timeout: MINUTE }, () => {
   }
 })
 
-it('custom-algorithm checks itself by the suite of `sluice/testing`', { timeout: MINUTE }, async () => {
+it('custom-algorithm --check runs the suite of `sluice/testing`', { timeout: MINUTE }, async () => {
   const lines = (await node('dist/examples/custom-algorithm.js', '--check')).trimEnd().split('\n')
   expect(lines.length).toBeGreaterThan(5)
-  expect(lines).toContain('it charges past the limit when it has to, and waits the debt off')
+  expect(lines).toContain('it charges past the limit, and denies until the debt is gone')
 })
 
 // The example of an algorithm meets what every algorithm must meet: the suites of those that come with the package.

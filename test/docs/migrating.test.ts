@@ -71,13 +71,13 @@ describe.concurrent('the pages', { timeout: MINUTE }, () => {
   for (const [name, block] of blocks)
     it(`${block.page}, line ${block.line}: ${block.language}`, () => verify(name, block))
 
-  it.for(pages)('%s has no block that is passed over, and no dead link', (page, { expect }) => {
+  it.for(pages)('%s has no unchecked block and no dead link', (page, { expect }) => {
     expect(read(page).match(/^\s*(```|~~~)/gm) ?? []).toHaveLength(fencesOf(blocksOf(read(page))))
     const targets = [...read(page).matchAll(/\]\((?!https:)([^)#]+)[^)]*\)/g)].map(([, target]) => target!)
     expect(targets.filter((each) => !existsSync(join(root, 'docs', dirname(page), each)))).toEqual([])
   })
 
-  it.for(guides)('%s has before, after, a table and what gets better', (page, { expect }) => {
+  it.for(guides)('%s has the code before and after, a table, and what gets better', (page, { expect }) => {
     const languages = blocksOf(read(page)).map(({ language }) => language)
     expect(languages.slice(0, 2)).toEqual(['js', 'ts'])
     expect(rowsOf(page).length).toBeGreaterThan(10)

@@ -86,26 +86,26 @@ const SERVER = `${HTTP}createServer((_, response) => void response.setHeader('Ra
 const mistakes: Readonly<Record<string, Omit<Block, 'line'>>> = {
   'a type that does not fit': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond('10')\n" },
   'a name that does not exist': { language: 'ts', code: "import { memoryShop } from 'sluice'\n" },
-  'an output that is another': { language: 'ts', code: 'console.log(1 + 1) // → 3\n' },
-  'an output that is not told': { language: 'ts', code: 'console.log(1 + 1)\n' },
+  'a different output': { language: 'ts', code: 'console.log(1 + 1) // → 3\n' },
+  'an output that is not on the page': { language: 'ts', code: 'console.log(1 + 1)\n' },
   'a program that throws': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond(0)\n" },
   'a server that does not start': { language: 'ts', code: `${HTTP}throw new Error(String(createServer().listen))\n` },
-  'a server that shows no answer': { language: 'ts', code: SERVER },
-  'another status': {
+  'a server without a transcript': { language: 'ts', code: SERVER },
+  'a different status': {
     language: 'ts',
     code: SERVER,
     transcript: '$ curl -i http://localhost:3000/\nHTTP/1.1 429 Too Many Requests\n',
   },
-  'another field': {
+  'a different header': {
     language: 'ts',
     code: SERVER,
     transcript: '$ curl -i http://localhost:3000/\nHTTP/1.1 200 OK\nRateLimit: b\n',
   },
-  'another body': { language: 'ts', code: SERVER, transcript: '$ curl http://localhost:3000/\na\n' },
+  'a different body': { language: 'ts', code: SERVER, transcript: '$ curl http://localhost:3000/\na\n' },
   'a script that does not exist': { language: 'sh', code: 'npm ci && npm run nothing\n' },
-  'a package of another name': { language: 'sh', code: 'npm install sluiced\n' },
-  'a limit that is none': { language: 'json', code: '{ "algorithm": "gcra", "quota": 100, "window": "1 fortnight" }' },
-  'a language that nobody checks': { language: 'js', code: 'anything()\n' },
+  'a different package': { language: 'sh', code: 'npm install sluiced\n' },
+  'a wrong limit': { language: 'json', code: '{ "algorithm": "gcra", "quota": 100, "window": "1 fortnight" }' },
+  'an unchecked language': { language: 'js', code: 'anything()\n' },
 }
 const wrong = Object.values(mistakes).map((each, i): Block => Object.assign(each, { line: i + 1 }))
 
@@ -125,7 +125,7 @@ afterAll(async () => {
 describe.concurrent('README.md', { timeout: MINUTE }, () => {
   for (const block of blocks) it(`line ${block.line}: ${block.language}`, () => verify(block, 'readme'))
 
-  it('charges an upload in chunks for the longest, and then for what it was', async () => {
+  it('charges a chunked upload for the maximum, then for its size', async () => {
     const { transcript: _, ...block } = blocks.find(({ code }) => code.includes("get('transfer-encoding')"))!
     await programs.verify(`readme-${block.line}`, block, async (port) => {
       const left = async (body: string | ReadableStream): Promise<number> => {
@@ -139,18 +139,18 @@ describe.concurrent('README.md', { timeout: MINUTE }, () => {
     })
   })
 
-  it('has no block that is passed over', () => {
+  it('has no unchecked block', () => {
     expect(readme.match(/^\s*(```|~~~)/gm)).toHaveLength(fencesOf(blocks))
   })
 
   it('has no dead links', () => expect(deadLinks(readme)).toEqual([]))
 
-  it('lists every error that there is', () => {
+  it('lists every error', () => {
     const rows = [...readme.matchAll(/^\| `((?!SLUICE_)[A-Z_]+)` .*\|$/gm)].map(([, code]) => code!)
     expect(rows.toSorted()).toEqual(errorCodes().toSorted())
   })
 
-  it('lists every warning that there is', () => {
+  it('lists every warning', () => {
     const rows = [...readme.matchAll(/^\| `(SLUICE_\w+)` .*\|$/gm)].map(([, code]) => code!)
     expect(rows.toSorted()).toEqual(warningCodes())
   })
@@ -160,12 +160,12 @@ describe.concurrent('README.md', { timeout: MINUTE }, () => {
   })
 })
 
-describe.concurrent('a README that is wrong is found out by', { timeout: MINUTE }, () => {
+describe.concurrent('the checks of README.md find', { timeout: MINUTE }, () => {
   for (const [i, what] of Object.keys(mistakes).entries()) {
     it(what, () => expect(verify(wrong[i]!, 'wrong')).rejects.toThrow())
   }
 
-  it('a link that leads nowhere', () => {
+  it('a dead link', () => {
     const here = '# A heading\n[here](#a-heading) [there](#elsewhere)'
     const files = '[file](README.md) [part](README.md#warnings) [none](nowhere.md) [no part](README.md#nothing)'
     expect(deadLinks(here)).toEqual(['#elsewhere'])

@@ -111,7 +111,7 @@ describe('the tarball', () => {
     files = await installed(await project('contents', {}))
   })
 
-  it('holds what runs, its types and what to read, and nothing else', () => {
+  it('contains code, types and documents, and nothing else', () => {
     const expected =
       /^(package\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
@@ -119,7 +119,7 @@ describe('the tarball', () => {
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
   })
 
-  it('holds every file and picture that its pages link to', () => {
+  it('contains every file and picture that its pages link to', () => {
     const pages = [...files].filter(([name]) => name.endsWith('.md') && name !== 'CHANGELOG.md')
     const links = pages.flatMap(([name, text]) =>
       [...text.matchAll(/\]\((?!#|https:)([^)#]+)|src="(?!https:)([^"]+)"/g)].map(([, file, picture]) =>
@@ -134,12 +134,12 @@ describe('the tarball', () => {
     expect(await tool('publint', ['run', tarball, '--strict'])).toContain('All good')
   })
 
-  it('has types wherever an ES module is imported', async () => {
+  it('has types for ES modules', async () => {
     await tool('attw', [tarball, '--profile', 'esm-only'])
   })
 })
 
-describe('installed beside no framework', () => {
+describe('installed without a framework', () => {
   const decide = `
     const limiter = createLimiter({ keyer: everyone, limits: [perSecond(1), perMinute(100)] })
     const decisions = [limiter.consume({}), limiter.consume({})]
@@ -161,11 +161,11 @@ describe('installed beside no framework', () => {
     )
   })
 
-  it('decides in a project of ES modules', async () => {
+  it('decides in an ES module project', async () => {
     expect(await node(home, 'decide.js')).toEqual([true, false])
   })
 
-  it('decides in a project of CommonJS', async () => {
+  it('decides in a CommonJS project', async () => {
     const commonjs = await project(
       'empty-commonjs',
       {},
@@ -176,24 +176,24 @@ describe('installed beside no framework', () => {
     expect(await node(commonjs, 'decide.js')).toEqual([true, false])
   })
 
-  it('brings none along', async () => {
+  it('installs no framework', async () => {
     const { dependencies } = JSON.parse((await installed(home)).get('package.json')!) as { dependencies: object }
     const present = [...Object.keys(dependencies), ...(await readdir(join(home, 'node_modules')))]
     expect(present.filter((name) => frameworks.includes(name))).toEqual([])
   })
 
-  it('shows its names wherever it is imported', async () => {
+  it('exports its names from every entry point', async () => {
     const names = await node(home, 'list-names.js', { MODULES: Object.keys(faces).join(' ') })
     const expected = Object.entries(faces).map(([each, some]) => [each, expect.arrayContaining([...some])] as const)
     expect(names).toEqual(Object.fromEntries(expected))
   })
 
-  it('can be imported from nowhere else', () => {
+  it('has no other entry point', () => {
     const subpaths = Object.keys(manifest.exports).filter((each) => each !== './package.json')
     expect(subpaths.map((each) => each.replace('.', 'sluice')).toSorted()).toEqual(Object.keys(faces).toSorted())
   })
 
-  it('can be required wherever it can be imported', async () => {
+  it('can be required from every entry point', async () => {
     const program = `
       const names = {}
       for (const each of process.env.MODULES.split(' ')) names[each] = Object.keys(require(each))
@@ -209,7 +209,7 @@ describe('installed beside no framework', () => {
   })
 })
 
-describe('installed beside every framework', () => {
+describe('installed with every framework', () => {
   const listLoaded = `
     import { createRequire } from 'node:module'
     import { sep } from 'node:path'
@@ -226,12 +226,12 @@ describe('installed beside every framework', () => {
   })
 
   for (const name of Object.keys(faces)) {
-    it(`${name} loads none`, async () => {
+    it(`${name} loads no framework`, async () => {
       expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([])
     })
   }
 
-  it('one that is loaded would be seen', async () => {
+  it('a loaded framework is detected', async () => {
     // Hono is an ES module, which no cache lists: that nobody loads it shows above, where it is not there.
     const listed = frameworks.filter((name) => name !== 'hono')
     for (const name of listed) expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([name])
@@ -331,20 +331,20 @@ describe('in a strict TypeScript project', () => {
     return output.split('\n').filter((line) => /^(node_modules[/\\]sluice[/\\]|[\w-]+\.ts\b)/.test(line))
   }
 
-  it('the engine needs no types but its own', async () => {
+  it('sluice needs no other types', async () => {
     expect(await faults('engine', engine, [])).toEqual([])
     expect(await node(home, 'built/engine.js')).toEqual([true, false, true])
   })
 
-  it('a fault would be seen', async () => {
+  it('a type error is detected', async () => {
     const wrong = `import { perSecond } from 'sluice'\nexport const limit: string = perSecond(1)`
     expect(await faults('wrong', wrong, [])).toEqual([expect.stringContaining('wrong.ts(2,14): error TS2322')])
   })
 
-  describe('beside the frameworks and their types', () => {
+  describe('with the frameworks and their types', () => {
     beforeAll(() => lend(home, ...frameworks, '@types'))
 
-    it('an Express application is limited', async () => {
+    it('an Express application compiles and is limited', async () => {
       expect(await faults('server', server, ['node'])).toEqual([])
       expect(await node(home, 'built/server.js')).toEqual([200, 429])
     })
@@ -356,7 +356,7 @@ describe('in a strict TypeScript project', () => {
       })
     }
 
-    it('a handler for fetch, a listener of Node’s, a store and a suite fit together', async () => {
+    it('sluice/fetch, sluice/node and sluice/testing compile together', async () => {
       expect(await faults('together', together, ['node'])).toEqual([])
       expect(await node(home, 'built/together.js')).toEqual([200, 429, 200, 429, true])
     })

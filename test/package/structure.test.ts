@@ -87,7 +87,7 @@ describe('the structure', () => {
     expect(cycleIn(folderGraph())).toBeUndefined()
   })
 
-  it('finds a cycle where there is one', () => {
+  it('finds a cycle', () => {
     const graph = new Map([
       ['a', new Set(['b'])],
       ['b', new Set(['c'])],
@@ -102,7 +102,7 @@ describe('the structure', () => {
   })
 })
 
-describe('an adapter knows no framework but its own', () => {
+describe('an adapter imports no framework but its own', () => {
   for (const adapter of Object.keys(OWN)) {
     it(adapter, () => {
       const own = files.filter((file) => file.startsWith(`adapters/${adapter}/`))
@@ -115,13 +115,13 @@ describe('an adapter knows no framework but its own', () => {
     }
   }
 
-  it('only Fastify listens where Fastify announces itself', () => {
+  it('only Fastify’s adapter listens to Fastify’s diagnostics channel', () => {
     const channel = 'node:diagnostics_channel'
     const allowed = Object.keys(OWN).filter((adapter) => foreignImports(adapter, [channel]).length === 0)
     expect(allowed).toEqual(['fastify'])
   })
 
-  it('the one for fetch knows no types of Node, because it runs elsewhere', () => {
+  it('the adapter for fetch imports no types of Node', () => {
     expect(foreignImports('fetch', ['node:http'])).toEqual(['node:http'])
   })
 })
