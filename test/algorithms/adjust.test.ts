@@ -18,7 +18,7 @@ describe.each(names())('%s', (name) => {
       return { limit, subject: life.subject, now: life.now, cost: life.cost(fraction) }
     })
 
-  // A new key that does not start full, a measured rate, and the last token of a hybrid leave more behind than their cost.
+  // A new key that does not start full, a measured rate, and the last token of a hybrid change more than by their cost.
   const exact = (limit: { readonly [option: string]: unknown }, remaining: number): boolean =>
     name !== 'exponential' && limit['initial'] === undefined && !(name === 'quotaLinear' && remaining === 0)
 

@@ -19,7 +19,7 @@ function admitted(limit: Limit, trace: readonly Event[]): { requests: Admitted[]
   return { requests, window: life.subject.window }
 }
 
-/** The most that was admitted in any window, wherever it begins: it may as well begin with a request. */
+/** Returns the most that was admitted in any window. The fullest window starts with a request. */
 function busiest(requests: readonly Admitted[], window: number): number {
   const sums = requests.map(({ at }) =>
     requests.reduce((sum, each) => (each.at >= at && each.at < at + window ? sum + each.cost : sum), 0),

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { capacityOf, EPOCH_MS, events, Life, limits, names, pauses, Subject } from '../support/harness.ts'
 
-/** Measured, not counted: what is left of it shrinks from tick to tick, so that a cost split up may just about fit. */
+/** It measures a rate instead of counting, so a cost that is split over ticks may fit although it does not at once. */
 const MEASURED = ['exponential']
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
@@ -10,7 +10,7 @@ const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 describe.each(names())('%s', (name) => {
   const trace = events({ back: true, adjust: true })
 
-  /** A key with a past, the time, and a cost to ask for. */
+  /** A key that was used before, the time, and a cost. */
   const keys = fc
     .tuple(limits(name), trace, pauses, fc.double({ min: 0, max: 1.1, noNaN: true }))
     .map(([limit, past, pause, fraction]) => {
@@ -31,7 +31,7 @@ describe.each(names())('%s', (name) => {
         expect(Number.isSafeInteger(retry) && retry > 0).toBe(true)
         expect(subject.peek(now + retry - 1, cost).allowed).toBe(false)
         expect(subject.peek(now + retry, cost).allowed).toBe(true)
-        // A bucket that has been full for a window is new again, and a new one may start with less.
+        // A bucket that was full for a window is new again, and a new one may start with fewer tokens.
         if (subject.limit['initial'] !== undefined) return
         expect(subject.peek(now + retry + Math.round(later * subject.window), cost).allowed).toBe(true)
       }),

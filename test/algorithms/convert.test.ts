@@ -19,7 +19,7 @@ const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 
 const START = EPOCH_MS * 1000
 
-/** In the ticks of `to`. */
+/** Returns a time in the ticks of `to`. */
 function inTicks(now: number, from: Subject, to: Subject): number {
   return rescale(now, from.parameters, to.parameters)
 }
@@ -32,7 +32,7 @@ interface Change {
   readonly changed: Subject
 }
 
-/** Not every limit can be counted in ticks of a millisecond. */
+/** Returns a key under a limit, or undefined if the limit cannot count in these ticks. */
 function subjectOf(limit: LimitInput, perMs: 1 | undefined): Subject | undefined {
   try {
     return new Subject(limit, perMs)
@@ -55,7 +55,7 @@ describe.each(names())('%s', (name) => {
         life.live(past)
         life.wait(Math.round(pause * from.window))
         const now = inTicks(life.now, from, fresh)
-        // What happened since the last tick of a coarser clock has not happened for it.
+        // A coarser clock does not see what happened since its last tick.
         const then = fresh.parameters['perMs'] === 1 ? inTicks(now, fresh, from) : life.now
         return { old: from, before: then, now, fresh, changed: from.convert(next, now, nextTicks) }
       })
@@ -68,13 +68,13 @@ describe.each(names())('%s', (name) => {
         const used = capacityOf(old) - remaining
         const left = changed.peek(now, 0).remaining
         const most = Math.max(0, capacityOf(fresh) - used)
-        // A new key may start with less than all, and a full one may be new. The penalty of a hybrid, a saturated rate, and a counter that the
-        // coarser clock sees a little earlier, are more than all.
+        // A new key may start with fewer tokens, and a full key may be new. The penalty of a hybrid, a saturated rate, and a counter that
+        // the coarser clock sees a little earlier can exceed the capacity.
         if ((reset === 0 || used === 0) && (old.limit['initial'] !== undefined || fresh.limit['initial'] !== undefined))
           return
-        const told = !['quotaLinear', 'exponential', 'slidingWindowCounter'].includes(name) || used < capacityOf(old)
-        if (told) expect(left).toBeGreaterThanOrEqual(most - 1)
-        // What a shorter window has left behind no longer counts.
+        const isExact = !['quotaLinear', 'exponential', 'slidingWindowCounter'].includes(name) || used < capacityOf(old)
+        if (isExact) expect(left).toBeGreaterThanOrEqual(most - 1)
+        // A shorter window no longer counts older requests.
         const shorter = fresh.limit.window < old.limit.window && name.startsWith('slidingWindow')
         if (!shorter) expect(left).toBeLessThanOrEqual(most)
       }),
@@ -118,7 +118,7 @@ describe.each(names())('%s', (name) => {
           const { remaining, reset, retry } = subject.peek(now, cost)
           const after = same.peek(now, cost)
           expect(after.remaining === remaining || (name === 'quotaLinear' && after.remaining <= remaining)).toBe(true)
-          // Rounded against the client by less than a unit.
+          // Rounding is against the client, by less than one unit.
           const unit = Math.ceil(subject.window / limit.quota)
           const slack = 'full' in subject.parameters ? unit : 0
           expect(after.reset - reset >= 0 && after.reset - reset <= slack).toBe(true)
@@ -130,7 +130,7 @@ describe.each(names())('%s', (name) => {
   })
 
   it('keeps everything when only the ticks change', () => {
-    // A saturated rate is more than the quota by a tick's worth, and ticks of a millisecond are worth more.
+    // A saturated rate exceeds the quota by the value of one tick, and a tick of a millisecond is worth more.
     const strict = name === 'exponential' ? { strict: false } : {}
     fc.assert(
       fc.property(

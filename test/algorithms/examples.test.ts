@@ -5,7 +5,7 @@ import { EPOCH_MS, Subject } from '../support/harness.ts'
 const START = EPOCH_MS * 1000
 const SECOND = 1_000_000
 
-/** All admit, or none is charged. */
+/** Charges all limits if all admit, else none. */
 function askAll(subjects: readonly Subject[], now: number): boolean {
   const admitted = subjects.every((each) => each.peek(now).allowed)
   if (admitted) for (const each of subjects) each.ask(now)
@@ -27,7 +27,7 @@ describe('tiered limits: 60 per hour and 10 per 5 s', () => {
     const both = tiers()
     let admitted = 0
     for (let i = 0; i < 60; i++) if (askAll(both, START + Math.floor((i * SECOND) / 60))) admitted++
-    // Ten at once, and one more for each half second that has passed.
+    // Ten at once, and one more for each half second.
     expect(admitted).toBe(11)
     expect(both[0]!.peek(START + SECOND, 0).remaining).toBe(49)
   })
@@ -71,7 +71,7 @@ describe('a client at a times the permitted rate is throttled after w / (a − 1
     let n = 0
     const time = (i: number): number => START + Math.round((i * w) / (a * q))
     while (subject.ask(time(n)).allowed) n++
-    // The article's tokens may be fractions, down to none; a request takes a whole one.
+    // The article allows fractions of a token. Here a request takes a whole token.
     const off = a / (a - 1)
     expect(Math.abs(n - q * off)).toBeLessThanOrEqual(off)
     expect(Math.abs(time(n) - START - w / (a - 1))).toBeLessThanOrEqual((off * w) / (a * q))

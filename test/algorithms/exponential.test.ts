@@ -68,7 +68,7 @@ describe('exponential', () => {
     const subject = new Subject({ algorithm: 'exponential', quota: 10, window: 1000 })
     let admitted = 0
     for (let i = 0; i < 100_000; i++) if (subject.ask(START + i * 1000).allowed) admitted++
-    // A burst to begin with, then the rate.
+    // A burst at first, then the rate.
     expect(admitted).toBeGreaterThan(1000)
     expect(admitted).toBeLessThan(1020)
   })

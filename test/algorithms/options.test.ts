@@ -38,7 +38,7 @@ describe('a wrong option is refused with its name', () => {
       /^refill: expected 'greedy' or 'interval', got "lazy"/,
     ],
     [
-      'more initial tokens than there is room for',
+      'more initial tokens than the capacity',
       { algorithm: 'tokenBucket', refill: 'interval', initial: 11 },
       /^initial: expected at most the capacity, 10, got 11/,
     ],

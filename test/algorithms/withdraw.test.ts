@@ -5,9 +5,9 @@ import { Life, limits, Subject } from '../support/harness.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 
-/** A request, or one that is denied elsewhere: reserved here, and withdrawn when some others have come. */
+/** A request. If another limiter denies it, its reservation here is withdrawn after some other requests. */
 interface Arrival {
-  /** Parts of a window that pass before. */
+  /** Time before it, in windows. */
   readonly after: number
   readonly cost: number
   readonly withdrawnAfter: number | undefined
@@ -28,7 +28,7 @@ interface Admitted {
   readonly cost: number
 }
 
-/** What is admitted for good, while reservations come and go. */
+/** Returns the requests that are admitted and not withdrawn. */
 function lived(subject: Subject, start: number, trace: readonly Arrival[]): Admitted[] {
   const admitted: Admitted[] = []
   const open: { at: number; units: number; left: number }[] = []
@@ -44,7 +44,7 @@ function lived(subject: Subject, start: number, trace: readonly Arrival[]): Admi
   return admitted
 }
 
-/** Small enough that edges are met often. */
+/** Small limits, where edge cases are frequent. */
 const small = (name: string): fc.Arbitrary<Limit> =>
   limits(name, { quota: fc.integer({ min: 1, max: 6 }), window: fc.constantFrom(10, 100, 1000), strict: false })
 

@@ -1,4 +1,4 @@
-// Every example runs as its reader would run it: compiled against the package as it is built, in a process of its own.
+// Runs every example as a reader would: compiled against the built package, in a process of its own.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Runs a program; answers what it wrote. Fails when it exits with an error, or has something to warn of. */
+/** Runs a program and returns its output. Fails if the program fails or warns. */
 function node(...args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, { cwd: folder }, (error, stdout, stderr) => {
@@ -51,7 +51,7 @@ const perApp = [
   '  quota exceeded: login',
 ]
 
-/** What each prints, times left out. */
+/** The output of each example, without times. */
 const outputs: Readonly<Record<string, readonly string[]>> = {
   express: perApp,
   fastify: perApp,
@@ -127,13 +127,13 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** A line of output without what depends on the moment, and problem details in short. */
+/** Returns a line of output without times, and with problem details shortened. */
 function timeless(line: string): string {
   if (line.startsWith('  {"type":')) {
     const problem = JSON.parse(line) as { title: string; 'violated-policies': string[] }
     return `  ${problem.title.toLowerCase()}: ${problem['violated-policies'].join(', ')}`
   }
-  // Points come back almost two a second.
+  // Almost two points return per second.
   const counted = line.replace(/"points";r=\d+/, '"points";r=n')
   return counted.replaceAll(/;t=\d+/g, '').replace(/Retry-After: [1-9]\d*$/, 'Retry-After: n')
 }
@@ -178,7 +178,7 @@ it('custom-algorithm --check runs the suite of `sluice/testing`', { timeout: MIN
   expect(lines).toContain('it charges past the limit, and denies until the debt is gone')
 })
 
-// The example of an algorithm meets what every algorithm must meet: the suites of those that come with the package.
+// The algorithm of the example passes the same suites as the algorithms of the package.
 vi.mock(import('../support/harness.ts'), async (original) => ({ ...(await original()), names: () => ['coolDown'] }))
 vi.mock(import('../../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
 

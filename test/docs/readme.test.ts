@@ -1,10 +1,10 @@
-// What README.md says is what happens. The convention, by the language of a block:
+// Checks README.md. The language of a code block decides how:
 //
-// - `ts` is a program. It is compiled under strict flags, and run. What it prints is what its comments `// → …` say, in order.
-// - `console` shows requests to the server that the program before it has started, and the answers: the status and whatever
-//   header fields are shown, and the body where one is. The server's port is its own, and its clock stands still.
-//   A Redis at its usual port is one of the test's own.
-// - `sh` has commands of npm: scripts of package.json, or an installation of this package.
+// - `ts` is a program. It is compiled with strict flags and run. It must print what its comments `// → …` say, in order.
+// - `console` shows requests to the server of the block before it, and the responses: the status, the headers that are shown,
+//   and the body if it is shown. The server listens on a free port and its clock does not move. A Redis at the usual port is
+//   replaced by one that the test starts.
+// - `sh` contains npm commands: scripts of package.json, or the installation of this package.
 // - `json` is a limit.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ const readme = readFileSync(join(root, 'README.md'), 'utf8')
 let redis: RedisServer
 let programs: Programs
 
-/** Throws when a block does not do what it says. */
+/** Throws if a block does not do what it shows. */
 async function verify(block: Block, document: string): Promise<void> {
   if (block.language === 'ts') return programs.verify(`${document}-${block.line}`, block)
   if (block.language === 'sh') return verifyCommands(block.code)
@@ -39,7 +39,7 @@ function verifyCommands(code: string): void {
   expect(runnable).toEqual(expect.arrayContaining(commands.filter((each) => each !== '')))
 }
 
-/** The fragment that leads to a heading, as GitHub makes it. */
+/** Returns the fragment of a heading, as GitHub makes it. */
 function fragment(heading: string): string {
   return `#${heading
     .toLowerCase()
@@ -51,7 +51,7 @@ function fragments(markdown: string): string[] {
   return [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => fragment(heading!))
 }
 
-/** Links that lead nowhere. */
+/** Returns links without a target. */
 function deadLinks(markdown: string): string[] {
   const targets = [...markdown.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target!)
   return targets.filter((target) => {
@@ -62,13 +62,13 @@ function deadLinks(markdown: string): string[] {
   })
 }
 
-/** The codes of errors that there are. */
+/** Returns the codes of all errors. */
 function errorCodes(): string[] {
   const source = readFileSync(join(root, 'src/util/errors.ts'), 'utf8')
   return [...source.matchAll(/^ {2}\| '([A-Z_]+)'$/gm)].map(([, code]) => code!)
 }
 
-/** The codes of warnings that there are in the sources. */
+/** Returns the codes of all warnings in the sources. */
 function warningCodes(): string[] {
   const files = ['src', 'adapters'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(root, folder, file)),
@@ -82,7 +82,7 @@ const blocks = blocksOf(readme)
 const HTTP = "import { createServer } from 'node:http'\n"
 const SERVER = `${HTTP}createServer((_, response) => void response.setHeader('RateLimit', 'a').end('b')).listen(3000)\n`
 
-/** A block for each way in which a README can be wrong. */
+/** A block for each kind of mistake in a README. */
 const mistakes: Readonly<Record<string, Omit<Block, 'line'>>> = {
   'a type that does not fit': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond('10')\n" },
   'a name that does not exist': { language: 'ts', code: "import { memoryShop } from 'sluice'\n" },

@@ -19,12 +19,12 @@ import { virtualClock } from '../../src/testing.ts'
 
 const clock = virtualClock()
 const byName = (input: { name: string }): string => input.name
-/** A client that is not asked. */
-const nobody = (): RedisClient => ({ evalsha: async () => [], eval: async () => [] })
+/** A Redis client that no test calls. */
+const unusedClient = (): RedisClient => ({ evalsha: async () => [], eval: async () => [] })
 const ada = { name: 'ada' }
 const bob = { name: 'bob' }
 
-/** What a denied decision must leave as it was. */
+/** Returns the state that a denial must not change. */
 function held<Input>(limiter: Limiter<Input, Decision>, input: Input): unknown {
   return limiter.peek(input, { cost: 0 }).limits.map(({ remaining, resetAfter }) => [remaining, resetAfter])
 }
@@ -526,13 +526,13 @@ describe('wrong options', () => {
     expect(() => limiter.consume(ada, options as object)).toThrow(message)
     expect(() => limiter.peek(ada, options as object)).toThrow(message.replace('consume', 'peek'))
     expect(limiter.consume(ada).allowed).toBe(true)
-    const later = createLimiter({ keyer: byName, limits: perSecond(1), store: redisStore(nobody()) })
+    const later = createLimiter({ keyer: byName, limits: perSecond(1), store: redisStore(unusedClient()) })
     await expect(later.consume(ada, options as object)).rejects.toThrow(message)
   })
 
   it('are refused if they are no object', () => {
     const refused = /^(createLimiter|memoryStore|redisStore): expected options such as \{ .+ \}, got 1000$/
-    for (const make of [createLimiter, memoryStore, (given: never) => redisStore(nobody(), given)])
+    for (const make of [createLimiter, memoryStore, (given: never) => redisStore(unusedClient(), given)])
       expect(() => make(1000 as never)).toThrow(refused)
   })
 
@@ -540,7 +540,7 @@ describe('wrong options', () => {
     for (const clock of [() => 1, {}, null, 5]) {
       const refused = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
       expect(() => memoryStore({ clock: clock as never })).toThrow(refused)
-      expect(() => redisStore(nobody(), { clock: clock as never })).toThrow(refused)
+      expect(() => redisStore(unusedClient(), { clock: clock as never })).toThrow(refused)
     }
   })
 

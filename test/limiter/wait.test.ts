@@ -12,7 +12,7 @@ import {
   type SyncStore,
 } from '../../src/index.ts'
 
-/** Milliseconds since the test began, by the faked clock that timers and store share. */
+/** Milliseconds since the test started, on the fake clock of timers and store. */
 let began = 0
 const since = (): number => Date.now() - began
 const key = 'ada'
@@ -32,7 +32,7 @@ function limiterOf(
   return createLimiter({ keyer: (input: string) => input, limits, store })
 }
 
-/** What becomes of a promise: when, and with what. */
+/** Records when a promise settles, and with what. */
 function outcome(promise: Promise<Decision>): {
   at?: number
   decision?: Decision

@@ -13,12 +13,12 @@ interface Finding {
   readonly line: number
 }
 
-/** Statements by file; each may turn up in more than one case, so each is written and linted once. */
+/** Statements by file. Several cases can use one statement; each is written and linted once. */
 const project = new Map<string, string[]>()
 let findings: readonly Finding[]
 let folder: string
 
-/** Adds a statement to a file of the sample project; answers which rules report it. */
+/** Adds a statement to a file of the sample project. Returns a function that returns the rules that report it. */
 function given(file: string, statement: string): () => string[] {
   const lines = project.get(file) ?? []
   project.set(file, lines)

@@ -6,14 +6,14 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 
-// Real installations and compilers: minutes at worst.
+// Real installations and compilers take minutes at worst.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const frameworks = ['express', 'fastify', 'koa', 'hono']
 
-/** Everything that can be imported, and some of what it has. */
-const faces: Readonly<Record<string, readonly string[]>> = {
+/** All entry points, and some names of each. */
+const entryPoints: Readonly<Record<string, readonly string[]>> = {
   sluice: [
     'createLimiter',
     'everyone',
@@ -46,7 +46,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Packs a copy of the sources as they stand, so that no output of an earlier build, nor of one under way, gets in. */
+/** Packs a copy of the sources, so that the tarball contains no output of another build. */
 async function pack(): Promise<string> {
   const copy = join(folder, 'sluice')
   const ours = (await readdir(root)).filter((name) => !['node_modules', 'dist', 'coverage', '.git'].includes(name))
@@ -56,7 +56,7 @@ async function pack(): Promise<string> {
   return join(folder, `${manifest.name}-${manifest.version}.tgz`)
 }
 
-/** Runs a program; answers what it wrote, or fails with that. */
+/** Runs a program and returns its output, or fails with it. */
 function run(program: string, args: readonly string[], cwd: string, env = process.env): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(program, args, { cwd, env, maxBuffer: 2 ** 24 }, (error, stdout, stderr) => {
@@ -66,17 +66,17 @@ function run(program: string, args: readonly string[], cwd: string, env = proces
   })
 }
 
-/** Runs one of our own development tools. */
+/** Runs a development tool of this repository. */
 function tool(name: string, args: readonly string[], cwd: string = folder): Promise<string> {
   return run(join(root, 'node_modules', '.bin', name), args, cwd)
 }
 
-/** Runs a file of a project; answers the JSON it wrote. */
+/** Runs a file of a project and returns the JSON that it prints. */
 async function node(home: string, file: string, env?: NodeJS.ProcessEnv): Promise<unknown> {
   return JSON.parse(await run(process.execPath, [file], home, { ...process.env, ...env }))
 }
 
-/** A project that has the package installed, these fields in its manifest and these files, and nothing else. */
+/** Makes a project with the package installed, these fields in its manifest and these files. */
 async function project(name: string, fields: object, files: Readonly<Record<string, string>> = {}): Promise<string> {
   const home = join(folder, name)
   await mkdir(home)
@@ -86,14 +86,14 @@ async function project(name: string, fields: object, files: Readonly<Record<stri
   return home
 }
 
-/** Lends a project packages that are installed here: the locked versions, without another download. */
-async function lend(home: string, ...names: readonly string[]): Promise<void> {
+/** Links packages of this repository into a project: the locked versions, without a download. */
+async function link(home: string, ...names: readonly string[]): Promise<void> {
   for (const name of names) {
     await symlink(join(root, 'node_modules', name), join(home, 'node_modules', name), 'junction')
   }
 }
 
-/** The files of the package, as a project has them. */
+/** Returns the files of the installed package. */
 async function installed(home: string): Promise<Map<string, string>> {
   const base = join(home, 'node_modules', manifest.name)
   const entries = await readdir(base, { recursive: true, withFileTypes: true })
@@ -183,14 +183,16 @@ describe('installed without a framework', () => {
   })
 
   it('exports its names from every entry point', async () => {
-    const names = await node(home, 'list-names.js', { MODULES: Object.keys(faces).join(' ') })
-    const expected = Object.entries(faces).map(([each, some]) => [each, expect.arrayContaining([...some])] as const)
+    const names = await node(home, 'list-names.js', { MODULES: Object.keys(entryPoints).join(' ') })
+    const expected = Object.entries(entryPoints).map(
+      ([each, some]) => [each, expect.arrayContaining([...some])] as const,
+    )
     expect(names).toEqual(Object.fromEntries(expected))
   })
 
   it('has no other entry point', () => {
     const subpaths = Object.keys(manifest.exports).filter((each) => each !== './package.json')
-    expect(subpaths.map((each) => each.replace('.', 'sluice')).toSorted()).toEqual(Object.keys(faces).toSorted())
+    expect(subpaths.map((each) => each.replace('.', 'sluice')).toSorted()).toEqual(Object.keys(entryPoints).toSorted())
   })
 
   it('can be required from every entry point', async () => {
@@ -199,8 +201,8 @@ describe('installed without a framework', () => {
       for (const each of process.env.MODULES.split(' ')) names[each] = Object.keys(require(each))
       console.log(JSON.stringify(names))`
     await writeFile(join(home, 'require-names.cjs'), program)
-    const names = await node(home, 'require-names.cjs', { MODULES: Object.keys(faces).join(' ') })
-    expect(names).toEqual(await node(home, 'list-names.js', { MODULES: Object.keys(faces).join(' ') }))
+    const names = await node(home, 'require-names.cjs', { MODULES: Object.keys(entryPoints).join(' ') })
+    expect(names).toEqual(await node(home, 'list-names.js', { MODULES: Object.keys(entryPoints).join(' ') }))
   })
 
   it('has a command', async () => {
@@ -222,17 +224,17 @@ describe('installed with every framework', () => {
   let home: string
   beforeAll(async () => {
     home = await project('every-framework', { type: 'module' }, { 'list-loaded.js': listLoaded })
-    await lend(home, ...frameworks)
+    await link(home, ...frameworks)
   })
 
-  for (const name of Object.keys(faces)) {
+  for (const name of Object.keys(entryPoints)) {
     it(`${name} loads no framework`, async () => {
       expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([])
     })
   }
 
   it('a loaded framework is detected', async () => {
-    // Hono is an ES module, which no cache lists: that nobody loads it shows above, where it is not there.
+    // Hono is an ES module, which no cache lists. The tests without frameworks show that nothing loads it.
     const listed = frameworks.filter((name) => name !== 'hono')
     for (const name of listed) expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([name])
   })
@@ -320,7 +322,7 @@ describe('in a strict TypeScript project', () => {
     home = await project('strict-types', { type: 'module' })
   })
 
-  /** Compiles a file; answers what is wrong with it or with the package. Lent packages answer for themselves. */
+  /** Compiles a file. Returns the errors in it and in this package, but not those in other packages. */
   async function faults(name: string, source: string, types: readonly string[]): Promise<readonly string[]> {
     await writeFile(join(home, `${name}.ts`), source)
     const config = { compilerOptions: { ...strict, types }, files: [`${name}.ts`] }
@@ -342,17 +344,17 @@ describe('in a strict TypeScript project', () => {
   })
 
   describe('with the frameworks and their types', () => {
-    beforeAll(() => lend(home, ...frameworks, '@types'))
+    beforeAll(() => link(home, ...frameworks, '@types'))
 
     it('an Express application compiles and is limited', async () => {
       expect(await faults('server', server, ['node'])).toEqual([])
       expect(await node(home, 'built/server.js')).toEqual([200, 429])
     })
 
-    for (const [face, names] of Object.entries(faces)) {
-      it(`the types of ${face} are sound`, async () => {
-        const name = face.replace('/', '-')
-        expect(await faults(name, `export { ${names.join(', ')} } from '${face}'`, ['node'])).toEqual([])
+    for (const [entryPoint, names] of Object.entries(entryPoints)) {
+      it(`the types of ${entryPoint} are sound`, async () => {
+        const name = entryPoint.replace('/', '-')
+        expect(await faults(name, `export { ${names.join(', ')} } from '${entryPoint}'`, ['node'])).toEqual([])
       })
     }
 

@@ -11,7 +11,7 @@ const files = ['src', 'adapters'].flatMap((folder) =>
 )
 const texts = new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8')]))
 
-/** What a file imports, types included. */
+/** Returns the imports of a file, types included. */
 function importsOf(file: string): string[] {
   const statements = texts.get(file)!.matchAll(/^(?:import|export)\b[^'"]*?from '([^']+)'|^import '([^']+)'/gm)
   return Array.from(statements, ([, from, bare]) => (from ?? bare)!)
@@ -38,7 +38,7 @@ function folderGraph(): Map<string, Set<string>> {
   return graph
 }
 
-/** A path that ends where it begins, or undefined. */
+/** Returns a path of folders that ends where it starts, or undefined. */
 function cycleIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] | undefined {
   const done = new Set<string>()
   function visit(node: string, path: readonly string[]): string[] | undefined {
@@ -58,7 +58,7 @@ function cycleIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] | un
   return undefined
 }
 
-/** What each adapter may import besides the package itself, always as types but for Fastify's channel. */
+/** What each adapter may import in addition to the package itself: only types, except for Fastify's channel. */
 const OWN: Readonly<Record<string, readonly string[]>> = {
   express: ['express', 'node:http'],
   fastify: ['fastify', 'node:http', 'node:diagnostics_channel'],

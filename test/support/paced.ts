@@ -114,7 +114,7 @@ export const paced: Algorithm<Name> = {
   cells: [{ name: 'all back', ticks: 1 }],
   initialState: [0],
   deriveParameters,
-  // Debts are capped nowhere, so leave room for a thousand times the capacity.
+  // Debts have no maximum, so this allows a thousand times the capacity.
   maxValue: (params) => params.units * params.pace * 1000,
   capacity: (params) => params.units,
   resetLag: (params) => (params.units - 1) * params.pace,
