@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { ViteUserConfig } from 'vitest/config'
 import manifest from './package.json' with { type: 'json' }
 
-/** The package's own names, as tests and examples import them, lead to the sources: what is tested is what was last written. */
+/** Maps the names of the package to its sources, so that tests and examples run the current code. */
 function ownNames(): { find: RegExp; replacement: string }[] {
   return Object.entries(manifest.exports).flatMap(([name, target]) => {
     if (typeof target === 'string') return []

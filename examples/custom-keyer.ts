@@ -1,16 +1,16 @@
-// A keyer of one's own: who is asking, by any logic. Here a tenant by its API key, and everybody else by address.
+// A custom keyer. It returns the key of a request: here the tenant of an API key, or else the client address.
 import express, { type Request } from 'express'
 import { type Key, type Keyer, perMinute } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
-/** Stands for a look-up in your database. */
+/** Replace this with a query of your database. */
 async function tenantOf(apiKey: string | undefined): Promise<string | undefined> {
   return apiKey === 'key-of-acme' ? 'acme' : undefined
 }
 
-// Only a key that you know counts. Were the header itself the key, every invented one would open a fresh bucket.
-// The words in front keep the two kinds apart: no tenant's name can be mistaken for an address.
+// Only use keys that you know. If the header itself were the key, each random value would start a new bucket.
+// The prefixes keep the two kinds apart: the name of a tenant can never equal an address.
 const byTenant: Keyer<Request> = async (request): Promise<Key | undefined> => {
   const tenant = await tenantOf(request.get('x-api-key'))
   return tenant === undefined ? `address ${byIP(request)}` : `tenant ${tenant}`

@@ -1,12 +1,12 @@
-// A store of one's own. A store has one verb, `take`: it decides charges that stand or fall together and writes each
-// verdict into its charge. This one stands around another and counts who was denied by what.
+// A custom store. A store has one main method, `take`: it decides charges all or nothing and writes each verdict into its
+// charge. This one wraps another store and counts the denials of each limit.
 import express from 'express'
 import { memoryStore, perMinute, type SyncStore } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
 interface CountingStore extends SyncStore {
-  /** Denials by the name of the limit. */
+  /** The number of denials, by the name of the limit. */
   readonly denials: ReadonlyMap<string, number>
 }
 

@@ -6,11 +6,11 @@ import { serve } from './visits.ts'
 
 const app = Fastify()
 
-// Every route and the 404 handler: 5 at once, which come back one every 2 seconds, and no more than 1000 an hour.
+// All routes and the 404 handler: 5 requests at once, one more every 2 seconds, and at most 1000 an hour.
 const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
 await app.register(rateLimit, { keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] })
 
-// A route that names limits has those instead: at most 3 logins in any 15 minutes.
+// A route with limits of its own has those instead: at most 3 logins in any 15 minutes.
 const loginLimit = { keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) }
 app.post('/login', { config: { rateLimit: loginLimit } }, () => 'welcome')
 

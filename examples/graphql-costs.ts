@@ -1,5 +1,5 @@
-// Requests that are not worth the same, as in GraphQL: a query costs as many points as it may load, and once it is answered,
-// as many as it has loaded. A query that could never be paid is refused for good; one that is too dear now is told when.
+// Requests with different costs, as in GraphQL: a query is charged the points it may load, and after the response the points
+// it has loaded. A query above the capacity is always denied; any other denial says when to retry.
 import express, { type Request } from 'express'
 import { tokenBucket } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
@@ -7,7 +7,7 @@ import { serve } from './visits.ts'
 
 const posts = [{ title: 'one' }, { title: 'two' }, { title: 'three' }]
 
-/** A point for each field that is selected, for each of the `first` items it is selected in. Stands for your own estimate. */
+/** Returns one point for each selected field of each of the `first` items. Replace this with your own estimate. */
 function estimate(query: string): number {
   const factors = [1]
   let points = 0
@@ -24,7 +24,7 @@ function estimate(query: string): number {
   return points
 }
 
-/** Stands for your schema: `{ posts(first: n) { title } }`. Answers what was loaded, too. */
+/** Replace this with your schema: `{ posts(first: n) { title } }`. Also returns the points that were loaded. */
 function execute(query: string): { readonly data: object; readonly points: number } {
   const first = Number(/first: (\d+)/.exec(query)?.[1] ?? 0)
   const loaded = posts.slice(0, first)
@@ -38,7 +38,7 @@ function queryOf({ query: { query } }: Request): string {
 const limit = rateLimit({
   keyer: byIP,
   limits: tokenBucket({ quota: 100, window: '1m', name: 'points' }),
-  unit: 'points', // told to clients in RateLimit-Policy
+  unit: 'points', // sent to clients in RateLimit-Policy
   cost: (request) => estimate(queryOf(request)),
   settleWith: (_request, response) => response.locals.points as number | undefined,
 })
@@ -53,7 +53,7 @@ app.get('/graphql', limit, (request, response) => {
 const queryFor = (first: number): string => `GET /graphql?query={posts(first:%20${first}){title}}`
 const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
 await serve(server, [
-  queryFor(60), // 61 of 100 points are taken, and 57 of them come back: there are but three posts
-  queryFor(90), // so that this one still fits
-  queryFor(500), // more than a full bucket holds: never
+  queryFor(60), // charges 61 of 100 points and gives 57 back: there are only three posts
+  queryFor(90), // still fits
+  queryFor(500), // more than the capacity: never
 ])

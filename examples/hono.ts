@@ -8,12 +8,12 @@ import { serve } from './visits.ts'
 
 const app = new Hono()
 
-// A route that is declared before the app's limit has only its own: at most 3 logins in any 15 minutes.
+// A route that is declared before the app's limit has only its own limit: at most 3 logins in any 15 minutes.
 // `byIP` takes the socket's address on Node; elsewhere: ipKeyer({ address: (context) => getConnInfo(context).remote.address })
 const loginLimit = rateLimit({ keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) })
 app.post('/login', loginLimit, (context) => context.text('welcome'))
 
-// Everything from here on: 5 at once, which come back one every 2 seconds, and no more than 1000 an hour.
+// All routes after this: 5 requests at once, one more every 2 seconds, and at most 1000 an hour.
 const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
 app.use(rateLimit({ keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] }))
 

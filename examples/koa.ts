@@ -6,7 +6,7 @@ import { serve } from './visits.ts'
 
 const app = new Koa()
 
-// A route that stands before the app's limit has only its own: at most 3 logins in any 15 minutes.
+// A route before the app's limit has only its own limit: at most 3 logins in any 15 minutes.
 // With @koa/router: router.post('/login', loginLimit, handler)
 const loginLimit = rateLimit({ keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) })
 app.use(function login(context, next) {
@@ -16,7 +16,7 @@ app.use(function login(context, next) {
   })
 })
 
-// Everything from here on: 5 at once, which come back one every 2 seconds, and no more than 1000 an hour.
+// All routes after this: 5 requests at once, one more every 2 seconds, and at most 1000 an hour.
 const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
 app.use(rateLimit({ keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] }))
 

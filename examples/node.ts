@@ -1,4 +1,4 @@
-// A bare server of node:http with limits: one for all requests and WebSockets together, and a stricter one for a path.
+// A node:http server with limits: one for all requests and WebSockets together, and a stricter one for a path.
 import { createServer } from 'node:http'
 import { gcra, perHour, slidingWindowLog } from 'sluice'
 import { byIP, rateLimit, rateLimitOf } from 'sluice/node'
@@ -11,7 +11,7 @@ const login = loginLimit((_request, response) => {
   response.end('welcome')
 })
 
-// Everything else: 5 at once, which come back one every 2 seconds, and no more than 1000 an hour.
+// All other requests: 5 at once, one more every 2 seconds, and at most 1000 an hour.
 const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
 const limit = rateLimit({ keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] })
 const hello = limit((request, response) => {
@@ -23,7 +23,7 @@ const server = createServer((request, response) => {
   return (isLogin ? login : hello)(request, response)
 })
 
-// A WebSocket takes from the same limit when it is opened; one too many gets a 429 and is closed.
+// Opening a WebSocket charges the same limit. Above the limit it gets a 429 and is closed.
 const sockets = new WebSocketServer({ noServer: true })
 const open = limit.upgrade((request, socket, head) => {
   sockets.handleUpgrade(request, socket, head, (each) => each.send('hello'))

@@ -1,4 +1,4 @@
-// Limits by plan and by method: a function chooses, for each request, the limits that apply to it.
+// Limits by plan and by method: a function returns the limits of each request.
 import express, { type Request } from 'express'
 import { type Key, type Limit, perMinute, type SyncLimitFunc } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
@@ -9,7 +9,7 @@ interface Customer {
   readonly plan: 'free' | 'pro' | 'internal'
 }
 
-// Stands for your users and how you authenticate them.
+// Replace this with your users and your authentication.
 const customers = new Map<string | undefined, Customer>([
   ['key-of-ann', { id: 'ann', plan: 'free' }],
   ['key-of-bob', { id: 'bob', plan: 'pro' }],
@@ -20,7 +20,7 @@ function customerOf(request: Request): Customer | undefined {
   return customers.get(request.get('x-api-key'))
 }
 
-// The same names in both plans: who moves from one to the other keeps what has been used.
+// Both plans use the same names, so a user who changes the plan keeps what was used.
 const free = { reads: perMinute(3, { name: 'reads' }), writes: perMinute(1, { name: 'writes' }) }
 const pro = { reads: perMinute(600, { name: 'reads' }), writes: perMinute(60, { name: 'writes' }) }
 

@@ -1,5 +1,5 @@
-// Starts the example servers of all three frameworks, sends each a burst, and shows what came back.
-// With `--once` it ends there; else the servers go on until Ctrl-C.
+// Starts the example servers of three frameworks, sends a burst to each, and prints the responses.
+// With `--once` it exits then; otherwise the servers run until Ctrl-C.
 import { styleText } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { type Answer, visit } from './visits.ts'
@@ -29,7 +29,7 @@ interface Running {
   readonly worker: Worker
 }
 
-/** Starts an example in a thread of its own, on a free port. */
+/** Starts an example in a worker thread, on a free port. */
 function start({ name, example }: { readonly name: string; readonly example: string }): Promise<Running> {
   const env = { ...process.env, PORT: '0' }
   const worker = new Worker(new URL(`${example}.js`, import.meta.url), { argv: [], env, stdout: true })
@@ -48,7 +48,7 @@ async function burst(url: string, line: string, times: number): Promise<Answer[]
   return answers
 }
 
-/** What is left under the limit that has least. */
+/** Returns the smallest `r` of the limits. */
 function remaining({ rateLimit }: Answer): string {
   const left = [...(rateLimit ?? '').matchAll(/;r=(\d+)/g)].map(([, digits]) => Number(digits))
   return left.length === 0 ? '–' : String(Math.min(...left))
@@ -60,7 +60,7 @@ function styled(style: 'bold' | 'dim' | 'green' | 'red', text: string): string {
   return colourful ? styleText(style, text) : text
 }
 
-/** Cells side by side; those of a negative width stand to the right. */
+/** Joins cells to a row. A negative width aligns to the right. */
 function row(cells: readonly string[]): string {
   const aligned = cells.map((cell, i) => {
     const { width } = COLUMNS[i]!
@@ -81,7 +81,7 @@ function show(answers: readonly Answer[]): void {
   console.log(styled('dim', ` RateLimit-Policy: ${answers[0]?.policy}`))
 }
 
-/** Admitted and denied as they should be, every one told of the limits, and the denied ones of the time to wait. */
+/** True if requests were admitted and denied as expected, all with limit headers, and the denied ones with a retry time. */
 function sound(answers: readonly Answer[], statuses: readonly number[]): boolean {
   return answers.every(({ status, retryAfter, rateLimit, policy }, i) => {
     const waits = Number(retryAfter) >= 1

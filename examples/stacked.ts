@@ -1,4 +1,4 @@
-// Two limiters as one transaction: per user and per document. A request that one of them denies costs nothing in the other.
+// Two limiters as one transaction: per user and per document. If one denies, neither charges.
 import express, { type Request } from 'express'
 import { createLimiter, perMinute, stack } from 'sluice'
 import { byHeader, rateLimit } from 'sluice/express'
@@ -6,7 +6,7 @@ import { serve } from './visits.ts'
 
 const perUser = createLimiter<Request>({
   name: 'users',
-  keyer: byHeader('x-user'), // stands for your authentication
+  keyer: byHeader('x-user'), // replace this with your authentication
   limits: perMinute(5, { name: 'per-user' }),
 })
 const perDocument = createLimiter<Request>({
@@ -27,6 +27,6 @@ const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
 await serve(server, [
   ['GET /documents/1', ann],
   ['GET /documents/1', bob],
-  ['GET /documents/1', ann], // the document has had its two readers; ann is not charged
-  ['GET /documents/2', ann], // and so she still has three of her five after this one
+  ['GET /documents/1', ann], // two others have read the document; ann is not charged
+  ['GET /documents/2', ann], // so she has three of her five left after this one
 ])

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A request that an example sends to itself: a line such as `'POST /login'`, and header fields if it has any. */
+/** A request that an example sends to itself: a line such as `'POST /login'`, and optional headers. */
 export type Visit = string | readonly [line: string, headers: Readonly<Record<string, string>>]
 
-/** What a client sees of the answer. */
+/** What a client sees of the response. */
 export interface Answer {
   readonly line: string
   readonly status: number
@@ -29,7 +29,7 @@ export async function visit(url: string, visit: Visit): Promise<Answer> {
   }
 }
 
-/** Says where the server listens. Started with `--once`, it also sends these requests, prints the answers and closes. */
+/** Prints where the server listens. With `--once`, also sends these requests, prints the responses and closes. */
 export async function serve(server: Server, visits: readonly Visit[]): Promise<void> {
   if (!server.listening) await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -37,13 +37,13 @@ export async function serve(server: Server, visits: readonly Visit[]): Promise<v
   if (!process.argv.includes('--once')) return
   for (const each of visits) {
     const { line, status, rateLimit, retryAfter, body } = await visit(url, each)
-    console.log(`${line}: ${status}${told('RateLimit', rateLimit)}${told('Retry-After', retryAfter)}`)
+    console.log(`${line}: ${status}${headerText('RateLimit', rateLimit)}${headerText('Retry-After', retryAfter)}`)
     console.log(`  ${body}`)
   }
   server.close()
   server.closeAllConnections()
 }
 
-function told(field: string, value: string | null): string {
+function headerText(field: string, value: string | null): string {
   return value === null ? '' : `, ${field}: ${value}`
 }

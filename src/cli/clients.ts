@@ -1,5 +1,5 @@
-/** Where Redis is. */
-export interface Place {
+/** The address of a Redis server. */
+export interface ServerAddress {
   readonly host: string
   readonly port: number
   readonly username: string | undefined
@@ -13,11 +13,11 @@ export interface Connection {
   close(): void
 }
 
-/** How the package of a client connects. It is loaded when it is there, so that only what is used of it is known here. */
+/** Connects with the package of a client. The package is loaded only if it is installed. */
 export interface ClientPackage {
   readonly name: string
-  single(loaded: unknown, place: Place): Promise<Connection>
-  cluster(loaded: unknown, place: Place): Promise<Connection>
+  single(loaded: unknown, address: ServerAddress): Promise<Connection>
+  cluster(loaded: unknown, address: ServerAddress): Promise<Connection>
 }
 
 interface Ioredis {
@@ -49,17 +49,17 @@ interface Glide {
   readonly Logger: { setLoggerConfig(level: string): void }
 }
 
-/** An operator waits for an answer, not for a server to come back. */
-const PATIENCE = 5000
+/** Milliseconds before a command fails. It must not wait for a server to come back. */
+const TIMEOUT = 5000
 
 function ignore(): void {}
 
 function likeIoredis(name: string): ClientPackage {
-  const options = ({ username, password, tls }: Place): object => ({
+  const options = ({ username, password, tls }: ServerAddress): object => ({
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
     ...(tls && { tls: {} }),
-    connectTimeout: PATIENCE,
+    connectTimeout: TIMEOUT,
     maxRetriesPerRequest: 1,
     retryStrategy: null,
   })
@@ -70,42 +70,42 @@ function likeIoredis(name: string): ClientPackage {
     })
     try {
       await client.connect()
-      // By its option `db`, it would go on with database 0 where there is no such database.
+      // With its option `db`, it would use database 0 if the database does not exist.
       if (database !== 0) await client.select(database)
     } catch (closed) {
       client.disconnect()
-      // Of a connection, it says no more than that it is closed.
+      // This error only says that the connection is closed.
       throw reason ?? (closed as Error)
     }
     return { client, close: () => client.disconnect() }
   }
   return {
     name,
-    single(loaded, place) {
-      const { host, port, database } = place
-      return open(new (loaded as Ioredis).Redis({ host, port, lazyConnect: true, ...options(place) }), database)
+    single(loaded, address) {
+      const { host, port, database } = address
+      return open(new (loaded as Ioredis).Redis({ host, port, lazyConnect: true, ...options(address) }), database)
     },
-    cluster(loaded, place) {
-      const settings = { lazyConnect: true, redisOptions: options(place) }
-      return open(new (loaded as Ioredis).Cluster([{ host: place.host, port: place.port }], settings))
+    cluster(loaded, address) {
+      const settings = { lazyConnect: true, redisOptions: options(address) }
+      return open(new (loaded as Ioredis).Cluster([{ host: address.host, port: address.port }], settings))
     },
   }
 }
 
 const nodeRedis: ClientPackage = {
   name: 'redis',
-  single: (loaded, place) => openNodeRedis((loaded as NodeRedis).createClient(nodeRedisOptions(place))),
-  cluster: (loaded, place) =>
+  single: (loaded, address) => openNodeRedis((loaded as NodeRedis).createClient(nodeRedisOptions(address))),
+  cluster: (loaded, address) =>
     openNodeRedis(
       (loaded as NodeRedis).createCluster({
-        rootNodes: [nodeRedisOptions(place)],
-        defaults: { username: place.username, password: place.password },
+        rootNodes: [nodeRedisOptions(address)],
+        defaults: { username: address.username, password: address.password },
       }),
     ),
 }
 
-function nodeRedisOptions({ host, port, username, password, database, tls }: Place): object {
-  const socket = { host, port, tls, connectTimeout: PATIENCE, reconnectStrategy: false }
+function nodeRedisOptions({ host, port, username, password, database, tls }: ServerAddress): object {
+  const socket = { host, port, tls, connectTimeout: TIMEOUT, reconnectStrategy: false }
   return { socket, username, password, ...(database !== 0 && { database }) }
 }
 
@@ -117,16 +117,16 @@ async function openNodeRedis(client: NodeRedisClient): Promise<Connection> {
 
 const glide: ClientPackage = {
   name: '@valkey/valkey-glide',
-  single: (loaded, place) =>
-    openGlide(loaded as Glide, 'GlideClient', { ...glideOptions(place), databaseId: place.database }),
-  cluster: (loaded, place) => openGlide(loaded as Glide, 'GlideClusterClient', glideOptions(place)),
+  single: (loaded, address) =>
+    openGlide(loaded as Glide, 'GlideClient', { ...glideOptions(address), databaseId: address.database }),
+  cluster: (loaded, address) => openGlide(loaded as Glide, 'GlideClusterClient', glideOptions(address)),
 }
 
-function glideOptions({ host, port, username, password, tls }: Place): object {
+function glideOptions({ host, port, username, password, tls }: ServerAddress): object {
   return {
     addresses: [{ host, port }],
     useTLS: tls,
-    requestTimeout: PATIENCE,
+    requestTimeout: TIMEOUT,
     ...(password !== undefined && { credentials: { password, ...(username !== undefined && { username }) } }),
   }
 }
@@ -141,5 +141,5 @@ async function openGlide(
   return { client, close: () => client.close() }
 }
 
-/** In the order in which they are looked for. */
+/** The known clients, in the order in which they are tried. */
 export const clients: readonly ClientPackage[] = [likeIoredis('ioredis'), likeIoredis('iovalkey'), nodeRedis, glide]

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { shown, SluiceError } from '../util/errors.ts'
 import { type RedisClient, runnerFor, type ScriptRunner } from '../stores/redis/clients.ts'
-import { clients, type ClientPackage, type Connection, type Place } from './clients.ts'
+import { clients, type ClientPackage, type Connection, type ServerAddress } from './clients.ts'
 
 /**
  * Does something with the Redis at a URL, a single server or a cluster, by whichever client is installed.
@@ -14,14 +14,14 @@ export async function withRedis<Answer>(
   name: string | undefined,
   work: (runner: ScriptRunner) => Promise<Answer>,
 ): Promise<Answer> {
-  const place = placeOf(url)
+  const address = addressOf(url)
   const [client, loaded] = await installed(name)
   try {
-    return await using(await reached(url, client.single(loaded, place)), work)
+    return await using(await reached(url, client.single(loaded, address)), work)
   } catch (error) {
     // The node of a cluster: it has told that others hold this key.
     if (!/\bMOVED\b|\bMoved\b/.test(String(error))) throw error
-    return using(await reached(url, client.cluster(loaded, place)), work)
+    return using(await reached(url, client.cluster(loaded, address)), work)
   }
 }
 
@@ -44,7 +44,7 @@ async function using<Answer>(connection: Connection, work: (runner: ScriptRunner
   }
 }
 
-function placeOf(text: string): Place {
+function addressOf(text: string): ServerAddress {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^(redis|valkey)s?:$/.test(url.protocol) || !/^\/?\d{0,5}$/.test(url.pathname)) {
     throw new SluiceError('INVALID_OPTION', `expected a URL such as redis://localhost:6379/0, got ${shown(text)}`)

@@ -1,11 +1,11 @@
 import { roughDuration } from '../util/duration.ts'
 import type { Held, HeldByLimit } from './inspect.ts'
 
-/** For a machine, or for people: a table of what it comes to, and below it what is stored. */
+/** Returns JSON, or for people a table of the verdicts and the stored numbers below it. */
 export function printed(held: Held, json: boolean): string {
   if (json) return `${JSON.stringify(held, undefined, 2)}\n`
   if (held.limits.length === 0) return `${held.key}: nothing is held\n`
-  const kept = held.ttl === undefined ? 'kept for ever' : `kept for ${roughDuration(held.ttl)}`
+  const kept = held.ttl === undefined ? 'kept forever' : `kept for ${roughDuration(held.ttl)}`
   return [`${held.key} (${kept})`, table(held.limits), ...held.limits.map(details), ''].join('\n\n').trimEnd() + '\n'
 }
 

@@ -1,5 +1,5 @@
 import { shown, SluiceError } from '../util/errors.ts'
-import { type Key, type Keyer, keyText, UNIDENTIFIED } from './keyers.ts'
+import { type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
 import { type Limit, limit } from '../limits/limit.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
@@ -10,14 +10,14 @@ import { warn } from '../util/warn.ts'
 type LimitSource<Input> = Limit | LimitFunc<Input>
 type Answer = Limit | readonly Limit[] | undefined
 
-/** One limiter's part in a decision: it turns an input into charges. */
+/** Turns an input into the charges of one limiter. */
 export class ChargeBuilder<Input> {
   readonly name: string
   readonly store: Store
   readonly #keyer: Keyer<Input>
   readonly #cost: CostFunc<Input> | undefined
   readonly #sources: readonly LimitSource<Input>[]
-  /** The policies when no limit depends on the input. */
+  /** The policies if no limit depends on the input. */
   readonly #fixed: readonly Policy[] | undefined
   readonly #policies = new WeakMap<Limit, Policy>()
   #warned = false
@@ -34,7 +34,7 @@ export class ChargeBuilder<Input> {
     if (limits.length === this.#sources.length) this.#fixed = policies
   }
 
-  /** The charges of an input; `cost`, where given, goes before the cost function. */
+  /** Returns the charges of an input. `cost`, if given, takes precedence over the cost function. */
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
     const key = this.#keyer(input)
     if (this.#fixed !== undefined && !isPromise(key) && (cost !== undefined || this.#cost === undefined)) {
@@ -44,7 +44,7 @@ export class ChargeBuilder<Input> {
   }
 
   key(input: Input): MaybePromise<string> {
-    return chain(this.#keyer(input), keyText)
+    return chain(this.#keyer(input), normalizeKey)
   }
 
   #costed(
@@ -89,7 +89,7 @@ export class ChargeBuilder<Input> {
   }
 
   #text(key: Key | undefined): string {
-    const text = keyText(key)
+    const text = normalizeKey(key)
     if (text === UNIDENTIFIED && !this.#warned) this.#warn()
     return text
   }
@@ -98,9 +98,8 @@ export class ChargeBuilder<Input> {
     this.#warned = true
     warn(
       'SLUICE_UNIDENTIFIED',
-      `The keyer of limiter "${this.name}" yielded undefined or ''. All requests that it has no key for share one bucket, so that ` +
-        'any of them may use it up for all. Mend the keyer, or leave such requests out with `skip`, or with a LimitFunc that ' +
-        'yields nothing.',
+      `The keyer of limiter "${this.name}" returned undefined or ''. All requests without a key share one bucket, so one client ` +
+        'can use it up for all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc that returns undefined.',
     )
   }
 }
@@ -114,6 +113,6 @@ function charged(policies: readonly Policy[], key: string, cost: number): Charge
 function notALimit(given: unknown): SluiceError {
   return new SluiceError(
     'INVALID_LIMIT',
-    `limits: expected a limit such as perSecond(10), or a function that yields one, got ${shown(given)}`,
+    `limits: expected a limit such as perSecond(10), or a function that returns one, got ${shown(given)}`,
   )
 }

@@ -2,20 +2,20 @@ import { shown, SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
 
-/** Who asks. Numbers and bigints count as their decimal text. */
+/** Who is counted. A number or bigint counts as its decimal string. */
 export type Key = string | number | bigint
 
-/** Says who asks; `undefined` and `''` are the unidentified, who share one bucket. */
+/** Returns the key of an input. Inputs with `undefined` or `''` share one bucket. */
 export type Keyer<Input> = (input: Input) => MaybePromise<Key | undefined>
 
-/** A keyer that answers at once. */
+/** A keyer that returns no promise. */
 export type SyncKeyer<Input> = (input: Input) => Key | undefined
 
-/** The bucket of all who could not be told apart. */
+/** The key that all inputs without a key share. */
 export const UNIDENTIFIED = ''
 
 /**
- * One bucket for everybody.
+ * Puts all inputs into one bucket.
  * @example createLimiter({ keyer: everyone, limits: perSecond(1000) })
  */
 export function everyone(): string {
@@ -23,35 +23,35 @@ export function everyone(): string {
 }
 
 /**
- * One key out of several, unambiguous whatever the parts hold. Where one part is unidentified the others still tell; where
- * all are, so is the whole. Throws `INVALID_OPTION` when given none, or what is no keyer.
+ * Makes one key out of several. Different parts never make the same key. A part may be missing; without any part there is no
+ * key. Throws `INVALID_OPTION` without a keyer, or for any other value.
  * @example createLimiter({ keyer: keyers(byTenant, byUser), limits: perSecond(10) })
  */
 export function keyers<Input>(...parts: readonly SyncKeyer<Input>[]): SyncKeyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
-  for (const part of parts) if (typeof part !== 'function') refuse('keyers', 'keyers, each an argument', part)
+  for (const part of parts) if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
   return function compositeKeyer(input) {
     const keys = parts.map((part) => part(input))
     return keys.some(isPromise) ? Promise.all(keys).then(compose) : compose(keys as (Key | undefined)[])
   }
 }
 
-/** Lengths in front, so that no text can pass for a boundary. */
+/** Writes the length before each part, so that no part can imitate a boundary. */
 function compose(keys: readonly (Key | undefined)[]): string {
   let composed = ''
   let identified = false
   for (const key of keys) {
-    const text = keyText(key)
+    const text = normalizeKey(key)
     if (text !== UNIDENTIFIED) identified = true
     composed += `${text.length}:${text}`
   }
   return identified ? composed : UNIDENTIFIED
 }
 
-/** The text that a key counts as. Throws `INVALID_KEY` for what is no key. */
-export function keyText(key: Key | undefined): string {
+/** Returns a key as a string. Throws `INVALID_KEY` for any other value. */
+export function normalizeKey(key: Key | undefined): string {
   if (typeof key === 'string') return key
   if (key === undefined) return UNIDENTIFIED
   if (typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key))) return String(key)

@@ -13,56 +13,55 @@ import type { WaitOptions } from './waiter.ts'
 import { WaitQueue } from './wait-queue.ts'
 
 export interface ConsumeOptions {
-  /** What it costs against every limit. Default: the limiter's `cost`, else 1. */
+  /** The cost against every limit. Default: the limiter's `cost`, else 1. */
   readonly cost?: number
 }
 
 const CONSUME_OPTIONS = ['cost']
 
-/** Nothing, when the limiter has done it. */
+/** Resolves or returns without a value. */
 type Done<Answer> = Answer extends Promise<unknown> ? Promise<void> : void
 
 /**
- * Decides. A denial is a value, never an exception; a keyer, LimitFunc or cost function that throws is an error of the
- * application and is passed on, with nothing charged.
+ * Decides about inputs. A denial is a value, never an exception. If a keyer, a LimitFunc or a cost function throws, the error
+ * reaches the caller and nothing is charged.
  */
 export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePromise<Decision>> {
   /**
-   * Decides, and charges if admitted. Throws `INVALID_COST`, `INVALID_KEY`, `INVALID_LIMIT`, `DUPLICATE_LIMIT`, and
+   * Decides, and charges an admitted input. Throws `INVALID_COST`, `INVALID_KEY`, `INVALID_LIMIT`, `DUPLICATE_LIMIT`, and
    * `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options.
    */
   consume(input: Input, options?: ConsumeOptions): Answer
-  /** What `consume` would say. Charges nothing. */
+  /** Returns what `consume` would decide. Charges nothing. */
   peek(input: Input, options?: ConsumeOptions): Answer
   /**
-   * Resolves when admitted, first come first served for each key, and at the time the decisions name; a `leakyBucket`'s delay
-   * is waited for, too. Rejected with `WAIT_TOO_LONG` as soon as `maxWait` cannot be met, with `NEVER_ADMITTED` when the cost
-   * can never be admitted, each with the decision that says so as its `cause` (none when `maxWait` has simply passed), or
-   * with the signal's reason.
+   * Resolves when the input is admitted, first come first served for each key, after the delay of a `leakyBucket`. Rejects
+   * with `WAIT_TOO_LONG` as soon as `maxWait` cannot be met, and with `NEVER_ADMITTED` if the cost can never be admitted; the
+   * `cause` is the decision, if there is one. Rejects with the signal's reason if that aborts.
    * @example await limiter.wait(user, { maxWait: 5000 })
    */
   wait(input: Input, options?: WaitOptions): Promise<Decision>
-  /** Undoes a decision, once; a second call, or one for a denial, does nothing. Throws `INVALID_OPTION` for what is none. */
+  /** Gives back what a decision charged, once. For a denial it does nothing. Throws `INVALID_OPTION` for any other value. */
   refund(decision: Decision): Done<Answer>
   /**
-   * Charges what it really cost instead of what was charged, once; past any limit, as a debt, when that is more. For limits
-   * that count different things give a function. Throws `INVALID_COST`.
+   * Replaces what a decision charged by the actual cost, once. A higher cost is charged past any limit, as a debt. Give a
+   * function if the limits count different things. Throws `INVALID_COST`.
    * @example limiter.settle(decision, usage.totalTokens)
    */
   settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): Done<Answer>
-  /** Forgets this input's key under every limit. */
+  /** Deletes the state of this input's key under every limit. */
   reset(input: Input): Done<Answer>
 }
 
-/** Of limiters, by what their stores count in. */
+/** The names of limiters, by the place in which their stores count. */
 const names = new WeakMap<object, Set<string>>()
 
 /**
- * Makes a limiter: who asks, how often they may, and where that is remembered. It answers at once when keyer, limits, cost
- * and store do, and with a Promise when not.
+ * Makes a limiter from a keyer, limits and a store. It returns a decision if keyer, limits, cost and store return values at
+ * once, else a promise of one.
  *
  * Throws `SluiceError`: `INVALID_OPTION`, `UNKNOWN_OPTION`, `DUPLICATE_LIMIT` for two limits of one name, `DUPLICATE_LIMITER`
- * for two limiters of one name on one store, or on stores that count in the same place.
+ * for two limiters with the same name on one store, or on stores that count in the same place.
  * @example
  * const limiter = createLimiter({ keyer: (user: { id: string }) => user.id, limits: [perSecond(10), perMinute(100)] })
  * if (!limiter.consume(user).allowed) throw new Error('slow down')
@@ -85,8 +84,8 @@ export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<In
 }
 
 /**
- * Several limiters as one: every limit of every one admits, or nothing is charged anywhere.
- * Throws `STORE_MISMATCH` when they do not share a store, and `INVALID_OPTION` when given none, or what is no limiter.
+ * Combines limiters into one. Either all limits of all limiters admit an input, or nothing is charged.
+ * Throws `STORE_MISMATCH` if they do not share a store, and `INVALID_OPTION` without a limiter or for any other value.
  * @example const both = stack(perUser, perResource)
  */
 export function stack<Input>(...limiters: readonly Limiter<Input, Decision>[]): Limiter<Input, Decision>
@@ -102,7 +101,7 @@ export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<In
     if (builder.store === store || store.joins?.(builder.store)) continue
     throw new SluiceError(
       'STORE_MISMATCH',
-      `Limiters "${builders[0]!.name}" and "${builder.name}" are on different stores; give both the same \`store\``,
+      `Limiters "${builders[0]!.name}" and "${builder.name}" use different stores. Give both the same \`store\`.`,
     )
   }
   return new DefaultLimiter(builders, store)
@@ -112,17 +111,17 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   readonly #builders: readonly ChargeBuilder<Input>[]
   readonly #store: Store
   readonly #closed = new WeakSet<Decision>()
-  readonly #room: WaitQueue
+  readonly #waitQueue: WaitQueue
 
   constructor(builders: readonly ChargeBuilder<Input>[], store: Store) {
     this.#builders = builders
     this.#store = store
-    this.#room = new WaitQueue(store, (decision) => this.refund(decision))
+    this.#waitQueue = new WaitQueue(store, (decision) => this.refund(decision))
   }
 
   static builders<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
     if (limiter instanceof DefaultLimiter) return limiter.#builders as readonly ChargeBuilder<Input>[]
-    return refuse('stack', 'limiters made by createLimiter or stack, each an argument', limiter)
+    return refuse('stack', 'limiters made by createLimiter or stack, as separate arguments', limiter)
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -135,7 +134,7 @@ class DefaultLimiter<Input> implements Limiter<Input> {
 
   async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
     knownOptions('wait', options, ['cost', 'maxWait', 'signal'])
-    return this.#room.enter(await this.#charges(input, options.cost), options)
+    return this.#waitQueue.enter(await this.#charges(input, options.cost), options)
   }
 
   refund(decision: Decision): MaybePromise<void> {
@@ -177,7 +176,7 @@ class DefaultLimiter<Input> implements Limiter<Input> {
     return chain(all(this.#builders.map((builder) => builder.charges(input, cost))), (known) => dedupe(known.flat()))
   }
 
-  /** Replaces what a decision charged by `actual`, whatever the limits say. */
+  /** Replaces what a decision charged by `actual`, past any limit. */
   #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
     const charges = chargesOf(decision)
     if (!decision.allowed || this.#closed.has(decision)) return
@@ -187,7 +186,7 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   }
 }
 
-/** The cost that `consume` or `peek` is told. */
+/** Returns the cost in the options of `consume` or `peek`. */
 function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
   if (options === undefined) return undefined
   knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)
@@ -197,10 +196,10 @@ function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number
 function chargesOf(decision: Decision): readonly Charge[] {
   const limits: unknown = (decision as Decision | undefined)?.limits
   if (Array.isArray(limits) && limits.every((each) => each instanceof Charge)) return limits
-  return refuse('decision', 'one that consume or wait has given, awaited where it is promised', decision)
+  return refuse('decision', 'a decision from consume or wait, not a promise of one', decision)
 }
 
-/** In the units in which it was charged: an algorithm may have weighed the cost. A denial in shadow charged nothing. */
+/** Returns the units to add. An algorithm may weigh the cost, so this scales by what it charged. A denial in shadow charged nothing. */
 function difference(charge: Charge, actual: number): number {
   if (!charge.allowed) return 0
   return charge.cost === 0 ? actual : actual * (charge.charged / charge.cost) - charge.charged
@@ -212,8 +211,8 @@ function register(name: string, store: Store, shared: boolean): void {
   if (taken.has(name) && !shared) {
     throw new SluiceError(
       'DUPLICATE_LIMITER',
-      `There is a limiter named ${shown(name)} already that counts in the same place. ` +
-        'Give this one another `name`, or say `shared: true` if they are to count together.',
+      `A limiter named ${shown(name)} already counts in the same place. ` +
+        'Give this one another `name`, or set `shared: true` if both should share their counts.',
     )
   }
   names.set(identity, taken.add(name))

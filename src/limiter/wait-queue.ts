@@ -6,7 +6,7 @@ import { Waiter, type WaitOptions } from './waiter.ts'
 
 type Refund = (decision: Decision) => MaybePromise<void>
 
-/** Where those wait who are not admitted yet: a queue for each set of keys. */
+/** Holds the calls of `wait` that are not admitted yet: one queue for each set of keys. */
 export class WaitQueue {
   readonly #store: Store
   readonly #refund: Refund
@@ -17,7 +17,7 @@ export class WaitQueue {
     this.#refund = refund
   }
 
-  /** Resolves when the charges are admitted and their delay has passed. */
+  /** Resolves once the charges are admitted and their delay has passed. */
   async enter(charges: readonly Charge[], options: WaitOptions): Promise<Decision> {
     const name = queueName(charges)
     const queue = this.#queues.get(name) ?? new Queue(this.#store, this.#refund)
@@ -29,8 +29,8 @@ export class WaitQueue {
 }
 
 /**
- * Those who wait under the same keys, first come first served. The first one asks the store, sleeps until the time it is
- * told, and asks again; the others only sleep.
+ * The waiters of one set of keys, first come first served. The first one asks the store, sleeps until its decision says to
+ * retry, and asks again. The others only sleep.
  */
 class Queue {
   readonly #store: Store
@@ -47,12 +47,12 @@ class Queue {
     return this.#waiters.length === 0
   }
 
-  /** Takes the last place. Whoever finds nobody there serves the queue: a promise that is kept once all have left. */
+  /** Adds a waiter at the end. The first one of an empty queue serves it: the promise resolves once all have left. */
   join(waiter: Waiter): Promise<void> | undefined {
     const before = this.#waiters.at(-1)
     this.#waiters.push(waiter)
     if (before === undefined) return this.#serve()
-    void this.#refuseHopeless(waiter, before)
+    void this.#rejectIfTooLong(waiter, before)
     return undefined
   }
 
@@ -67,7 +67,7 @@ class Queue {
         const decision = await this.#ask(first.charges, 'consume')
         if (first !== this.#waiters[0]) await this.#refund(decision)
         else if (decision.allowed) await this.#admit(first, decision)
-        else if (!this.#refused(first, decision.retryAfter, decision)) await this.#sleep(decision.retryAfter)
+        else if (!this.#rejected(first, decision.retryAfter, decision)) await this.#sleep(decision.retryAfter)
       } catch (error) {
         this.giveUp(first, error)
       }
@@ -82,21 +82,21 @@ class Queue {
     else waiter.reject(refusal)
   }
 
-  /** Who is not the first hears at once, too, that the wait would be in vain: once it is known who stays before. */
-  async #refuseHopeless(waiter: Waiter, before: Waiter): Promise<void> {
+  /** Rejects at once a later waiter whose wait would take too long, as soon as it is known who stays ahead of it. */
+  async #rejectIfTooLong(waiter: Waiter, before: Waiter): Promise<void> {
     try {
       await before.judged
       const decision = await this.#ask(waiter.charges, 'peek')
-      const queue = this.#waiters.slice(0, this.#waiters.indexOf(waiter) + 1).map((each) => again(each.charges))
+      const queue = this.#waiters.slice(0, this.#waiters.indexOf(waiter) + 1).map((each) => undecided(each.charges))
       const forecast =
         decision.retryAfter === Infinity || queue.length === 0 ? undefined : this.#store.forecast?.(queue)
-      if (queue.length > 0) this.#refused(waiter, (await forecast) ?? decision.retryAfter, decision)
+      if (queue.length > 0) this.#rejected(waiter, (await forecast) ?? decision.retryAfter, decision)
     } catch (error) {
       this.giveUp(waiter, error)
     }
   }
 
-  #refused(waiter: Waiter, wait: number, decision: Decision): boolean {
+  #rejected(waiter: Waiter, wait: number, decision: Decision): boolean {
     const refusal = waiter.refusal(wait, decision)
     if (refusal === undefined) {
       waiter.remain()
@@ -116,7 +116,7 @@ class Queue {
   }
 
   async #ask(charges: readonly Charge[], mode: DecisionMode): Promise<Decision> {
-    const asked = again(charges)
+    const asked = undecided(charges)
     return combine(asked, await this.#store.take(asked, mode))
   }
 
@@ -131,12 +131,12 @@ class Queue {
   }
 }
 
-/** The same charges, not decided yet. */
-function again(charges: readonly Charge[]): Charge[] {
+/** Returns the same charges without verdicts. */
+function undecided(charges: readonly Charge[]): Charge[] {
   return charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
 }
 
-/** The keys that are asked for; lengths in front, so that no text can pass for a boundary. */
+/** Returns a name for a set of keys. The length before each part keeps different sets apart. */
 function queueName(charges: readonly Charge[]): string {
   const keys = new Set(
     charges.map(({ policy, key }) => `${policy.limiter.length}:${policy.limiter}${key.length}:${key}`),

@@ -5,24 +5,24 @@ import type { Charge } from '../stores/store.ts'
 import { refuse } from '../util/validate.ts'
 
 export interface WaitOptions {
-  /** What it costs against every limit. Default: the limiter's `cost`, else 1. */
+  /** The cost against every limit. Default: the limiter's `cost`, else 1. */
   readonly cost?: number
-  /** Give up, and at once, when it would take longer than so many milliseconds. Default: as long as it takes. */
+  /** Rejects at once if the wait would take longer than this, in milliseconds. Default: no maximum. */
   readonly maxWait?: number
-  /** Gives up the place when aborted; the promise is rejected with the signal's reason. */
+  /** Ends the wait when aborted. The promise is rejected with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
 /** Timers and clocks differ by less than this, in milliseconds. */
 const TOLERANCE = 2
 
-/** One who waits to be admitted: a promise, and what may end it early. */
+/** One call of `wait`: its promise, and everything that can end it early. */
 export class Waiter {
   readonly charges: readonly Charge[]
   readonly promise: Promise<Decision>
-  /** Admitted, and waiting for its slot. */
+  /** The decision that admitted it, while its delay passes. */
   held: Decision | undefined
-  /** Kept once it is known whether the wait is in vain. */
+  /** Resolves once it is known whether the wait can succeed in time. */
   readonly judged: Promise<void>
   #judge!: () => void
   readonly #maxWait: number
@@ -34,7 +34,7 @@ export class Waiter {
   #cancelHold: () => void = () => undefined
   #settle!: { resolve(decision: Decision): void; reject(reason: unknown): void }
 
-  /** `leave` is called when it gives up, with the reason. Throws the signal's reason when that is aborted already. */
+  /** Calls `leave` with the reason when it gives up. Throws the signal's reason if the signal has aborted already. */
   constructor(charges: readonly Charge[], options: WaitOptions, leave: (waiter: Waiter, reason: unknown) => void) {
     const { maxWait = Infinity, signal } = options
     if (typeof maxWait !== 'number' || !(maxWait >= 0)) refuse('maxWait', 'milliseconds from 0', maxWait)
@@ -52,17 +52,17 @@ export class Waiter {
     this.#signal = signal
     this.#abort = () => leave(this, signal!.reason)
     signal?.addEventListener('abort', this.#abort)
-    const late = (): void =>
-      leave(this, new SluiceError('WAIT_TOO_LONG', `This was not admitted within its maxWait of ${maxWait} ms`))
-    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, late)
+    const giveUp = (): void =>
+      leave(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`))
+    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, giveUp)
   }
 
-  /** It may stay. */
+  /** Notes that the wait can succeed in time. */
   remain(): void {
     this.#judge()
   }
 
-  /** Why it cannot wait so many milliseconds more, as `cause` says; `undefined` when it can. */
+  /** Returns the error of a wait that takes `ms` more milliseconds, with `cause`, or `undefined` if it can wait that long. */
   refusal(ms: number, cause: Decision): SluiceError | undefined {
     if (ms === Infinity) {
       const { cost, limit } = cause.binding!
@@ -71,11 +71,11 @@ export class Waiter {
     }
     const wait = performance.now() - this.#since + ms
     if (wait < this.#maxWait + TOLERANCE) return undefined
-    const long = `This would take ${Math.round(wait)} ms, longer than its maxWait of ${this.#maxWait} ms`
+    const long = `The wait would take ${Math.round(wait)} ms, longer than maxWait, ${this.#maxWait} ms`
     return new SluiceError('WAIT_TOO_LONG', long, { cause })
   }
 
-  /** Lets it go on when its delay has passed. */
+  /** Resolves once the decision's delay has passed. */
   hold(decision: Decision): void {
     this.held = decision
     if (decision.delay === 0) return this.resolve(decision)

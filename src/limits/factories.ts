@@ -1,23 +1,23 @@
 import { type CommonOptions, type Duration, type Limit, limit } from './limit.ts'
 import { knownOptions, milliseconds } from '../util/validate.ts'
 
-/** Options of a limit: how many units per window, and what every limit may have. */
+/** Options of a limit: units per window, and the options of every limit. */
 export interface QuotaOptions extends CommonOptions {
   /** Units per window: a whole number from 1. */
   readonly quota: number
-  /** Milliseconds, or a text such as `'1m'`. */
+  /** Milliseconds, or a string such as `'1m'`. */
   readonly window: Duration
 }
 
 export interface GcraOptions extends QuotaOptions {
-  /** How many may come back to back. Default: `quota`. */
+  /** Units that can be used back to back. Default: `quota`. */
   readonly burst?: number
 }
 
 /**
- * `quota` per `window`, evenly: each request takes `window / quota` of time, and `burst` may be taken ahead.
- * The algorithm to choose unless you know why not: two numbers of state, no edges, an exact wait.
- * Throws `SluiceError` for a wrong option, as all of these do.
+ * Allows `quota` per `window`, evenly: each unit returns after `window / quota`. Up to `burst` units can be used back to back.
+ * The default choice: two numbers of state, no window edges, an exact wait.
+ * Throws `SluiceError` for a wrong option, as all factories do.
  * @example gcra({ quota: 100, window: '1m', burst: 20 })
  */
 export function gcra(options: GcraOptions): Limit {
@@ -27,14 +27,14 @@ export function gcra(options: GcraOptions): Limit {
 export interface TokenBucketOptions extends QuotaOptions {
   /** Tokens the bucket holds. Default: `quota`. */
   readonly capacity?: number
-  /** `'greedy'` (default): tokens flow back continuously; `'interval'`: `quota` of them at once every `window`. */
+  /** `'greedy'` (default): tokens return continuously. `'interval'`: `quota` tokens return at once every `window`. */
   readonly refill?: 'greedy' | 'interval'
   /** Tokens a new key starts with, from 0 to `capacity`. Default: `capacity`. */
   readonly initial?: number
 }
 
 /**
- * A bucket of `capacity` tokens; a request takes one, and `quota` come back per `window`.
+ * A bucket of `capacity` tokens. A request takes one token, and `quota` tokens return per `window`.
  * @example tokenBucket({ quota: 10, window: '1s', capacity: 50 })
  */
 export function tokenBucket(options: TokenBucketOptions): Limit {
@@ -44,12 +44,12 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
 export interface LeakyBucketOptions extends QuotaOptions {
   /** Length of the queue. Default: `quota`. */
   readonly capacity?: number
-  /** True (default): admitted requests wait their turn (`delay`); false: a meter, nobody waits. */
+  /** True (default): admitted requests wait for their turn (`delay`). False: no request waits. */
   readonly shape?: boolean
 }
 
 /**
- * A queue that empties evenly, one request per `window / quota`; what does not fit is denied.
+ * A queue that empties evenly, one request per `window / quota`. A request that does not fit is denied.
  * @example leakyBucket({ quota: 5, window: '1s', capacity: 20 })
  */
 export function leakyBucket(options: LeakyBucketOptions): Limit {
@@ -57,14 +57,14 @@ export function leakyBucket(options: LeakyBucketOptions): Limit {
 }
 
 export interface FixedWindowOptions extends QuotaOptions {
-  /** `'first'` (default): a window opens with a key's first request; `'clock'`: at multiples of `window` since the epoch. */
+  /** `'first'` (default): a window starts with a key's first request. `'clock'`: at multiples of `window` since the epoch. */
   readonly anchor?: 'first' | 'clock'
-  /** With `anchor: 'clock'`: how much later than those multiples windows begin. Default 0. */
+  /** With `anchor: 'clock'`: how much later than those multiples a window starts. Default 0. */
   readonly offset?: Duration
 }
 
 /**
- * `quota` in each window. Simple and cheap; up to twice the quota may pass around the edge between two windows.
+ * Allows `quota` in each window. Simple and cheap. Up to twice the quota can pass around the edge between two windows.
  * @example fixedWindow({ quota: 1000, window: '1d', anchor: 'clock' })
  */
 export function fixedWindow(options: FixedWindowOptions): Limit {
@@ -72,7 +72,7 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
 }
 
 /**
- * `quota` in any window, to the request: every admitted one is remembered until it is `window` old.
+ * Allows `quota` in any window, exactly: it keeps every admitted request until it is `window` old.
  * @example slidingWindowLog({ quota: 5, window: '15m' })
  */
 export function slidingWindowLog(options: QuotaOptions): Limit {
@@ -80,7 +80,8 @@ export function slidingWindowLog(options: QuotaOptions): Limit {
 }
 
 /**
- * Two windows on the clock, the older weighted by how much of it still counts: near a sliding window for three numbers.
+ * Counts two windows on the clock and weights the older one by how much of it still overlaps. Three numbers of state come
+ * close to a sliding window.
  * @example slidingWindowCounter({ quota: 100, window: '1m' })
  */
 export function slidingWindowCounter(options: QuotaOptions): Limit {
@@ -88,12 +89,12 @@ export function slidingWindowCounter(options: QuotaOptions): Limit {
 }
 
 export interface SlidingWindowBucketsOptions extends QuotaOptions {
-  /** Sub-windows; must divide the window. Default 10. */
+  /** Sub-windows. Must divide the window. Default 10. */
   readonly buckets?: number
 }
 
 /**
- * Counts in sub-windows: never more than `quota` in any window, and a unit returns at most a sub-window late.
+ * Counts in sub-windows. Never allows more than `quota` in any window. A unit returns at most one sub-window late.
  * @example slidingWindowBuckets({ quota: 500, window: '1h', buckets: 60 })
  */
 export function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limit {
@@ -101,7 +102,8 @@ export function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limi
 }
 
 /**
- * Finch's hybrid: bursts while a window's quota lasts, then smooth until it has recovered. Its author's advice: prefer `gcra`.
+ * Tony Finch's hybrid: allows bursts while a window's quota lasts, then an even rate until the quota is back. Its author
+ * prefers `gcra`.
  * @example quotaLinear({ quota: 100, window: '1m' })
  */
 export function quotaLinear(options: QuotaOptions): Limit {
@@ -109,7 +111,7 @@ export function quotaLinear(options: QuotaOptions): Limit {
 }
 
 /**
- * The measured rate, smoothed exponentially over `window`, may not exceed `quota`.
+ * Denies requests while the measured rate, smoothed exponentially over `window`, exceeds `quota`.
  * @example exponential({ quota: 100, window: '1h', strict: true })
  */
 export function exponential(options: QuotaOptions): Limit {
@@ -117,7 +119,7 @@ export function exponential(options: QuotaOptions): Limit {
 }
 
 /**
- * At least `gap` between two requests.
+ * Requires at least `gap` between two requests.
  * @example spacing('2s')
  */
 export function spacing(gap: Duration, common?: CommonOptions): Limit {
@@ -126,7 +128,7 @@ export function spacing(gap: Duration, common?: CommonOptions): Limit {
 }
 
 /**
- * `quota` a second, by `gcra`.
+ * Allows `quota` per second, with `gcra`.
  * @example perSecond(10)
  */
 export function perSecond(quota: number, common?: CommonOptions): Limit {
@@ -134,7 +136,7 @@ export function perSecond(quota: number, common?: CommonOptions): Limit {
 }
 
 /**
- * `quota` a minute, by `gcra`.
+ * Allows `quota` per minute, with `gcra`.
  * @example perMinute(100, { name: 'sustained' })
  */
 export function perMinute(quota: number, common?: CommonOptions): Limit {
@@ -142,7 +144,7 @@ export function perMinute(quota: number, common?: CommonOptions): Limit {
 }
 
 /**
- * `quota` an hour, by `gcra`.
+ * Allows `quota` per hour, with `gcra`.
  * @example perHour(1000)
  */
 export function perHour(quota: number, common?: CommonOptions): Limit {
@@ -150,7 +152,7 @@ export function perHour(quota: number, common?: CommonOptions): Limit {
 }
 
 /**
- * `quota` a day, by `gcra`.
+ * Allows `quota` per day, with `gcra`.
  * @example perDay(10_000)
  */
 export function perDay(quota: number, common?: CommonOptions): Limit {
@@ -162,7 +164,7 @@ function per(unit: string, window: Duration, quota: number, common: CommonOption
   return gcra({ ...common, quota, window })
 }
 
-/** A shorthand has said the rest. */
+/** Checks the options of a shorthand, which sets all others itself. */
 function commonOnly(shorthand: string, given: CommonOptions = {}): void {
   knownOptions(shorthand, given, ['name', 'strict', 'block', 'shadow'])
 }

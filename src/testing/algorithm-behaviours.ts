@@ -7,14 +7,14 @@ import { equal, holds } from './expect.ts'
 import { search } from './search.ts'
 
 export interface AlgorithmSuiteOptions extends SearchOptions {
-  /** What remains is measured, not counted, so that a unit more may just about fit. Default false. */
+  /** For an algorithm that measures a rate instead of counting: one unit more than `remaining` may fit. Default false. */
   readonly measured?: boolean
 }
 
 type Check = (of: Situation, rest: Case, exact: boolean) => void
 
 const checks: Readonly<Record<string, Check>> = {
-  'admits exactly at retry, and not one tick before'({ subject, now, cost }) {
+  'admits at retry, and not one tick before'({ subject, now, cost }) {
     const { allowed, retry } = subject.ask(now, cost)
     if (allowed) return equal(retry, 0, 'retry when allowed')
     if (retry === Infinity) return
@@ -22,17 +22,17 @@ const checks: Readonly<Record<string, Check>> = {
     equal(subject.peek(now + retry - 1, cost).allowed, false, 'allowed one tick before retry')
     equal(subject.peek(now + retry, cost).allowed, true, 'allowed at retry')
   },
-  'names the same moment whenever it is asked'({ subject, now, cost }, { part }) {
+  'reports the same retry time whenever it is asked'({ subject, now, cost }, { part }) {
     const { retry } = subject.ask(now, cost)
     if (retry === 0 || retry === Infinity || subject.limit.strict === true) return
     const later = Math.floor(part * (retry - 1))
-    equal(subject.peek(now + later, cost).retry, retry - later, 'retry, asked again')
+    equal(subject.peek(now + later, cost).retry, retry - later, 'retry, asked later')
   },
-  'says never of more than a fresh key admits, and of nothing else'({ subject, now, cost }) {
+  'reports Infinity for more than a new key admits, and only then'({ subject, now, cost }) {
     const { capacity } = subject
-    equal(subject.peek(now, capacity + 1).allowed, false, 'allowed, of more than fits')
-    equal(subject.peek(now, capacity + 1).retry, Infinity, 'retry, of more than fits')
-    if (cost <= capacity) holds(subject.peek(now, cost).retry < Infinity, 'never, of what fits')
+    equal(subject.peek(now, capacity + 1).allowed, false, 'allowed, for more than fits')
+    equal(subject.peek(now, capacity + 1).retry, Infinity, 'retry, for more than fits')
+    if (cost <= capacity) holds(subject.peek(now, cost).retry < Infinity, 'retry is Infinity for a cost that fits')
   },
   'admits what remains, and not one unit more'({ subject, now, cost }, _rest, exact) {
     const { remaining } = subject.ask(now, cost)
@@ -41,12 +41,9 @@ const checks: Readonly<Record<string, Check>> = {
     if (exact) equal(subject.peek(now, remaining + 1).allowed, false, 'allowed, one unit more')
     if (remaining > 50) return
     for (let i = 0; i < remaining; i++) equal(subject.ask(now, 1).allowed, true, 'allowed, unit by unit')
-    if (exact) equal(subject.peek(now, 1).allowed, false, 'allowed, once all are taken')
+    if (exact) equal(subject.peek(now, 1).allowed, false, 'allowed, once all are used')
   },
-  'cannot tell a key from a fresh one once reset has passed, and can one tick before'(
-    { subject, now, cost },
-    { part },
-  ) {
+  'decides as for a new key once reset has passed, and not one tick before'({ subject, now, cost }, { part }) {
     const { reset } = subject.ask(now, cost)
     holds(Number.isSafeInteger(reset) && reset >= 0, `reset is ${reset}`)
     if (reset > 0) equal(subject.peek(now + reset - 1, 0).reset, 1, 'reset, one tick before')
@@ -55,31 +52,31 @@ const checks: Readonly<Record<string, Check>> = {
       equal(subject.clone().ask(time, each), new Subject(subject.limit).ask(time, each), `cost ${each} after reset`)
     }
   },
-  'reports after a charge what a peek reports next'({ subject, now, cost }) {
+  'reports after a charge what the next peek reports'({ subject, now, cost }) {
     const asked = subject.ask(now, cost)
     const { remaining, reset } = subject.peek(now, 0)
     equal({ remaining, reset }, { remaining: asked.remaining, reset: asked.reset })
   },
-  'changes nothing by a step that is not kept'({ subject, now, cost }) {
+  'changes no state in a step that is not committed'({ subject, now, cost }) {
     const before = subject.state()
-    equal(subject.peek(now, cost), subject.peek(now, cost), 'the same step')
+    equal(subject.peek(now, cost), subject.peek(now, cost), 'the same verdict')
     equal(subject.state(), before, 'state')
   },
-  'takes no harm from a clock that steps back'({ subject, now, cost }, { part }, exact) {
+  'never admits more when the clock steps back'({ subject, now, cost }, { part }, exact) {
     if (!subject.ask(now, cost).allowed) return
     const { remaining } = subject.peek(now, 0)
     const earlier = now - Math.round(3 * part * subject.window)
-    holds(subject.peek(earlier, 0).remaining <= remaining, 'more remained when the clock had stepped back')
+    holds(subject.peek(earlier, 0).remaining <= remaining, 'more remained after the clock had stepped back')
     if (exact) equal(subject.peek(earlier, remaining + 1).allowed, false, 'allowed, one unit more')
   },
-  'charges nothing for a cost of 0, nor for a denial unless strict'({ subject, now, cost }) {
+  'charges nothing for a cost of 0, nor for a denial without strict'({ subject, now, cost }) {
     const before = subject.state()
     const { allowed, retry, delay } = subject.ask(now, 0)
     equal({ allowed, retry, delay }, { allowed: true, retry: 0, delay: 0 })
     const denied = subject.limit.strict !== true && !subject.ask(now, cost).allowed
     if (denied) equal(subject.state(), before, 'state')
   },
-  'charges denied requests too when strict, so that hammering never gets in'({ subject, now }, { part }) {
+  'charges denied requests when strict, so that a client that keeps retrying stays denied'({ subject, now }, { part }) {
     if (subject.limit.strict !== true) return
     const { capacity } = subject
     let time = now
@@ -92,12 +89,12 @@ const checks: Readonly<Record<string, Check>> = {
       time += pause
     }
   },
-  'never goes below nothing, whatever is given back'({ subject, now, cost }, { part }) {
+  'never goes below zero, whatever is given back'({ subject, now, cost }, { part }) {
     subject.adjust(now, now - Math.round(part * subject.window), -2 * (cost + subject.capacity))
     const { remaining, reset } = subject.peek(now, 0)
     holds(remaining <= subject.capacity && reset >= 0, `${remaining} remain of ${subject.capacity}`)
   },
-  'charges past the limit when it has to, and waits the debt off'({ subject, now, cost }, { part }, exact) {
+  'charges past the limit, and denies until the debt is gone'({ subject, now, cost }, { part }, exact) {
     const before = subject.peek(now, 0).remaining
     const units = cost + Math.ceil(part * 3 * subject.capacity)
     subject.adjust(now, now, units)
@@ -111,8 +108,8 @@ const checks: Readonly<Record<string, Check>> = {
 }
 
 /**
- * What every algorithm does, by random search over keys with a past: under these limits, which are of one algorithm or of
- * several. Give small quotas and some `strict` limits, where edges are close together. Needs `fast-check`.
+ * Returns what every algorithm must do, as a random search over keys that were used before. The limits can be of one algorithm
+ * or of several. Small quotas and some `strict` limits find most mistakes. Needs `fast-check`.
  *
  * @example
  * import { algorithmBehaviours } from 'sluice/testing'

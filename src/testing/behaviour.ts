@@ -1,5 +1,5 @@
 /**
- * Something that has to hold, for any test runner. `run` rejects, saying what is wrong, when it does not.
+ * One behaviour to test, for any test runner. `run` rejects with what is wrong.
  * @example for (const { name, run } of behaviours) test(name, run)
  */
 export interface Behaviour {
@@ -7,22 +7,22 @@ export interface Behaviour {
   run(): Promise<void>
 }
 
-/** How long to search, and from where. */
+/** How long to search, and where to start. */
 export interface SearchOptions {
-  /** Cases tried for each behaviour. Default 200. */
+  /** Random cases for each behaviour. Default 200. */
   readonly runs?: number
-  /** Where the random search begins; a failure names it, with the smallest case that fails. Default: always the same. */
+  /** The seed of the random search. A failure names it, with the smallest case that fails. Default: a fixed seed. */
   readonly seed?: number
 }
 
-/** Cases by subject, then by name, each handed what `make` makes for it, which is closed in the end. */
+/** Returns behaviours from cases by group and name. Each case receives a new world, which is closed at the end. */
 export function behavioursOf<World extends { close(): Promise<void> }>(
-  subjects: Readonly<Record<string, Readonly<Record<string, (world: World) => Promise<void>>>>>,
+  groups: Readonly<Record<string, Readonly<Record<string, (world: World) => Promise<void>>>>>,
   make: () => World | Promise<World>,
 ): readonly Behaviour[] {
-  return Object.entries(subjects).flatMap(([subject, cases]) =>
+  return Object.entries(groups).flatMap(([group, cases]) =>
     Object.entries(cases).map(([name, check]) => ({
-      name: `${subject} ${name}`,
+      name: `${group} ${name}`,
       async run() {
         const world = await make()
         try {

@@ -1,21 +1,22 @@
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 
-/** The same value, or the same structure; `about` says of what. */
+/** Throws unless both are the same value or structure. `about` names the value in the error. */
 export function equal(actual: unknown, expected: unknown, about?: string): void {
   if (about === undefined) deepStrictEqual(actual, expected)
   else deepStrictEqual({ [about]: actual }, { [about]: expected })
 }
 
-/** The same as far as `expected` goes. */
+/** Throws unless `actual` has all that `expected` has. */
 export function like(actual: unknown, expected: unknown): void {
   deepStrictEqual(part(actual, expected), expected)
 }
 
-export function holds(condition: unknown, what: string): void {
-  ok(condition, what)
+/** Throws `message` unless a condition is true. */
+export function holds(condition: unknown, message: string): void {
+  ok(condition, message)
 }
 
-/** Rejected, with an error that is like this. */
+/** Throws unless `work` fails with an error that has all that `expected` has. */
 export async function fails(work: () => unknown, expected: object, about?: string): Promise<void> {
   let caught: unknown
   try {

@@ -3,12 +3,12 @@ import { SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { SearchOptions } from './behaviour.ts'
 
-/** fast-check, loaded when a search begins. */
+/** fast-check, loaded when a search starts. */
 export type Fc = typeof FastCheck
 
 /**
- * Looks for a case that breaks something, and makes it small. Throws `NOT_APPLICABLE` without fast-check.
- * @param check throws when a case is wrong
+ * Searches for a case that fails, and shrinks it. Throws `NOT_APPLICABLE` without fast-check.
+ * @param check throws if a case is wrong
  */
 export async function search<Case>(
   { runs = 200, seed = 20_260_101 }: SearchOptions,
@@ -24,12 +24,8 @@ async function load(): Promise<Fc> {
   try {
     return await import('fast-check')
   } catch (cause) {
-    throw new SluiceError(
-      'NOT_APPLICABLE',
-      'The suites search with fast-check; install it: npm install -D fast-check',
-      {
-        cause,
-      },
-    )
+    throw new SluiceError('NOT_APPLICABLE', 'The suites need fast-check. Install it: npm install -D fast-check', {
+      cause,
+    })
   }
 }

@@ -1,15 +1,15 @@
 import type { Clock } from '../util/clock.ts'
 
-/** A clock that stands still until it is told to go on. */
+/** A clock that only moves when a test moves it. */
 export interface VirtualClock extends Clock {
-  /** Goes on by so many milliseconds; back, when negative. */
+  /** Moves by this many milliseconds; back, if negative. */
   advance(ms: number): void
-  /** Goes to an epoch millisecond. */
+  /** Moves to an epoch millisecond. */
   set(ms: number): void
 }
 
 /**
- * A clock for tests: time passes when you say so.
+ * Makes a clock for tests. Time passes only through `advance` and `set`.
  * @example
  * const clock = virtualClock()
  * const limiter = createLimiter({ keyer, limits: perSecond(1), store: memoryStore({ clock }) })

@@ -1,24 +1,24 @@
 import { parse } from '@lukeed/ms'
 
-/** A unit of time: its milliseconds, its sign in `'10s'`, and its name. */
+/** A unit of time: its milliseconds, its symbol as in `'10s'`, and its name. */
 interface Unit {
   readonly ms: number
-  readonly sign: string
+  readonly symbol: string
   readonly word: string
 }
 
 /** The largest unit first. */
 const UNITS: readonly Unit[] = [
-  { ms: 86_400_000, sign: 'd', word: 'day' },
-  { ms: 3_600_000, sign: 'h', word: 'hour' },
-  { ms: 60_000, sign: 'm', word: 'minute' },
-  { ms: 1000, sign: 's', word: 'second' },
-  { ms: 1, sign: 'ms', word: 'millisecond' },
+  { ms: 86_400_000, symbol: 'd', word: 'day' },
+  { ms: 3_600_000, symbol: 'h', word: 'hour' },
+  { ms: 60_000, symbol: 'm', word: 'minute' },
+  { ms: 1000, symbol: 's', word: 'second' },
+  { ms: 1, symbol: 'ms', word: 'millisecond' },
 ]
 
 const WRITTEN = /^\d+(ms|s|m|h|d)$/
 
-/** Returns the milliseconds of a text such as `'10s'`, or `undefined` for any other text. */
+/** Returns the milliseconds of a string such as `'10s'`, or `undefined` for any other string. */
 export function parseDuration(text: string): number | undefined {
   return WRITTEN.test(text) ? parse(text) : undefined
 }
@@ -29,7 +29,7 @@ export function parseDuration(text: string): number | undefined {
  */
 export function shortDuration(ms: number): string {
   const unit = exactUnit(ms)
-  return `${ms / unit.ms}${unit.sign}`
+  return `${ms / unit.ms}${unit.symbol}`
 }
 
 /**
@@ -50,14 +50,14 @@ export function roughDuration(ms: number): string {
   if (ms < 1000) return ms === 0 ? 'now' : `${Math.ceil(ms)} ms`
   const at = UNITS.findIndex((unit) => ms >= unit.ms)
   const [unit, next] = [UNITS[at]!, UNITS[at + 1]!]
-  const whole = `${Math.floor(ms / unit.ms)} ${columnSign(unit)}`
+  const whole = `${Math.floor(ms / unit.ms)} ${columnSymbol(unit)}`
   const rest = next.ms === 1 ? 0 : Math.floor((ms % unit.ms) / next.ms)
-  return rest === 0 ? whole : `${whole} ${rest} ${columnSign(next)}`
+  return rest === 0 ? whole : `${whole} ${rest} ${columnSymbol(next)}`
 }
 
 /** In a table, `m` could be read as metres. */
-function columnSign({ sign }: Unit): string {
-  return sign === 'm' ? 'min' : sign
+function columnSymbol({ symbol }: Unit): string {
+  return symbol === 'm' ? 'min' : symbol
 }
 
 function exactUnit(ms: number): Unit {

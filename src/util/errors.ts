@@ -34,12 +34,12 @@ export class SluiceError extends Error {
   }
 }
 
-/** As `shown`, and of a text no more than that it is one: it may hold a password. */
+/** Like `shown`, but never shows a string: it may hold a password. */
 export function veiled(value: unknown): string {
-  return typeof value === 'string' ? 'a text' : shown(value)
+  return typeof value === 'string' ? 'a string' : shown(value)
 }
 
-/** What was given, for an error message: short, unambiguous, never throwing. */
+/** Describes a value for an error message: short and unambiguous. Never throws. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'bigint') return `${value}n`

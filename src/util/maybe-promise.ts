@@ -5,7 +5,7 @@ export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
 
-/** `next` of a value: at once, or when the promise of it is kept. */
+/** Calls `next` with a value: at once, or when its promise resolves. */
 export function chain<T, Result>(
   value: MaybePromise<T>,
   next: (value: T) => MaybePromise<Result>,
@@ -13,7 +13,7 @@ export function chain<T, Result>(
   return isPromise(value) ? value.then(next) : next(value)
 }
 
-/** All values: at once when none is a promise. */
+/** Returns all values: at once if none is a promise. */
 export function all<T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> {
   return values.some(isPromise) ? Promise.all(values) : (values as readonly T[])
 }

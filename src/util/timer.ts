@@ -1,9 +1,9 @@
-/** The longest that a timer of the platform can be set to; a longer one would fire at once. */
+/** The longest delay of a timer, in milliseconds. A timer with a longer one fires at once. */
 const LONGEST = 2 ** 31 - 1
 
 /**
- * Calls `wake` once `ms` have passed, however many, unless it is cancelled before.
- * @returns what cancels it
+ * Calls `wake` after `ms` milliseconds. Longer delays than a timer allows are fine.
+ * @returns a function that cancels the call
  */
 export function sleep(ms: number, wake: () => void): () => void {
   let timer = setTimeout(tick, Math.min(ms, LONGEST))

@@ -1,25 +1,25 @@
 import { parseDuration } from './duration.ts'
 import { shown, SluiceError } from './errors.ts'
 
-/** Refuses an option: what was expected, what was given. */
+/** Throws `INVALID_OPTION` with what was expected and what was given. */
 export function refuse(option: string, expected: string, given: unknown): never {
   throw new SluiceError('INVALID_OPTION', `${option}: expected ${expected}, got ${shown(given)}`)
 }
 
-/** A whole number from `least` to 2^53 − 1. */
+/** Checks for a whole number from `least` to 2^53 − 1. */
 export function wholeNumber(option: string, given: unknown, least = 1): number {
   if (typeof given === 'number' && Number.isSafeInteger(given) && given >= least) return given
   return refuse(option, `a whole number from ${least} to ${Number.MAX_SAFE_INTEGER}`, given)
 }
 
-/** Milliseconds from a number of them or a text such as `'10s'`; whole, and at least 1. */
+/** Returns the milliseconds of a number or of a string such as `'10s'`: whole, and at least 1. */
 export function milliseconds(option: string, given: unknown): number {
   const ms = typeof given === 'string' ? parseDuration(given) : given
   if (typeof ms === 'number' && Number.isSafeInteger(ms) && ms >= 1) return ms
-  return refuse(option, `whole milliseconds (at least 1), or a text such as '500ms', '10s', '1m', '1h', '1d'`, given)
+  return refuse(option, `whole milliseconds (at least 1), or a string such as '500ms', '10s', '1m', '1h', '1d'`, given)
 }
 
-/** One of a few words. */
+/** Checks for one of a few words. */
 export function oneOf<const Word extends string>(option: string, given: unknown, words: readonly Word[]): Word {
   const word = words.find((each) => each === given)
   return word ?? refuse(option, words.map((each) => `'${each}'`).join(' or '), given)
@@ -29,14 +29,14 @@ export function boolean(option: string, given: unknown): boolean {
   return typeof given === 'boolean' ? given : refuse(option, 'true or false', given)
 }
 
-/** Refuses what is no object, and a name that is not among the known ones, and lists them. */
+/** Throws if options are not an object, or have a name that is not known. The error lists the known names. */
 export function knownOptions(owner: string, given: object, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
-    // As in `app.use(rateLimit)`, which the framework then calls.
+    // `app.use(rateLimit)` passes a request here instead of options.
     if (!isPlain(given))
-      refuse(owner, `options such as { ${known.join(', ')} }, and to be called where the app is made`, given)
+      refuse(owner, `options such as { ${known.join(', ')} } in a call where the app is created`, given)
     throw new SluiceError('UNKNOWN_OPTION', `${owner} has no option ${shown(name)}; it has ${known.join(', ')}`)
   }
 }
@@ -46,5 +46,5 @@ function isPlain(given: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-/** The name of a header: a token of RFC 9110, of at most 128 characters. */
+/** The name of a header: a token as in RFC 9110, at most 128 characters. */
 export const HEADER_NAME: RegExp = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,128}$/

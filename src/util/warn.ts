@@ -2,7 +2,7 @@ interface Warner {
   emitWarning?(message: string, options: { type: string; code: string }): void
 }
 
-/** Tells the operator: as a process warning where there is a process, else on the console. */
+/** Emits a process warning. Without a process, writes to the console. */
 export function warn(code: string, message: string): void {
   const { process } = globalThis as { process?: Warner }
   if (process?.emitWarning === undefined) console.warn(`[${code}] ${message}`)

@@ -18,11 +18,11 @@ describe.each(names())('%s', (name) => {
       return { limit, subject: life.subject, now: life.now, cost: life.cost(fraction) }
     })
 
-  // A new key that does not start full, a measured rate, and the last token of a hybrid leave more behind than their cost.
+  // A new key that does not start full, a measured rate, and the last token of a hybrid change more than by their cost.
   const exact = (limit: { readonly [option: string]: unknown }, remaining: number): boolean =>
     name !== 'exponential' && limit['initial'] === undefined && !(name === 'quotaLinear' && remaining === 0)
 
-  it('cannot be told, once a request is given back, from one that was never charged', () => {
+  it('decides as if a request was never charged once it is given back', () => {
     const pause = fc.oneof(fc.constant(0), part, fc.double({ min: 0, max: 3, noNaN: true }))
     fc.assert(
       fc.property(keys, pause, pause, part, ({ limit, subject, now, cost }, first, second, share) => {
@@ -42,7 +42,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('gives back at once what a request has taken', () => {
+  it('gives back at once what a request was charged', () => {
     fc.assert(
       fc.property(keys, ({ limit, subject, now, cost }) => {
         const before = subject.peek(now, 0).remaining
@@ -71,7 +71,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('charges past the limit when it has to, and waits the debt off', () => {
+  it('charges past the limit, and denies until the debt is gone', () => {
     fc.assert(
       fc.property(keys, part, ({ subject, now, cost }, more) => {
         const before = subject.peek(now, 0).remaining
@@ -89,7 +89,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('breaks no word given to others: who waits as told is admitted, whatever is given back meanwhile', () => {
+  it('keeps every retry time it has reported, even if units are given back in between', () => {
     const charges = fc.array(fc.record({ pause: part, share: part, refund: fc.boolean(), when: part }), {
       maxLength: 12,
     })
@@ -113,7 +113,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('changes nothing on a new key that is given back to', () => {
+  it('changes nothing when units are given back to a new key', () => {
     fc.assert(
       fc.property(limits(name), (limit) => {
         const subject = new Subject(limit)
@@ -124,8 +124,8 @@ describe.each(names())('%s', (name) => {
   })
 })
 
-describe('a charge is given back only where it still is', () => {
-  it('a fixed window that is over', () => {
+describe('adjust() gives back only what still counts', () => {
+  it('not in a fixed window that is over', () => {
     const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000 })
     subject.ask(START, 4)
     subject.ask(START + 1_000_000, 3)
@@ -135,7 +135,7 @@ describe('a charge is given back only where it still is', () => {
     expect(subject.peek(START + 1_000_001, 0).remaining).toBe(9)
   })
 
-  it('the older window of a counter', () => {
+  it('in the older window of a counter', () => {
     const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
     subject.ask(START, 8)
     subject.ask(START + 1_500_000, 3)
@@ -146,7 +146,7 @@ describe('a charge is given back only where it still is', () => {
     expect(subject.peek(START + 1_500_000, 0).remaining).toBe(7)
   })
 
-  it('the newer window of a counter, and the older one still counts when the clock steps back', () => {
+  it('in the newer window of a counter, and the older one still counts when the clock steps back', () => {
     const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
     subject.ask(START, 8)
     subject.ask(START + 1_000_000, 1)
@@ -157,7 +157,7 @@ describe('a charge is given back only where it still is', () => {
     expect(subject.peek(START + 1_000_000, 0).remaining).toBe(1)
   })
 
-  it('the entry of a log, and no other', () => {
+  it('in the entry of a log, and in no other', () => {
     const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
     for (const [after, cost] of [
       [0, 2],
@@ -173,7 +173,7 @@ describe('a charge is given back only where it still is', () => {
     expect(subject.state()).toEqual({ cells: [0, expect.any(Number)], entries: [] })
   })
 
-  it('a log keeps its order when its newest entry was given back and the clock steps back', () => {
+  it('in order when the newest entry of a log is given back and the clock steps back', () => {
     const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
     subject.ask(START, 1)
     subject.ask(START + 500, 2)
@@ -185,7 +185,7 @@ describe('a charge is given back only where it still is', () => {
     expect(subject.peek(START + 1_000_199, 0)).toMatchObject({ remaining: 7, reset: 1 })
   })
 
-  it('a measured rate, as much of it as has not decayed', () => {
+  it('as much of a measured rate as has not decayed', () => {
     const subject = new Subject({ algorithm: 'exponential', quota: 100, window: 1000 })
     const first = subject.ask(START, 40)
     subject.ask(START + 1_000_000, 1)

@@ -19,7 +19,7 @@ function admitted(limit: Limit, trace: readonly Event[]): { requests: Admitted[]
   return { requests, window: life.subject.window }
 }
 
-/** The most that was admitted in any window, wherever it begins: it may as well begin with a request. */
+/** Returns the most that was admitted in any window. The fullest window starts with a request. */
 function busiest(requests: readonly Admitted[], window: number): number {
   const sums = requests.map(({ at }) =>
     requests.reduce((sum, each) => (each.at >= at && each.at < at + window ? sum + each.cost : sum), 0),
@@ -50,7 +50,7 @@ describe.each([
 })
 
 describe('fixedWindow', () => {
-  it('never admits more than quota between two edges of the clock', () => {
+  it('never admits more than the quota between two window edges on the clock', () => {
     const clock = limits('fixedWindow').filter(({ anchor }) => anchor === 'clock')
     fc.assert(
       fc.property(clock, events({ back: true, adjust: false }), (limit, trace) => {
@@ -69,7 +69,7 @@ describe('fixedWindow', () => {
 })
 
 describe('slidingWindowBuckets', () => {
-  it('gives a unit back at most one bucket later than the log does', () => {
+  it('returns a unit at most one bucket later than the log', () => {
     const buckets = limits('slidingWindowBuckets', { strict: false })
     fc.assert(
       fc.property(buckets, fc.double({ min: 0, max: 1, noNaN: true }), ({ quota, window, buckets }, phase) => {

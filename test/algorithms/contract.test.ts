@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { capacityOf, EPOCH_MS, events, Life, limits, names, pauses, Subject } from '../support/harness.ts'
 
-/** Measured, not counted: what is left of it shrinks from tick to tick, so that a cost split up may just about fit. */
+/** It measures a rate instead of counting, so a cost that is split over ticks may fit although it does not at once. */
 const MEASURED = ['exponential']
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
@@ -10,7 +10,7 @@ const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 describe.each(names())('%s', (name) => {
   const trace = events({ back: true, adjust: true })
 
-  /** A key with a past, the time, and a cost to ask for. */
+  /** A key that was used before, the time, and a cost. */
   const keys = fc
     .tuple(limits(name), trace, pauses, fc.double({ min: 0, max: 1.1, noNaN: true }))
     .map(([limit, past, pause, fraction]) => {
@@ -20,7 +20,7 @@ describe.each(names())('%s', (name) => {
       return { limit, subject: life.subject, now: life.now, cost: life.cost(fraction) }
     })
 
-  it('admits exactly at retry, not one tick before, and keeps admitting', () => {
+  it('admits at retry and after it, but not one tick before', () => {
     fc.assert(
       fc.property(keys, fc.double({ min: 0, max: 3, noNaN: true }), ({ subject, now, cost }, later) => {
         const { allowed, retry } = subject.ask(now, cost)
@@ -31,7 +31,7 @@ describe.each(names())('%s', (name) => {
         expect(Number.isSafeInteger(retry) && retry > 0).toBe(true)
         expect(subject.peek(now + retry - 1, cost).allowed).toBe(false)
         expect(subject.peek(now + retry, cost).allowed).toBe(true)
-        // A bucket that has been full for a window is new again, and a new one may start with less.
+        // A bucket that was full for a window is new again, and a new one may start with fewer tokens.
         if (subject.limit['initial'] !== undefined) return
         expect(subject.peek(now + retry + Math.round(later * subject.window), cost).allowed).toBe(true)
       }),
@@ -39,7 +39,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('names the same moment whenever it is asked', () => {
+  it('reports the same retry time whenever it is asked', () => {
     fc.assert(
       fc.property(keys, fc.double({ min: 0, max: 1, noNaN: true }), ({ subject, now, cost, limit }, share) => {
         const { retry } = subject.ask(now, cost)
@@ -75,7 +75,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('cannot tell a key from a fresh one once reset has passed, and can one tick before', () => {
+  it('decides as for a new key once reset has passed, and not one tick before', () => {
     fc.assert(
       fc.property(keys, fc.double({ min: 0, max: 2, noNaN: true }), ({ limit, subject, now, cost }, later) => {
         const { reset } = subject.ask(now, cost)
@@ -93,7 +93,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('reports after a charge what a peek reports next', () => {
+  it('reports after a charge what the next peek reports', () => {
     fc.assert(
       fc.property(keys, ({ subject, now, cost }) => {
         const asked = subject.ask(now, cost)
@@ -104,7 +104,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('takes no harm from a clock that steps back', () => {
+  it('never admits more when the clock steps back', () => {
     const back = fc.double({ min: 0, max: 3, noNaN: true })
     fc.assert(
       fc.property(keys, back, fc.integer({ min: 1, max: 3 }), ({ subject, now, cost }, ago, units) => {
@@ -121,7 +121,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('charges nothing for a cost of 0, and for a denial unless strict', () => {
+  it('charges nothing for a cost of 0, nor for a denial without strict', () => {
     fc.assert(
       fc.property(keys, ({ subject, now, cost, limit }) => {
         const before = subject.state()
@@ -137,7 +137,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('charges denied requests too when strict, so that hammering never gets in', () => {
+  it('charges denied requests when strict, so that a client that keeps retrying stays denied', () => {
     fc.assert(
       fc.property(limits(name, { strict: true }), fc.double({ min: 0.01, max: 0.99, noNaN: true }), (limit, share) => {
         const subject = new Subject(limit)

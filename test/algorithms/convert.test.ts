@@ -19,7 +19,7 @@ const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 
 const START = EPOCH_MS * 1000
 
-/** In the ticks of `to`. */
+/** Returns a time in the ticks of `to`. */
 function inTicks(now: number, from: Subject, to: Subject): number {
   return rescale(now, from.parameters, to.parameters)
 }
@@ -32,7 +32,7 @@ interface Change {
   readonly changed: Subject
 }
 
-/** Not every limit can be counted in ticks of a millisecond. */
+/** Returns a key under a limit, or undefined if the limit cannot count in these ticks. */
 function subjectOf(limit: LimitInput, perMs: 1 | undefined): Subject | undefined {
   try {
     return new Subject(limit, perMs)
@@ -55,7 +55,7 @@ describe.each(names())('%s', (name) => {
         life.live(past)
         life.wait(Math.round(pause * from.window))
         const now = inTicks(life.now, from, fresh)
-        // What happened since the last tick of a coarser clock has not happened for it.
+        // A coarser clock does not see what happened since its last tick.
         const then = fresh.parameters['perMs'] === 1 ? inTicks(now, fresh, from) : life.now
         return { old: from, before: then, now, fresh, changed: from.convert(next, now, nextTicks) }
       })
@@ -68,13 +68,13 @@ describe.each(names())('%s', (name) => {
         const used = capacityOf(old) - remaining
         const left = changed.peek(now, 0).remaining
         const most = Math.max(0, capacityOf(fresh) - used)
-        // A new key may start with less than all, and a full one may be new. The penalty of a hybrid, a saturated rate, and a counter that the
-        // coarser clock sees a little earlier, are more than all.
+        // A new key may start with fewer tokens, and a full key may be new. The penalty of a hybrid, a saturated rate, and a counter that
+        // the coarser clock sees a little earlier can exceed the capacity.
         if ((reset === 0 || used === 0) && (old.limit['initial'] !== undefined || fresh.limit['initial'] !== undefined))
           return
-        const told = !['quotaLinear', 'exponential', 'slidingWindowCounter'].includes(name) || used < capacityOf(old)
-        if (told) expect(left).toBeGreaterThanOrEqual(most - 1)
-        // What a shorter window has left behind no longer counts.
+        const isExact = !['quotaLinear', 'exponential', 'slidingWindowCounter'].includes(name) || used < capacityOf(old)
+        if (isExact) expect(left).toBeGreaterThanOrEqual(most - 1)
+        // A shorter window no longer counts older requests.
         const shorter = fresh.limit.window < old.limit.window && name.startsWith('slidingWindow')
         if (!shorter) expect(left).toBeLessThanOrEqual(most)
       }),
@@ -82,7 +82,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('lets a key that is new stay new', () => {
+  it('keeps a new key new', () => {
     fc.assert(
       fc.property(changes({ back: true, adjust: true }), ({ old, before, now, fresh, changed }) => {
         if (old.peek(before, 0).reset > 0) return
@@ -92,7 +92,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('tells the right wait afterwards', () => {
+  it('reports the right wait afterwards', () => {
     fc.assert(
       fc.property(
         changes({ back: true, adjust: true }),
@@ -109,7 +109,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('changes nothing when nothing has changed', () => {
+  it('changes nothing for the same limit', () => {
     fc.assert(
       fc.property(limits(name), events({ back: false, adjust: false }), (limit, past) => {
         const { subject, now } = lived(limit, past)
@@ -118,7 +118,7 @@ describe.each(names())('%s', (name) => {
           const { remaining, reset, retry } = subject.peek(now, cost)
           const after = same.peek(now, cost)
           expect(after.remaining === remaining || (name === 'quotaLinear' && after.remaining <= remaining)).toBe(true)
-          // Rounded against the client by less than a unit.
+          // Rounding is against the client, by less than one unit.
           const unit = Math.ceil(subject.window / limit.quota)
           const slack = 'full' in subject.parameters ? unit : 0
           expect(after.reset - reset >= 0 && after.reset - reset <= slack).toBe(true)
@@ -129,8 +129,8 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('forgets nothing when only the ticks have changed', () => {
-    // A saturated rate is more than the quota by a tick's worth, and ticks of a millisecond are worth more.
+  it('keeps everything when only the ticks change', () => {
+    // A saturated rate exceeds the quota by the value of one tick, and a tick of a millisecond is worth more.
     const strict = name === 'exponential' ? { strict: false } : {}
     fc.assert(
       fc.property(
@@ -164,7 +164,7 @@ describe.each(names())('%s', (name) => {
   }
 })
 
-describe('a new quota leaves the window where it is', () => {
+describe('a new quota keeps the window', () => {
   const cases: [string, LimitInput, Partial<LimitInput>, number, number][] = [
     ['a window from the first request', { algorithm: 'fixedWindow', quota: 10, window: 1000 }, { quota: 20 }, 12, 700],
     [
@@ -193,7 +193,7 @@ describe('a new quota leaves the window where it is', () => {
     expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining, reset: reset * 1000 })
   })
 
-  it.each(cases)('and a smaller one takes no more than all: %s', (_, json) => {
+  it.each(cases)('and a smaller one uses up at most all of it: %s', (_, json) => {
     const subject = new Subject(json)
     subject.ask(START, 8)
     const changed = subject.convert({ ...json, quota: 4 }, START + 300_000)
@@ -205,14 +205,14 @@ describe('a new quota leaves the window where it is', () => {
 })
 
 describe('a new window', () => {
-  it('restarts a window from the first request now, with what it holds', () => {
+  it('restarts a window of the first request now, with the same count', () => {
     const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000 })
     subject.ask(START, 8)
     const changed = subject.convert({ algorithm: 'fixedWindow', quota: 10, window: 500 }, START + 300_000)
     expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining: 2, reset: 500_000 })
   })
 
-  it('moves a window on the clock into the one that holds now', () => {
+  it('moves the count into the current window on the clock', () => {
     const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000, anchor: 'clock' })
     subject.ask(START, 8)
     const next = { algorithm: 'fixedWindow', quota: 10, window: 500, anchor: 'clock' }
@@ -222,7 +222,7 @@ describe('a new window', () => {
     })
   })
 
-  it('moves the estimate of a counter into the window that holds now, rounded up', () => {
+  it('moves the estimate of a counter into the current window, rounded up', () => {
     const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
     subject.ask(START, 5)
     expect(subject.peek(START + 1_300_000, 0).remaining).toBe(7)
@@ -230,7 +230,7 @@ describe('a new window', () => {
     expect(subject.convert(next, START + 1_300_000).state().cells).toEqual([(START + 1_000_000) / 500_000, 4, 0])
   })
 
-  it('leaves the entries of a log their times', () => {
+  it('keeps the times of the entries of a log', () => {
     const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
     subject.ask(START, 3)
     subject.ask(START + 200_000, 4)
@@ -242,7 +242,7 @@ describe('a new window', () => {
     expect(coarser.state()).toEqual({ cells: [7, EPOCH_MS + 300], entries: [{ time: EPOCH_MS + 300, cost: 7 }] })
   })
 
-  it('keeps buckets of the same length, and gathers others in the one that holds now', () => {
+  it('keeps buckets of the same length, and moves others into the current one', () => {
     const subject = new Subject({ algorithm: 'slidingWindowBuckets', quota: 10, window: 1000 })
     subject.ask(START, 3)
     subject.ask(START + 200_000, 4)
@@ -257,10 +257,10 @@ describe('a new window', () => {
   })
 })
 
-describe.each(['greedy', 'interval'])('a bucket that does not start full and refills %s', (refill) => {
+describe.each(['greedy', 'interval'])('a bucket that does not start full, refill %s', (refill) => {
   const json = { algorithm: 'tokenBucket', refill, quota: 10, window: 1000 }
 
-  it('is new when it would have been, though its limit changes while it is full', () => {
+  it('becomes new at the same time although its limit changes while it is full', () => {
     const subject = new Subject({ ...json, initial: 0 })
     subject.ask(START)
     const { reset } = subject.peek(START + 1_700_000, 0)
@@ -270,7 +270,7 @@ describe.each(['greedy', 'interval'])('a bucket that does not start full and ref
     expect(changed.peek(START + 2_000_000, 0)).toMatchObject({ remaining: 5, reset: 0 })
   })
 
-  it('keeps what was used when it used to start full, and when it does so from now on', () => {
+  it('keeps what was used when the option initial is added or removed', () => {
     const full = new Subject(json)
     full.ask(START, 8)
     const changed = full.convert({ ...json, initial: 0 }, START)

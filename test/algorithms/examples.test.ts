@@ -5,7 +5,7 @@ import { EPOCH_MS, Subject } from '../support/harness.ts'
 const START = EPOCH_MS * 1000
 const SECOND = 1_000_000
 
-/** All admit, or none is charged. */
+/** Charges all limits if all admit, else none. */
 function askAll(subjects: readonly Subject[], now: number): boolean {
   const admitted = subjects.every((each) => each.peek(now).allowed)
   if (admitted) for (const each of subjects) each.ask(now)
@@ -18,22 +18,22 @@ describe('tiered limits: 60 per hour and 10 per 5 s', () => {
     new Subject({ algorithm: 'tokenBucket', quota: 10, window: '5s' }),
   ]
 
-  it('one request a minute goes on for ever', () => {
+  it('admit one request a minute forever', () => {
     const both = tiers()
     for (let minute = 0; minute < 600; minute++) expect(askAll(both, START + minute * 60 * SECOND)).toBe(true)
   })
 
-  it('60 requests in one second do not', () => {
+  it('deny 60 requests in one second', () => {
     const both = tiers()
     let admitted = 0
     for (let i = 0; i < 60; i++) if (askAll(both, START + Math.floor((i * SECOND) / 60))) admitted++
-    // Ten at once, and one more for each half second that has passed.
+    // Ten at once, and one more for each half second.
     expect(admitted).toBe(11)
     expect(both[0]!.peek(START + SECOND, 0).remaining).toBe(49)
   })
 })
 
-it('10 per minute with 2 s between them', () => {
+it('10 per minute and a spacing of 2 s', () => {
   const both = [
     new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: '1m' }),
     new Subject({ algorithm: 'spacing', quota: 1, window: '2s' }),
@@ -52,7 +52,7 @@ describe('7 per minute, 5 in the minute before, 3 in this one, 30 % into it', ()
   for (let i = 0; i < 5; i++) subject.ask(begin + i)
   for (let i = 0; i < 3; i++) subject.ask(begin + minute + 0.29 * minute)
 
-  it('3 + 5 · 0.7 = 6.5, counted as 6: there is room for one more', () => {
+  it('counter: 3 + 5 · 0.7 = 6.5 counts as 6, so one more is admitted', () => {
     expect(subject.peek(now, 0).remaining).toBe(1)
     expect(subject.ask(now).allowed).toBe(true)
     expect(subject.peek(now).allowed).toBe(false)
@@ -71,7 +71,7 @@ describe('a client at a times the permitted rate is throttled after w / (a − 1
     let n = 0
     const time = (i: number): number => START + Math.round((i * w) / (a * q))
     while (subject.ask(time(n)).allowed) n++
-    // The article's tokens may be fractions, down to none; a request takes a whole one.
+    // The article allows fractions of a token. Here a request takes a whole token.
     const off = a / (a - 1)
     expect(Math.abs(n - q * off)).toBeLessThanOrEqual(off)
     expect(Math.abs(time(n) - START - w / (a - 1))).toBeLessThanOrEqual((off * w) / (a * q))
@@ -79,14 +79,14 @@ describe('a client at a times the permitted rate is throttled after w / (a − 1
 })
 
 describe('the recorders of a sliding window', () => {
-  it('the log: three requests 300 ms apart, and one 600 ms after them, are two in the last second', () => {
+  it('the log: counts two in the last second of three requests 300 ms apart and one 600 ms later', () => {
     const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 100, window: 1000 })
     for (let i = 0; i < 3; i++) subject.ask(START + i * 300_000)
     expect(subject.peek(START + 900_000, 0).remaining).toBe(97)
     expect(subject.ask(START + 1_500_000).remaining).toBe(98)
   })
 
-  it('the log: two requests in one tick are two', () => {
+  it('the log: counts two requests in one tick as two', () => {
     const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 2, window: 1000 })
     expect([subject.ask(START), subject.ask(START), subject.ask(START)].map(({ allowed }) => allowed)).toEqual([
       true,
@@ -95,7 +95,7 @@ describe('the recorders of a sliding window', () => {
     ])
   })
 
-  it('the log, strict: requests that were dropped count as well', () => {
+  it('the log, strict: counts denied requests too', () => {
     const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 3, window: 1000, strict: true })
     for (let i = 0; i < 50; i++) expect(subject.ask(START + i * 100_000).allowed).toBe(i < 3)
     expect(subject.ask(START + 4_900_000 + 799_999).allowed).toBe(false)
@@ -103,8 +103,8 @@ describe('the recorders of a sliding window', () => {
   })
 })
 
-describe('the hybrid of quota and linear, beside its pseudo-code', () => {
-  it.each([1, 2, 7, 60])('a quota of %d', (quota) => {
+describe('the hybrid quotaLinear and its published pseudo-code', () => {
+  it.each([1, 2, 7, 60])('agree with a quota of %d', (quota) => {
     const subject = new Subject({ algorithm: 'quotaLinear', quota, window: 1000 })
     const window = BigInt(subject.window)
     let client: Parameters<typeof finch>[2]
@@ -117,7 +117,7 @@ describe('the hybrid of quota and linear, beside its pseudo-code', () => {
     }
   })
 
-  it('gives no token before the window would have ended, then evenly', () => {
+  it('return no token before the window would have ended, then one at an even rate', () => {
     const subject = new Subject({ algorithm: 'quotaLinear', quota: 10, window: 1000 })
     expect(subject.burst(START + 1, 20)).toBe(10)
     expect(subject.peek(START + 1).retry).toBe(SECOND)
@@ -125,7 +125,7 @@ describe('the hybrid of quota and linear, beside its pseudo-code', () => {
     expect(subject.peek(START + 1 + SECOND).retry).toBe(SECOND / 10)
   })
 
-  it('takes a request of several units as so many requests', () => {
+  it('treat a request of several units as several requests', () => {
     const subject = new Subject({ algorithm: 'quotaLinear', quota: 10, window: 1000 })
     const unitByUnit = subject.clone()
     subject.ask(START, 4)
@@ -137,14 +137,14 @@ describe('the hybrid of quota and linear, beside its pseudo-code', () => {
 })
 
 describe('a fixed window', () => {
-  it('opens with the first request, and not with one that is denied', () => {
+  it('starts with the first admitted request', () => {
     const subject = new Subject({ algorithm: 'fixedWindow', quota: 3, window: 1000 })
     expect(subject.ask(START, 4)).toMatchObject({ allowed: false, retry: Infinity, reset: 0 })
     expect(subject.ask(START + 500, 3)).toMatchObject({ allowed: true, remaining: 0, reset: SECOND })
     expect(subject.ask(START + 999_999)).toMatchObject({ allowed: false, retry: 501 })
   })
 
-  it('stands on the clock, and on an offset from it', () => {
+  it('starts on the clock, or at an offset from it', () => {
     const day = 86_400 * SECOND
     const subject = new Subject({ algorithm: 'fixedWindow', quota: 3, window: '1d', anchor: 'clock', offset: '6h' })
     expect(subject.ask(START, 3)).toMatchObject({ remaining: 0, reset: day / 4 })
@@ -153,8 +153,8 @@ describe('a fixed window', () => {
   })
 })
 
-describe('a token bucket that refills at once', () => {
-  it('gets its quota every window, counted from the request that opened it', () => {
+describe('a token bucket with interval refill', () => {
+  it('returns its quota every window, from the request that started it', () => {
     const subject = new Subject({ algorithm: 'tokenBucket', refill: 'interval', quota: 2, window: 1000, capacity: 5 })
     expect(subject.burst(START, 9)).toBe(5)
     expect(subject.peek(START)).toMatchObject({ retry: SECOND, reset: 3 * SECOND })
@@ -163,7 +163,7 @@ describe('a token bucket that refills at once', () => {
     expect(subject.peek(START + SECOND, 3)).toMatchObject({ retry: 2 * SECOND })
   })
 
-  it('starts with its initial tokens, and again once it has been full for a window', () => {
+  it('starts with its initial tokens, and again after it has been full for a window', () => {
     const json = { algorithm: 'tokenBucket', refill: 'interval', quota: 2, window: 1000, capacity: 4, initial: 1 }
     const subject = new Subject(json)
     expect(subject.burst(START, 9)).toBe(1)
@@ -175,7 +175,7 @@ describe('a token bucket that refills at once', () => {
 })
 
 describe('a leaky bucket', () => {
-  it('lets requests go on evenly, each told how long to wait, from its own clock', () => {
+  it('reports an even delay to each request', () => {
     const subject = new Subject({ algorithm: 'leakyBucket', quota: 5, window: 1000, capacity: 3 })
     expect(subject.ask(START).delay).toBe(0)
     expect(subject.ask(START).delay).toBe(SECOND / 5)
@@ -191,7 +191,7 @@ describe('a leaky bucket', () => {
     ])
   })
 
-  it('keeps nobody waiting as a meter', () => {
+  it('reports no delay with shape: false', () => {
     const subject = new Subject({ algorithm: 'leakyBucket', quota: 5, window: 1000, capacity: 3, shape: false })
     for (let i = 0; i < 3; i++) expect(subject.ask(START)).toMatchObject({ allowed: true, delay: 0 })
     expect(subject.ask(START).allowed).toBe(false)

@@ -7,7 +7,7 @@ const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 const START = EPOCH_MS * 1000
 
 describe('exponential', () => {
-  it('measures what its formula says, with the logarithms of the platform', () => {
+  it('measures the rate of its formula with the logarithms of the platform', () => {
     fc.assert(
       fc.property(limits('exponential'), events({ back: false, adjust: false }), (limit, trace) => {
         const life = new Life(new Subject(limit))
@@ -35,7 +35,7 @@ describe('exponential', () => {
     )
   })
 
-  it('is new again when what was measured has decayed below one half', () => {
+  it('treats a key as new when its rate has decayed below one half', () => {
     fc.assert(
       fc.property(
         limits('exponential', { strict: false }),
@@ -53,34 +53,34 @@ describe('exponential', () => {
     )
   })
 
-  it('loses no request of a burst to rounding, however long the window', () => {
+  it('loses no request of a burst to rounding in a long window', () => {
     const subject = new Subject({ algorithm: 'exponential', quota: 1000, window: '365d' })
     expect(subject.burst(START, 2000)).toBe(1000)
   })
 
-  it('admits a client that keeps to the rate for ever, and measures just that', () => {
+  it('admits a client that keeps to the rate forever, and measures that rate', () => {
     const subject = new Subject({ algorithm: 'exponential', quota: 10, window: 1000 })
     for (let i = 0; i < 1000; i++) expect(subject.ask(START + i * 100_000).allowed).toBe(true)
     expect(subject.state().cells[0]).toBeCloseTo(10, 9)
   })
 
-  it('holds a client that goes faster to the rate', () => {
+  it('limits a faster client to the rate', () => {
     const subject = new Subject({ algorithm: 'exponential', quota: 10, window: 1000 })
     let admitted = 0
     for (let i = 0; i < 100_000; i++) if (subject.ask(START + i * 1000).allowed) admitted++
-    // A burst to begin with, then the rate.
+    // A burst at first, then the rate.
     expect(admitted).toBeGreaterThan(1000)
     expect(admitted).toBeLessThan(1020)
   })
 
-  it('lets nobody in who does not slow down, when strict', () => {
+  it('admits no client that does not slow down, when strict', () => {
     const subject = new Subject({ algorithm: 'exponential', quota: 10, window: 1000, strict: true })
     let last = 0
     for (let i = 0; i < 10_000; i++) if (subject.ask(START + i * 1000).allowed) last = i
     expect(last).toBeLessThan(20)
   })
 
-  it('keeps waits monotone to the tick over a year', () => {
+  it('reports waits that never increase over a year', () => {
     const subject = new Subject({ algorithm: 'exponential', quota: 1e9, window: '365d' })
     subject.ask(START, 1e9)
     for (const cost of [1, 2, 1000, 1e6, 5e8, 1e9]) {

@@ -174,7 +174,7 @@ function subjectOf(limit: ConstructorParameters<typeof Subject>[0], ticks: 1 | u
   }
 }
 
-describe('the Lua twin says the same, to the bit', () => {
+describe('the Lua text decides the same as TypeScript, to the bit', () => {
   let server: RedisServer
   let redis: Redis
 

@@ -5,7 +5,7 @@ import { modelOf } from '../support/model.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 
-/** The models take their time: small quotas, any window. */
+/** The models are slow, so quotas are small. */
 const quota = fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 60 }))
 const modelled = names().filter((name) => name !== 'exponential')
 

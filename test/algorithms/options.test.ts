@@ -3,7 +3,7 @@ import { limit, type LimitInput, compiled } from '../../src/limits/limit.ts'
 
 const base = { quota: 10, window: 1000 }
 
-describe('a wrong option is refused by its name', () => {
+describe('a wrong option is refused with its name', () => {
   const cases: [string, LimitInput, RegExp][] = [
     [
       'an anchor there is not',
@@ -38,7 +38,7 @@ describe('a wrong option is refused by its name', () => {
       /^refill: expected 'greedy' or 'interval', got "lazy"/,
     ],
     [
-      'more initial tokens than there is room for',
+      'more initial tokens than the capacity',
       { algorithm: 'tokenBucket', refill: 'interval', initial: 11 },
       /^initial: expected at most the capacity, 10, got 11/,
     ],
@@ -57,7 +57,7 @@ describe('a wrong option is refused by its name', () => {
 describe('a limit too large to be counted exactly', () => {
   const year = '365d'
 
-  it.each(['slidingWindowCounter', 'quotaLinear'])('uses milliseconds, then is refused: %s', (algorithm) => {
+  it.each(['slidingWindowCounter', 'quotaLinear'])('counts in milliseconds, then is refused: %s', (algorithm) => {
     const perMs = (quota: number): number => compiled(limit({ algorithm, quota, window: year })).parameters.perMs
     expect(perMs(101)).toBe(1000)
     expect(perMs(10_007)).toBe(1)
@@ -71,7 +71,7 @@ describe('a limit too large to be counted exactly', () => {
     },
   )
 
-  it('has to have buckets that divide milliseconds when it uses them', () => {
+  it('requires buckets that divide milliseconds when it counts in them', () => {
     const json = { algorithm: 'slidingWindowBuckets', quota: 10, window: 4_503_599_628_000 }
     expect(compiled(limit({ ...json, buckets: 10 })).parameters.perMs).toBe(1)
     expect(() => limit({ ...json, buckets: 10_000 })).toThrow(
@@ -79,7 +79,7 @@ describe('a limit too large to be counted exactly', () => {
     )
   })
 
-  it('never makes an exponential one that would be measured for too long', () => {
+  it('refuses an exponential limit whose calculation would take too long', () => {
     expect(compiled(limit({ algorithm: 'exponential', quota: 10, window: 110_000_000_000 })).parameters.perMs).toBe(
       1000,
     )

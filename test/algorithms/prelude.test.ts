@@ -7,7 +7,7 @@ import { type RedisServer, startRedis } from '../support/redis.ts'
 const micro: Parameters = { perMs: 1000, strict: 0 }
 const milli: Parameters = { perMs: 1, strict: 0 }
 
-describe('what every Lua text may use', () => {
+describe('the Lua prelude', () => {
   let server: RedisServer
   let redis: Redis
   beforeAll(async () => {
@@ -25,7 +25,7 @@ describe('what every Lua text may use', () => {
 
   it('has the same largest number', async () => expect(await lua('LARGEST')).toBe(LARGEST))
 
-  it('takes ticks of one limit for those of another alike', async () => {
+  it('rescales ticks as TypeScript does', async () => {
     for (const ticks of [0, 1, 999, 1000, 1001, 1_767_225_600_000_999, -1, -999, -1000, -1001]) {
       for (const [from, to] of [
         [micro, milli],

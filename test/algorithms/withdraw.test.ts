@@ -5,9 +5,9 @@ import { Life, limits, Subject } from '../support/harness.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 
-/** A request, or one that is denied elsewhere: reserved here, and withdrawn when some others have come. */
+/** A request. If another limiter denies it, its reservation here is withdrawn after some other requests. */
 interface Arrival {
-  /** Parts of a window that pass before. */
+  /** Time before it, in windows. */
   readonly after: number
   readonly cost: number
   readonly withdrawnAfter: number | undefined
@@ -28,7 +28,7 @@ interface Admitted {
   readonly cost: number
 }
 
-/** What is admitted for good, while reservations come and go. */
+/** Returns the requests that are admitted and not withdrawn. */
 function lived(subject: Subject, start: number, trace: readonly Arrival[]): Admitted[] {
   const admitted: Admitted[] = []
   const open: { at: number; units: number; left: number }[] = []
@@ -44,11 +44,11 @@ function lived(subject: Subject, start: number, trace: readonly Arrival[]): Admi
   return admitted
 }
 
-/** Small enough that edges are met often. */
+/** Small limits, where edge cases are frequent. */
 const small = (name: string): fc.Arbitrary<Limit> =>
   limits(name, { quota: fc.integer({ min: 1, max: 6 }), window: fc.constantFrom(10, 100, 1000), strict: false })
 
-describe('a reservation that is withdrawn lets nobody in who would not have been let in without it', () => {
+describe('a withdrawn reservation admits no request that it would not admit otherwise', () => {
   it.each([
     'gcra',
     'leakyBucket',
@@ -70,7 +70,7 @@ describe('a reservation that is withdrawn lets nobody in who would not have been
   })
 })
 
-describe('a reservation that is withdrawn moves the phase of a window, and its bound holds', () => {
+describe('a withdrawn reservation can move a window, and the bound of the window holds', () => {
   it.each([
     ['tokenBucket', 2],
     ['fixedWindow', 2],
@@ -91,7 +91,7 @@ describe('a reservation that is withdrawn moves the phase of a window, and its b
   })
 })
 
-describe('a reservation that others have outlived gives nothing back of theirs', () => {
+describe('a late withdrawal gives back nothing of other charges', () => {
   it.each([
     ['a refill', { algorithm: 'tokenBucket', quota: 2, window: 1000, refill: 'interval' }, 1],
     ['a burst that has become even', { algorithm: 'quotaLinear', quota: 2, window: 1000 }, 3],
@@ -109,7 +109,7 @@ describe('a reservation that others have outlived gives nothing back of theirs',
     expect(left.allowed).toBe(false)
   })
 
-  it('and gives back all of it, when nobody came', () => {
+  it('and gives back all of the reservation if there were no other charges', () => {
     for (const algorithm of ['gcra', 'tokenBucket', 'quotaLinear', 'exponential']) {
       const subject = new Subject({ algorithm, quota: 4, window: 1000 })
       const start = new Life(subject).now

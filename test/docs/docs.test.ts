@@ -1,5 +1,5 @@
-// What docs/algorithms.md says is what happens: its pictures are drawn anew, its programs compiled and run, and what it calls
-// the worst case is attained and never exceeded.
+// Checks docs/algorithms.md: draws its pictures again, compiles and runs its programs, and tests that its worst cases can happen
+// and are never exceeded.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -31,7 +31,7 @@ const MINUTE = 60_000
 const page = readFileSync(join(root, 'docs/algorithms.md'), 'utf8')
 
 describe('docs/algorithms.md: pictures', () => {
-  it('are what `npm run plots` draws from today’s decisions', async () => {
+  it('are what `npm run plots` draws now', async () => {
     const drawn = await draw()
     expect(readdirSync(join(root, 'docs/img')).toSorted()).toEqual([...drawn.keys()].toSorted())
     for (const [name, text] of drawn) {
@@ -40,11 +40,11 @@ describe('docs/algorithms.md: pictures', () => {
     }
   })
 
-  it('are drawn alike every time', async () => {
+  it('are the same each time they are drawn', async () => {
     expect(await draw()).toEqual(await draw())
   })
 
-  it('are all shown', () => {
+  it('are all on the page', () => {
     const shown = [...page.matchAll(/\]\(img\/([\w-]+\.svg)\)/g)].map(([, name]) => name)
     expect(shown.toSorted()).toEqual(readdirSync(join(root, 'docs/img')).toSorted())
   })
@@ -59,32 +59,32 @@ describe('docs/algorithms.md: programs', { timeout: MINUTE }, () => {
   }, 2 * MINUTE)
   afterAll(() => programs.remove())
 
-  it('fit the types', () => expect(programs.complaints).toBe(''))
+  it('pass the type check', () => expect(programs.complaints).toBe(''))
 
-  it.each([...named])('%s prints what it says', async (name, block) => {
+  it.each([...named])('%s prints what its comments say', async (name, block) => {
     expect(block.code).toMatch(/\/\/ → /)
     await programs.verify(name, block)
   })
 
-  it('are all there is of code', () => {
+  it('are all code blocks of the page', () => {
     expect(blocks.map(({ language }) => language)).toEqual(blocks.map(() => 'ts'))
     expect(page.match(/^\s*(```|~~~)/gm)).toHaveLength(fencesOf(blocks))
   })
 })
 
-/** A limit of 10 per 10 s, the row of the table that tells its worst case, and when to ask in order to get that much. */
+/** A limit of 10 per 10 s, the row of the table with its worst case, and the times of requests that reach it. */
 interface Worst {
   readonly row: string
   readonly limit: Limit
-  /** In milliseconds; the worst is what comes within 10 s. */
+  /** In milliseconds. The worst case is what is admitted within 10 s. */
   readonly attack: readonly number[]
-  /** True where it is not when requests come that counts, but when they go on. */
+  /** True if the times after the delay count, not the times of the requests. */
   readonly goingOn?: true
 }
 
 const base = { quota: 10, window: '10s' } as const
 
-/** So many at one time. */
+/** Returns the same time several times. */
 const many = (count: number, at: number): number[] => Array.from({ length: count }, () => at)
 const each = (count: number, from: number): number[] => Array.from({ length: count }, (_, i) => from + i * 1000)
 
@@ -107,7 +107,7 @@ const worst: readonly Worst[] = [
     attack: [...many(20, 9999), ...many(20, 19_500)],
   },
   { row: '`slidingWindowBuckets`', limit: slidingWindowBuckets(base), attack: burst },
-  // Empty at 0, and all but full 19 s later.
+  // Empty at 0 s, and nearly full 19 s later.
   {
     row: '`quotaLinear`',
     limit: quotaLinear(base),
@@ -116,7 +116,7 @@ const worst: readonly Worst[] = [
   { row: '`exponential`', limit: exponential(base), attack: [...many(10, 0), ...each(10, 999.999)] },
 ]
 
-/** When requests are admitted, or go on, of those that come at some times. */
+/** Returns the times of admitted requests, or the times at which their delays end. */
 function admitted(limit: Limit, times: readonly number[], goingOn = false): number[] {
   const clock = virtualClock()
   const start = clock.now()
@@ -130,7 +130,7 @@ function admitted(limit: Limit, times: readonly number[], goingOn = false): numb
   return passed
 }
 
-/** Any traffic within half a minute, in milliseconds: bursts, pauses, and requests to the edge of a window. */
+/** Random traffic within half a minute, in milliseconds: bursts, pauses, and requests at window edges. */
 const traffic = fc
   .array(
     fc.tuple(
@@ -145,34 +145,34 @@ const traffic = fc
   })
 
 describe('docs/algorithms.md: the worst case of 10 per 10 s', () => {
-  const told = new Map(
+  const stated = new Map(
     [...page.matchAll(/^\| (`\w+`[^|]*?) *\|[^|]*\|[^|]*\| (\d+) +\|$/gm)].map(([, row, most]) => [row!, Number(most)]),
   )
 
-  it('is told of every algorithm', () => {
-    expect([...told.keys()].toSorted()).toEqual(worst.map(({ row }) => row).toSorted())
+  it('is stated for every algorithm', () => {
+    expect([...stated.keys()].toSorted()).toEqual(worst.map(({ row }) => row).toSorted())
     for (const { name } of builtIn) expect(worst.some(({ limit }) => limit.algorithm === name)).toBe(true)
   })
 
-  it.each(worst)('$row: may happen', ({ row, limit, attack, goingOn }) => {
-    expect(mostWithin(admitted(limit, attack, goingOn), 10_000)).toBe(told.get(row))
+  it.each(worst)('$row: can happen', ({ row, limit, attack, goingOn }) => {
+    expect(mostWithin(admitted(limit, attack, goingOn), 10_000)).toBe(stated.get(row))
   })
 
-  it.each(worst)('$row: and nothing worse', ({ row, limit, goingOn }) => {
+  it.each(worst)('$row: is never exceeded', ({ row, limit, goingOn }) => {
     fc.assert(
       fc.property(traffic, (times) => {
-        expect(mostWithin(admitted(limit, times, goingOn), 10_000)).toBeLessThanOrEqual(told.get(row)!)
+        expect(mostWithin(admitted(limit, times, goingOn), 10_000)).toBeLessThanOrEqual(stated.get(row)!)
       }),
     )
   })
 })
 
-it.each(['algorithms.md', 'redis.md'])('docs/%s says how many entries stand in one field of Redis', (name) => {
+it.each(['algorithms.md', 'redis.md'])('docs/%s states the number of entries in one field of Redis', (name) => {
   expect(readFileSync(join(root, 'docs', name), 'utf8')).toMatch(new RegExp(`in chunks of ${CHUNK}\\b`))
 })
 
 describe('docs/algorithms.md: links', () => {
-  it('lead somewhere', () => {
+  it('lead to existing files and headings', () => {
     const fragments = [...page.matchAll(/^#+ (.*)$/gm)].map(
       ([, heading]) =>
         `#${heading!

@@ -1,4 +1,4 @@
-// Every example runs as its reader would run it: compiled against the package as it is built, in a process of its own.
+// Runs every example as a reader would: compiled against the built package, in a process of its own.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Runs a program; answers what it wrote. Fails when it exits with an error, or has something to warn of. */
+/** Runs a program and returns its output. Fails if the program fails or warns. */
 function node(...args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, { cwd: folder }, (error, stdout, stderr) => {
@@ -51,7 +51,7 @@ const perApp = [
   '  quota exceeded: login',
 ]
 
-/** What each prints, times left out. */
+/** The output of each example, without times. */
 const outputs: Readonly<Record<string, readonly string[]>> = {
   express: perApp,
   fastify: perApp,
@@ -127,13 +127,13 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** A line of output without what depends on the moment, and problem details in short. */
+/** Returns a line of output without times, and with problem details shortened. */
 function timeless(line: string): string {
   if (line.startsWith('  {"type":')) {
     const problem = JSON.parse(line) as { title: string; 'violated-policies': string[] }
     return `  ${problem.title.toLowerCase()}: ${problem['violated-policies'].join(', ')}`
   }
-  // Points come back almost two a second.
+  // Almost two points return per second.
   const counted = line.replace(/"points";r=\d+/, '"points";r=n')
   return counted.replaceAll(/;t=\d+/g, '').replace(/Retry-After: [1-9]\d*$/, 'Retry-After: n')
 }
@@ -144,20 +144,20 @@ async function firstLine({ stdout }: ChildProcess): Promise<string> {
 }
 
 describe('the examples', { timeout: MINUTE }, () => {
-  it('are all tested here', async () => {
+  it('are all tested', async () => {
     const programs = (await readdir(join(root, 'examples'))).filter((each) => each.endsWith('.ts'))
     const others = ['showcase.ts', 'visits.ts']
     expect(programs.toSorted()).toEqual([...Object.keys(outputs).map((name) => `${name}.ts`), ...others].toSorted())
   })
 
   for (const [name, expected] of Object.entries(outputs)) {
-    it(`${name} sends itself a few requests, and ends`, async () => {
+    it(`${name} sends itself requests and exits`, async () => {
       const [address, ...lines] = (await node(`dist/examples/${name}.js`, '--once')).trimEnd().split('\n')
       expect(address).toMatch(/^listening on http:\/\/127\.0\.0\.1:\d+$/)
       expect(lines.map(timeless)).toEqual(expected)
     })
 
-    it(`${name} serves on the port that it is told`, async () => {
+    it(`${name} listens on the given port`, async () => {
       const port = await freePort()
       const env = { ...process.env, PORT: String(port) }
       const child = spawn(process.execPath, [`dist/examples/${name}.js`], { cwd: folder, env })
@@ -172,13 +172,13 @@ describe('the examples', { timeout: MINUTE }, () => {
   }
 })
 
-it('custom-algorithm checks itself by the suite of `sluice/testing`', { timeout: MINUTE }, async () => {
+it('custom-algorithm --check runs the suite of `sluice/testing`', { timeout: MINUTE }, async () => {
   const lines = (await node('dist/examples/custom-algorithm.js', '--check')).trimEnd().split('\n')
   expect(lines.length).toBeGreaterThan(5)
-  expect(lines).toContain('it charges past the limit when it has to, and waits the debt off')
+  expect(lines).toContain('it charges past the limit, and denies until the debt is gone')
 })
 
-// The example of an algorithm meets what every algorithm must meet: the suites of those that come with the package.
+// The algorithm of the example passes the same suites as the algorithms of the package.
 vi.mock(import('../support/harness.ts'), async (original) => ({ ...(await original()), names: () => ['coolDown'] }))
 vi.mock(import('../../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
 

@@ -1,9 +1,9 @@
-// What docs/migrating, docs/proxies.md and docs/redis.md say is what happens. By the language of a block:
+// Checks docs/migrating, docs/proxies.md and docs/redis.md. The language of a code block decides how:
 //
-// - `ts` is a program of ours. It is compiled under strict flags, and run; what it prints is what its comments `// → …` say.
-// - `console` shows requests to the server that the program before it has started, and the answers, as in README.md.
-// - `js` is a program of before. It is parsed, and no more.
-// - `nginx`, `sh` and `text` are for other tests, and for readers.
+// - `ts` is a program with this package. It is compiled with strict flags and run. It must print what its comments `// → …` say.
+// - `console` shows requests to the server of the block before it, and the responses, as in README.md.
+// - `js` is the program before the migration. It is only parsed.
+// - `nginx`, `sh` and `text` are checked by other tests, or not at all.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ function read(page: string): string {
   return readFileSync(join(root, 'docs', page), 'utf8')
 }
 
-/** By names that can be those of files. */
+/** The blocks by names that can be file names. */
 const blocks = new Map<string, Block & { readonly page: string }>(
   pages.flatMap((page) =>
     blocksOf(read(page)).map((block) => [`${page.replace(/\W/g, '-')}-${block.line}`, { page, ...block }] as const),
@@ -40,12 +40,12 @@ afterAll(async () => {
 })
 
 async function verify(name: string, block: Block): Promise<void> {
-  if (block.language === 'ts') return programs.verify(name, block, tellsOfItsLimit)
+  if (block.language === 'ts') return programs.verify(name, block, sendsRateLimit)
   if (block.language === 'js') return verifySyntax(block.code)
   expect(['nginx', 'sh', 'text']).toContain(block.language)
 }
 
-async function tellsOfItsLimit(port: number): Promise<void> {
+async function sendsRateLimit(port: number): Promise<void> {
   const { headers } = await fetch(`http://127.0.0.1:${port}/`)
   expect(headers.get('ratelimit')).not.toBeNull()
 }
@@ -60,7 +60,7 @@ async function verifySyntax(code: string): Promise<void> {
   }
 }
 
-/** The cells of the tables that have these headings. */
+/** Returns the cells of the tables with these headings. */
 function rowsOf(page: string): string[][] {
   const rows = [...read(page).matchAll(/^\|(.*)\|$/gm)].map(([, row]) => row!.split(' | ').map((cell) => cell.trim()))
   const start = rows.findIndex(([there, here]) => there === 'there' && here === 'here')
@@ -71,13 +71,13 @@ describe.concurrent('the pages', { timeout: MINUTE }, () => {
   for (const [name, block] of blocks)
     it(`${block.page}, line ${block.line}: ${block.language}`, () => verify(name, block))
 
-  it.for(pages)('%s has no block that is passed over, and no dead link', (page, { expect }) => {
+  it.for(pages)('%s has no unchecked block and no dead link', (page, { expect }) => {
     expect(read(page).match(/^\s*(```|~~~)/gm) ?? []).toHaveLength(fencesOf(blocksOf(read(page))))
     const targets = [...read(page).matchAll(/\]\((?!https:)([^)#]+)[^)]*\)/g)].map(([, target]) => target!)
     expect(targets.filter((each) => !existsSync(join(root, 'docs', dirname(page), each)))).toEqual([])
   })
 
-  it.for(guides)('%s has before, after, a table and what gets better', (page, { expect }) => {
+  it.for(guides)('%s has the code before and after, a table, and what gets better', (page, { expect }) => {
     const languages = blocksOf(read(page)).map(({ language }) => language)
     expect(languages.slice(0, 2)).toEqual(['js', 'ts'])
     expect(rowsOf(page).length).toBeGreaterThan(10)
@@ -87,7 +87,7 @@ describe.concurrent('the pages', { timeout: MINUTE }, () => {
 })
 
 describe('servers on a Redis that does not answer', { timeout: MINUTE }, () => {
-  /** The server of a page that is on Redis. */
+  /** Returns the server of a page that uses Redis. */
   const serverIn = (page: string): Block => {
     const { transcript: _, ...block } = blocksOf(read(page)).find(
       ({ code }) => code.includes('redisStore(') && code.includes('.listen('),

@@ -1,10 +1,10 @@
-// What README.md says is what happens. The convention, by the language of a block:
+// Checks README.md. The language of a code block decides how:
 //
-// - `ts` is a program. It is compiled under strict flags, and run. What it prints is what its comments `// → …` say, in order.
-// - `console` shows requests to the server that the program before it has started, and the answers: the status and whatever
-//   header fields are shown, and the body where one is. The server's port is its own, and its clock stands still.
-//   A Redis at its usual port is one of the test's own.
-// - `sh` has commands of npm: scripts of package.json, or an installation of this package.
+// - `ts` is a program. It is compiled with strict flags and run. It must print what its comments `// → …` say, in order.
+// - `console` shows requests to the server of the block before it, and the responses: the status, the headers that are shown,
+//   and the body if it is shown. The server listens on a free port and its clock does not move. A Redis at the usual port is
+//   replaced by one that the test starts.
+// - `sh` contains npm commands: scripts of package.json, or the installation of this package.
 // - `json` is a limit.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ import { limit, type LimitInput } from 'sluice'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { builtIn } from '../../src/algorithms/index.ts'
+import { rowsFor, tableOfAlgorithms } from '../support/algorithm-table.ts'
 import { type Block, blocksOf, fencesOf, Programs, root } from '../support/programs.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
@@ -21,7 +22,7 @@ const readme = readFileSync(join(root, 'README.md'), 'utf8')
 let redis: RedisServer
 let programs: Programs
 
-/** Throws when a block does not do what it says. */
+/** Throws if a block does not do what it shows. */
 async function verify(block: Block, document: string): Promise<void> {
   if (block.language === 'ts') return programs.verify(`${document}-${block.line}`, block)
   if (block.language === 'sh') return verifyCommands(block.code)
@@ -38,7 +39,7 @@ function verifyCommands(code: string): void {
   expect(runnable).toEqual(expect.arrayContaining(commands.filter((each) => each !== '')))
 }
 
-/** The fragment that leads to a heading, as GitHub makes it. */
+/** Returns the fragment of a heading, as GitHub makes it. */
 function fragment(heading: string): string {
   return `#${heading
     .toLowerCase()
@@ -50,7 +51,7 @@ function fragments(markdown: string): string[] {
   return [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => fragment(heading!))
 }
 
-/** Links that lead nowhere. */
+/** Returns links without a target. */
 function deadLinks(markdown: string): string[] {
   const targets = [...markdown.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target!)
   return targets.filter((target) => {
@@ -61,13 +62,13 @@ function deadLinks(markdown: string): string[] {
   })
 }
 
-/** The codes of errors that there are. */
+/** Returns the codes of all errors. */
 function errorCodes(): string[] {
   const source = readFileSync(join(root, 'src/util/errors.ts'), 'utf8')
   return [...source.matchAll(/^ {2}\| '([A-Z_]+)'$/gm)].map(([, code]) => code!)
 }
 
-/** The codes of warnings that there are in the sources. */
+/** Returns the codes of all warnings in the sources. */
 function warningCodes(): string[] {
   const files = ['src', 'adapters'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(root, folder, file)),
@@ -81,30 +82,30 @@ const blocks = blocksOf(readme)
 const HTTP = "import { createServer } from 'node:http'\n"
 const SERVER = `${HTTP}createServer((_, response) => void response.setHeader('RateLimit', 'a').end('b')).listen(3000)\n`
 
-/** A block for each way in which a README can be wrong. */
+/** A block for each kind of mistake in a README. */
 const mistakes: Readonly<Record<string, Omit<Block, 'line'>>> = {
   'a type that does not fit': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond('10')\n" },
   'a name that does not exist': { language: 'ts', code: "import { memoryShop } from 'sluice'\n" },
-  'an output that is another': { language: 'ts', code: 'console.log(1 + 1) // → 3\n' },
-  'an output that is not told': { language: 'ts', code: 'console.log(1 + 1)\n' },
+  'a different output': { language: 'ts', code: 'console.log(1 + 1) // → 3\n' },
+  'an output that is not on the page': { language: 'ts', code: 'console.log(1 + 1)\n' },
   'a program that throws': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond(0)\n" },
   'a server that does not start': { language: 'ts', code: `${HTTP}throw new Error(String(createServer().listen))\n` },
-  'a server that shows no answer': { language: 'ts', code: SERVER },
-  'another status': {
+  'a server without a transcript': { language: 'ts', code: SERVER },
+  'a different status': {
     language: 'ts',
     code: SERVER,
     transcript: '$ curl -i http://localhost:3000/\nHTTP/1.1 429 Too Many Requests\n',
   },
-  'another field': {
+  'a different header': {
     language: 'ts',
     code: SERVER,
     transcript: '$ curl -i http://localhost:3000/\nHTTP/1.1 200 OK\nRateLimit: b\n',
   },
-  'another body': { language: 'ts', code: SERVER, transcript: '$ curl http://localhost:3000/\na\n' },
+  'a different body': { language: 'ts', code: SERVER, transcript: '$ curl http://localhost:3000/\na\n' },
   'a script that does not exist': { language: 'sh', code: 'npm ci && npm run nothing\n' },
-  'a package of another name': { language: 'sh', code: 'npm install sluiced\n' },
-  'a limit that is none': { language: 'json', code: '{ "algorithm": "gcra", "quota": 100, "window": "1 fortnight" }' },
-  'a language that nobody checks': { language: 'js', code: 'anything()\n' },
+  'a different package': { language: 'sh', code: 'npm install sluiced\n' },
+  'a wrong limit': { language: 'json', code: '{ "algorithm": "gcra", "quota": 100, "window": "1 fortnight" }' },
+  'an unchecked language': { language: 'js', code: 'anything()\n' },
 }
 const wrong = Object.values(mistakes).map((each, i): Block => Object.assign(each, { line: i + 1 }))
 
@@ -124,7 +125,7 @@ afterAll(async () => {
 describe.concurrent('README.md', { timeout: MINUTE }, () => {
   for (const block of blocks) it(`line ${block.line}: ${block.language}`, () => verify(block, 'readme'))
 
-  it('charges an upload in chunks for the longest, and then for what it was', async () => {
+  it('charges a chunked upload for the maximum, then for its size', async () => {
     const { transcript: _, ...block } = blocks.find(({ code }) => code.includes("get('transfer-encoding')"))!
     await programs.verify(`readme-${block.line}`, block, async (port) => {
       const left = async (body: string | ReadableStream): Promise<number> => {
@@ -138,37 +139,33 @@ describe.concurrent('README.md', { timeout: MINUTE }, () => {
     })
   })
 
-  it('has no block that is passed over', () => {
+  it('has no unchecked block', () => {
     expect(readme.match(/^\s*(```|~~~)/gm)).toHaveLength(fencesOf(blocks))
   })
 
   it('has no dead links', () => expect(deadLinks(readme)).toEqual([]))
 
-  it('lists every error that there is', () => {
+  it('lists every error', () => {
     const rows = [...readme.matchAll(/^\| `((?!SLUICE_)[A-Z_]+)` .*\|$/gm)].map(([, code]) => code!)
     expect(rows.toSorted()).toEqual(errorCodes().toSorted())
   })
 
-  it('lists every warning that there is', () => {
+  it('lists every warning', () => {
     const rows = [...readme.matchAll(/^\| `(SLUICE_\w+)` .*\|$/gm)].map(([, code]) => code!)
     expect(rows.toSorted()).toEqual(warningCodes())
   })
 
-  it('lists every algorithm that there is, and how many numbers it keeps', () => {
-    const rows = [...readme.matchAll(/^\| `(\w+)` .*\| (\d) numbers[^|]*\|$/gm)]
-    const listed = rows.map(([, name, cells]) => `${name} ${cells}`)
-    expect(listed.toSorted()).toEqual(
-      builtIn.map(({ name, initialState }) => `${name} ${initialState.length}`).toSorted(),
-    )
+  it('lists every algorithm and the size of its state', () => {
+    expect(tableOfAlgorithms(readme)).toEqual(rowsFor(builtIn))
   })
 })
 
-describe.concurrent('a README that is wrong is found out by', { timeout: MINUTE }, () => {
+describe.concurrent('the checks of README.md find', { timeout: MINUTE }, () => {
   for (const [i, what] of Object.keys(mistakes).entries()) {
     it(what, () => expect(verify(wrong[i]!, 'wrong')).rejects.toThrow())
   }
 
-  it('a link that leads nowhere', () => {
+  it('a dead link', () => {
     const here = '# A heading\n[here](#a-heading) [there](#elsewhere)'
     const files = '[file](README.md) [part](README.md#warnings) [none](nowhere.md) [no part](README.md#nothing)'
     expect(deadLinks(here)).toEqual(['#elsewhere'])

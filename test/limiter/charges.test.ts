@@ -10,7 +10,7 @@ function charge(limit: Limit, key: string, cost: number, limiter = 'one', on: St
 }
 
 describe('the same limit and key named more than once', () => {
-  it('is charged once, with the largest cost, however often it is named', () => {
+  it('is charged once, with the largest cost', () => {
     const limit = perSecond(10)
     const costs = [2, 5, 1, 5, 3]
     const [only, ...others] = dedupe(costs.map((cost) => charge(limit, 'a', cost)))
@@ -24,19 +24,19 @@ describe('the same limit and key named more than once', () => {
     expect(dedupe(charges).map(({ limit }) => limit)).toEqual([a, b, c])
   })
 
-  it('is not the same under another key, another limiter or another store', () => {
+  it('is charged separately under another key, another limiter or another store', () => {
     const limit = perSecond(10)
     const others = [charge(limit, 'b', 1), charge(limit, 'a', 1, 'two'), charge(limit, 'a', 1, 'one', memoryStore())]
     const charges = [charge(limit, 'a', 1), ...others]
     expect(dedupe([...charges])).toEqual(charges)
   })
 
-  it('is an error when it is not the same limit', () => {
+  it('is an error if two different limits have the name', () => {
     const [one, other] = [perSecond(10, { name: 'same' }), perSecond(11, { name: 'same' })]
     expect(() => dedupe([charge(one, 'a', 1), charge(other, 'a', 1)])).toThrow(/^Two limits are named "same"/)
   })
 
-  it('counts by itself in each limiter of a stack', () => {
+  it('counts separately in each limiter of a stack', () => {
     const on = memoryStore()
     const limits = perSecond(10)
     const byUser = createLimiter({ name: 'user', keyer: (key: string) => key, limits, store: on })

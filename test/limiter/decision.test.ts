@@ -14,8 +14,8 @@ const plain: LimitStatus = {
   delay: 0,
 }
 
-describe('one decision from several verdicts', () => {
-  it('of equals, the first binds', () => {
+describe('combine()', () => {
+  it('binds to the first of equal verdicts', () => {
     const admitted = [{ ...plain }, { ...plain }]
     const refusal = { ...plain, allowed: false, retryAfter: 7 }
     expect(combine(admitted, undefined).binding).toBe(admitted[0])
@@ -23,13 +23,13 @@ describe('one decision from several verdicts', () => {
     expect(combine(denied, undefined).binding).toBe(denied[0])
   })
 
-  it('a limit that charges nothing does not bound what remains', () => {
+  it('ignores a limit that charges nothing when it counts what remains', () => {
     const free = { ...plain, cost: 0, remaining: 1 }
     expect(combine([free, plain], undefined).remaining).toBe(5)
     expect(combine([free], undefined).remaining).toBe(Infinity)
   })
 
-  it('waits as long as the longest delay and the longest reset, in whichever order', () => {
+  it('reports the longest delay and the longest reset, in any order', () => {
     const short = { ...plain, delay: 10, resetAfter: 20 }
     const long = { ...plain, delay: 300, resetAfter: 400 }
     for (const limits of [
@@ -40,12 +40,12 @@ describe('one decision from several verdicts', () => {
     }
   })
 
-  it('nobody waits for a turn that was denied', () => {
+  it('reports no delay for a denial', () => {
     const denied = { ...plain, allowed: false, retryAfter: 50 }
     expect(combine([{ ...plain, delay: 300 }, denied], undefined)).toMatchObject({ delay: 0, retryAfter: 50 })
   })
 
-  it('a shadow limit is listed, and changes nothing else', () => {
+  it('lists a shadow limit and ignores it otherwise', () => {
     const limit = perSecond(1, { shadow: true })
     const shadow = { ...plain, limit, allowed: false, remaining: 0, retryAfter: 900, resetAfter: 900, delay: 900 }
     const limits = [shadow, plain]

@@ -19,12 +19,12 @@ import { virtualClock } from '../../src/testing.ts'
 
 const clock = virtualClock()
 const byName = (input: { name: string }): string => input.name
-/** A client that is not asked. */
-const nobody = (): RedisClient => ({ evalsha: async () => [], eval: async () => [] })
+/** A Redis client that no test calls. */
+const unusedClient = (): RedisClient => ({ evalsha: async () => [], eval: async () => [] })
 const ada = { name: 'ada' }
 const bob = { name: 'bob' }
 
-/** What a denied decision must leave as it was. */
+/** Returns the state that a denial must not change. */
 function held<Input>(limiter: Limiter<Input, Decision>, input: Input): unknown {
   return limiter.peek(input, { cost: 0 }).limits.map(({ remaining, resetAfter }) => [remaining, resetAfter])
 }
@@ -34,7 +34,7 @@ function limiterOf(limits: Limit | readonly Limit[]): Limiter<{ name: string }, 
 }
 
 describe('consume', () => {
-  it('admits the quota, and tells when to come again', () => {
+  it('admits the quota, then says when to retry', () => {
     const limiter = limiterOf(perSecond(2))
     expect(limiter.consume(ada)).toMatchObject({
       allowed: true,
@@ -49,7 +49,7 @@ describe('consume', () => {
     expect(limiter.consume(ada).allowed).toBe(true)
   })
 
-  it('counts each key by itself', () => {
+  it('counts each key separately', () => {
     const limiter = limiterOf(perSecond(1))
     expect([limiter.consume(ada), limiter.consume(bob), limiter.consume(ada)].map(({ allowed }) => allowed)).toEqual([
       true,
@@ -58,7 +58,7 @@ describe('consume', () => {
     ])
   })
 
-  it('reports every limit in the order given, and the one that binds', () => {
+  it('reports every limit in the given order, and the binding one', () => {
     const limits = [perMinute(3), perSecond(2)]
     const limiter = limiterOf(limits)
     const decision = limiter.consume(ada)
@@ -76,7 +76,7 @@ describe('consume', () => {
     })
   })
 
-  it('on denial binds the limit with the longest wait', () => {
+  it('binds a denial to the limit with the longest wait', () => {
     const limiter = limiterOf([perSecond(1), perMinute(1)])
     limiter.consume(ada)
     const denied = limiter.consume(ada)
@@ -84,7 +84,7 @@ describe('consume', () => {
     expect(denied.binding?.limit.name).toBe('1-per-1m')
   })
 
-  it('admits whatever no limit applies to', () => {
+  it('admits inputs without a limit', () => {
     const limiter = createLimiter({ keyer: byName, limits: () => undefined })
     expect(limiter.consume(ada)).toEqual({
       allowed: true,
@@ -98,14 +98,14 @@ describe('consume', () => {
     })
   })
 
-  it('says never, and charges nothing, when the cost is more than ever fits', () => {
+  it('returns Infinity, and charges nothing, for a cost that never fits', () => {
     const limiter = limiterOf([perSecond(5), perMinute(100)])
     const before = held(limiter, ada)
     expect(limiter.consume(ada, { cost: 6 })).toMatchObject({ allowed: false, retryAfter: Infinity })
     expect(held(limiter, ada)).toEqual(before)
   })
 
-  it('hands out decisions that never change', () => {
+  it('returns decisions that never change', () => {
     const limiter = limiterOf(perSecond(5))
     const first = limiter.consume(ada)
     const copy = structuredClone(first)
@@ -113,7 +113,7 @@ describe('consume', () => {
     expect(JSON.stringify(first)).toBe(JSON.stringify(copy))
   })
 
-  it('shows nothing of its machinery in a log', () => {
+  it('shows no internals in a log', () => {
     const { limits } = limiterOf(perSecond(5)).consume(ada)
     expect(Object.keys(limits[0]!)).toEqual([
       'limit',
@@ -129,7 +129,7 @@ describe('consume', () => {
 })
 
 describe('several limits are one transaction', () => {
-  it('a denial by one charges none', () => {
+  it('charge nothing if one denies', () => {
     const limiter = limiterOf([perSecond(1), perMinute(10)])
     limiter.consume(ada)
     const before = held(limiter, ada)
@@ -142,12 +142,12 @@ describe('several limits are one transaction', () => {
     expect(held(limiter, ada)).toEqual(before)
   })
 
-  it('remaining counts further requests of this cost under all of them', () => {
+  it('count the further requests of this cost that all of them allow', () => {
     const limiter = limiterOf([perSecond(10), perMinute(9)])
     expect(limiter.consume(ada, { cost: 2 }).remaining).toBe(3)
   })
 
-  it('reads the clock once', () => {
+  it('read the clock once', () => {
     const now = vi.fn(() => clock.now())
     const limiter = createLimiter({
       keyer: byName,
@@ -165,7 +165,7 @@ describe('stack', () => {
   const perResource = (): Limiter<{ name: string }, Decision> =>
     createLimiter({ name: 'resource', keyer: everyone, limits: perSecond(3), store: memoryStore({ clock }) })
 
-  it('admits when all do, and charges all', () => {
+  it('admits if all limiters admit, and charges all', () => {
     const [user, resource] = [perUser(), perResource()]
     const both = stack(user, resource)
     expect(both.consume(ada)).toMatchObject({ allowed: true, remaining: 1 })
@@ -180,14 +180,14 @@ describe('stack', () => {
     expect(held(user, bob)).toEqual([[1, 500]])
   })
 
-  it('is a limiter like any other, and can be stacked again', () => {
+  it('returns a limiter that can be stacked again', () => {
     const nested = stack(stack(perUser()), perResource())
     expect(nested.consume(ada).limits).toHaveLength(2)
     nested.reset(ada)
     expect(nested.peek(ada, { cost: 0 }).limits.map(({ resetAfter }) => resetAfter)).toEqual([0, 0])
   })
 
-  it('charges a limit that two of them share once, with the larger cost', () => {
+  it('charges a shared limit once, with the larger cost', () => {
     const store = memoryStore({ clock })
     const shared = { name: 'one', keyer: byName, store, shared: true }
     const both = stack(
@@ -202,16 +202,16 @@ describe('stack', () => {
     expect(() => stack(perUser(), other)).toThrow(expect.objectContaining({ code: 'STORE_MISMATCH' }) as Error)
   })
 
-  it('refuses what is no limiter', () => {
+  it('refuses any other value', () => {
     expect(() => stack()).toThrow('stack: expected one limiter or more, got undefined')
     expect(() => stack([perUser()] as never)).toThrow(
-      'stack: expected limiters made by createLimiter or stack, each an argument, got an array of 1',
+      'stack: expected limiters made by createLimiter or stack, as separate arguments, got an array of 1',
     )
   })
 })
 
 describe('peek', () => {
-  it('says what consume would say, and charges nothing', () => {
+  it('returns what consume would decide, and charges nothing', () => {
     const limiter = limiterOf([perSecond(2), perMinute(5)])
     for (let i = 0; i < 6; i++) {
       for (const cost of [0, 1, 2, 3]) limiter.peek(ada, { cost })
@@ -223,7 +223,7 @@ describe('peek', () => {
 })
 
 describe('reset', () => {
-  it('forgets one key under every limit', () => {
+  it('deletes the state of one key under every limit', () => {
     const limiter = limiterOf([perSecond(1), perMinute(1)])
     limiter.consume(ada)
     limiter.consume(bob)
@@ -234,7 +234,7 @@ describe('reset', () => {
 
 describe('refund and settle', () => {
   it.each([undefined, {}, { allowed: true, limits: [{ cost: 1 }] }, Promise.resolve()])(
-    'refuse what is no decision: %o',
+    'refuse a value that is no decision: %o',
     (given) => {
       const limiter = limiterOf(perSecond(1))
       const refused = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
@@ -243,13 +243,13 @@ describe('refund and settle', () => {
     },
   )
 
-  it('say that a promise is to be awaited', () => {
+  it('ask for a decision when given a promise', () => {
     expect(() => limiterOf(perSecond(1)).refund(Promise.resolve() as never)).toThrow(
-      'decision: expected one that consume or wait has given, awaited where it is promised, got a promise',
+      'decision: expected a decision from consume or wait, not a promise of one, got a promise',
     )
   })
 
-  it.each([undefined, '3', null, NaN, -1])('refuse a cost of %o, and leave the decision as it was', (cost) => {
+  it.each([undefined, '3', null, NaN, -1])('refuse a cost of %o, and can still be called again', (cost) => {
     const limiter = limiterOf(perSecond(5))
     const decision = limiter.consume(ada)
     expect(() => limiter.settle(decision, cost as number)).toThrow(
@@ -271,7 +271,7 @@ describe('LimitFuncs', () => {
   const byPlan = ({ plan }: Call): Limit => (plan === 'pro' ? pro : free)
   const writes = ({ write }: Call): Limit[] => (write ? [gcra({ name: 'writes', quota: 1, window: '1m' })] : [])
 
-  it('choose limits by any logic, one or several, beside fixed ones', () => {
+  it('return one limit or several, together with fixed ones', () => {
     const limiter = createLimiter({
       keyer: byName,
       limits: [perSecond(50), byPlan, writes],
@@ -286,7 +286,7 @@ describe('LimitFuncs', () => {
     })
   })
 
-  it('a customer who moves to a larger plan keeps what has been used', () => {
+  it('keep the units a customer has used when the plan changes', () => {
     const limiter = createLimiter({ keyer: byName, limits: byPlan, store: memoryStore({ clock }) })
     limiter.consume({ name: 'ada', plan: 'free' })
     limiter.consume({ name: 'ada', plan: 'free' })
@@ -295,7 +295,7 @@ describe('LimitFuncs', () => {
     expect(limiter.consume({ name: 'ada', plan: 'free' }).allowed).toBe(false)
   })
 
-  it('may be asynchronous, and the answer is then a promise', async () => {
+  it('can return promises, and the decision is then a promise', async () => {
     const limiter = createLimiter({
       keyer: byName,
       limits: async (call: Call) => byPlan(call),
@@ -306,7 +306,7 @@ describe('LimitFuncs', () => {
     expect(await answer).toMatchObject({ allowed: true, remaining: 1 })
   })
 
-  it('naming one limit twice charges it once', () => {
+  it('charge a limit once that is returned twice', () => {
     const limiter = createLimiter({
       keyer: byName,
       limits: [() => free, () => [free, free]],
@@ -315,19 +315,19 @@ describe('LimitFuncs', () => {
     expect(limiter.consume(ada).limits.map(({ remaining }) => remaining)).toEqual([1])
   })
 
-  it('two different limits of one name are an error, and admit nobody', () => {
+  it('throw for two different limits with one name, and admit nothing', () => {
     const limiter = createLimiter({ keyer: byName, limits: [() => free, () => pro], store: memoryStore({ clock }) })
     expect(() => limiter.consume(ada)).toThrow(expect.objectContaining({ code: 'DUPLICATE_LIMIT' }) as Error)
   })
 
-  it.each([5, 'free', null, [null]])('yielding %j is an error', (given) => {
+  it.each([5, 'free', null, [null]])('throw when they return %j', (given) => {
     const limiter = createLimiter({ keyer: byName, limits: () => given as unknown as Limit })
     expect(() => limiter.consume(ada)).toThrow(expect.objectContaining({ code: 'INVALID_LIMIT' }) as Error)
   })
 })
 
 describe('costs', () => {
-  it('come from the cost function, for each limit', () => {
+  it('come from the cost function for each limit', () => {
     const requests = perMinute(10, { name: 'requests' })
     const tokens = perMinute(1000, { name: 'tokens' })
     const limiter = createLimiter({
@@ -343,7 +343,7 @@ describe('costs', () => {
     expect(limiter.consume(ada, { cost: 2 }).limits.map(({ cost }) => cost)).toEqual([2, 2])
   })
 
-  it.each([-1, 0.5, NaN, Infinity, 2 ** 53, '1'])('%s is an error, and charges nothing', (cost) => {
+  it.each([-1, 0.5, NaN, Infinity, 2 ** 53, '1'])('of %s are an error, and charge nothing', (cost) => {
     const limiter = limiterOf(perSecond(1))
     expect(() => limiter.consume(ada, { cost: cost as number })).toThrow(
       expect.objectContaining({ code: 'INVALID_COST' }) as Error,
@@ -351,7 +351,7 @@ describe('costs', () => {
     expect(limiter.consume(ada).allowed).toBe(true)
   })
 
-  it('0 is always allowed and charges nothing', () => {
+  it('of 0 are always allowed, and charge nothing', () => {
     const limiter = limiterOf(perSecond(1))
     limiter.consume(ada)
     expect(limiter.consume(ada, { cost: 0 })).toMatchObject({
@@ -382,22 +382,22 @@ describe('keys', () => {
     'e\u0301',
   ]
 
-  it('are just keys, however hostile', () => {
+  it('can be any string', () => {
     const one = limiter()
     for (const key of HOSTILE) expect(one.consume(key).allowed, JSON.stringify(key.slice(0, 20))).toBe(true)
     for (const key of HOSTILE) expect(one.consume(key).allowed, JSON.stringify(key.slice(0, 20))).toBe(false)
   })
 
-  it('count as their decimal text when they are numbers', () => {
+  it('count as decimal strings when they are numbers', () => {
     const one = limiter()
     expect([7, '7', 7n, 8].map((key) => one.consume(key).allowed)).toEqual([true, false, false, true])
   })
 
-  it.each([NaN, true, {}, Symbol('k'), null])('%s is no key', (key) => {
+  it.each([NaN, true, {}, Symbol('k'), null])('cannot be %s', (key) => {
     expect(() => limiter().consume(key)).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }) as Error)
   })
 
-  describe('of the unidentified', () => {
+  describe('of inputs without a key', () => {
     const warnings: string[] = []
     beforeEach(() => {
       warnings.length = 0
@@ -409,18 +409,18 @@ describe('keys', () => {
       vi.restoreAllMocks()
     })
 
-    it('are one bucket, and a warning says so once', () => {
+    it('share one bucket, with one warning', () => {
       const one = limiter()
       expect([undefined, '', undefined].map((key) => one.consume(key).allowed)).toEqual([true, false, false])
       expect(warnings).toEqual([
-        `SLUICE_UNIDENTIFIED: The keyer of limiter "default" yielded undefined or ''. All requests that it has no key for share ` +
-          'one bucket, so that any of them may use it up for all. Mend the keyer, or leave such requests out with `skip`, or ' +
-          'with a LimitFunc that yields nothing.',
+        `SLUICE_UNIDENTIFIED: The keyer of limiter "default" returned undefined or ''. All requests without a key share one bucket, ` +
+          'so one client can use it up for all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc ' +
+          'that returns undefined.',
       ])
     })
   })
 
-  it('made of parts are unambiguous', () => {
+  it('made of different parts are different', () => {
     const pair = keyers(
       ([a]: string[]) => a,
       ([, b]: string[]) => b,
@@ -437,14 +437,14 @@ describe('keys', () => {
     expect(pair([])).toBe('')
   })
 
-  it('made of what is no keyer are refused', () => {
+  it('cannot be made without keyers', () => {
     expect(() => keyers()).toThrow('keyers: expected one keyer or more, got undefined')
     expect(() => keyers([byName, everyone] as never)).toThrow(
-      'keyers: expected keyers, each an argument, got an array of 2',
+      'keyers: expected keyers as separate arguments, got an array of 2',
     )
   })
 
-  it('made of asynchronous parts are promised', async () => {
+  it('made of promised parts are promised', async () => {
     expect(await keyers(everyone, async () => 5)(undefined)).toBe('8:everyone1:5')
   })
 })
@@ -456,12 +456,12 @@ describe('a keyer, LimitFunc or cost function that fails', () => {
   const later = (): Promise<never> => Promise.reject(new Error('boom'))
   const base = { keyer: byName, limits: perSecond(1), store: memoryStore({ clock }), shared: true }
 
-  it.each([{ keyer: boom }, { limits: boom }, { cost: boom }])('by throwing is passed on: %o', (wrong) => {
+  it.each([{ keyer: boom }, { limits: boom }, { cost: boom }])('passes on what it throws: %o', (wrong) => {
     const limiter = createLimiter<{ name: string }>({ ...base, ...wrong })
     expect(() => limiter.consume(ada)).toThrow('boom')
   })
 
-  it.each([{ keyer: later }, { limits: later }, { cost: later }])('by rejecting is passed on: %o', async (wrong) => {
+  it.each([{ keyer: later }, { limits: later }, { cost: later }])('passes on its rejection: %o', async (wrong) => {
     const limiter = createLimiter<{ name: string }>({ ...base, ...wrong })
     await expect(limiter.consume(ada)).rejects.toThrow('boom')
   })
@@ -476,7 +476,7 @@ describe('a keyer, LimitFunc or cost function that fails', () => {
 })
 
 describe('shared stores', () => {
-  it('share counts when limiter name, limit name and key are equal', () => {
+  it('share counts if limiter name, limit name and key are equal', () => {
     const store = memoryStore({ clock })
     const one = createLimiter({ name: 'api', keyer: byName, limits: perSecond(1), store })
     const two = createLimiter({ name: 'api', keyer: byName, limits: perSecond(1), store, shared: true })
@@ -484,7 +484,7 @@ describe('shared stores', () => {
     expect([one, two, other].map((limiter) => limiter.consume(ada).allowed)).toEqual([true, false, true])
   })
 
-  it('refuse a second limiter of a name that does not say it shares', () => {
+  it('refuse a second limiter with the same name without `shared`', () => {
     const store = memoryStore({ clock })
     createLimiter({ keyer: byName, limits: perSecond(1), store })
     expect(() => createLimiter({ keyer: byName, limits: perMinute(1), store })).toThrow(
@@ -521,30 +521,30 @@ describe('wrong options', () => {
     [2, 'consume: expected options such as { cost }, got 2'],
     [null, 'consume: expected options such as { cost }, got null'],
     [{ costs: 2 }, 'consume has no option "costs"; it has cost'],
-  ])('%o in place of those of a call is refused, and charges nothing', async (options, message) => {
+  ])('of a call are refused, and nothing is charged: %o', async (options, message) => {
     const limiter = limiterOf(perSecond(1))
     expect(() => limiter.consume(ada, options as object)).toThrow(message)
     expect(() => limiter.peek(ada, options as object)).toThrow(message.replace('consume', 'peek'))
     expect(limiter.consume(ada).allowed).toBe(true)
-    const later = createLimiter({ keyer: byName, limits: perSecond(1), store: redisStore(nobody()) })
+    const later = createLimiter({ keyer: byName, limits: perSecond(1), store: redisStore(unusedClient()) })
     await expect(later.consume(ada, options as object)).rejects.toThrow(message)
   })
 
-  it('what is no object is refused in their place', () => {
+  it('are refused if they are no object', () => {
     const refused = /^(createLimiter|memoryStore|redisStore): expected options such as \{ .+ \}, got 1000$/
-    for (const make of [createLimiter, memoryStore, (given: never) => redisStore(nobody(), given)])
+    for (const make of [createLimiter, memoryStore, (given: never) => redisStore(unusedClient(), given)])
       expect(() => make(1000 as never)).toThrow(refused)
   })
 
-  it('what is no clock is refused', () => {
+  it('refuse a clock without now()', () => {
     for (const clock of [() => 1, {}, null, 5]) {
       const refused = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
       expect(() => memoryStore({ clock: clock as never })).toThrow(refused)
-      expect(() => redisStore(nobody(), { clock: clock as never })).toThrow(refused)
+      expect(() => redisStore(unusedClient(), { clock: clock as never })).toThrow(refused)
     }
   })
 
-  it('a clock that tells no time is an error', () => {
+  it('throw for a clock that returns no time', () => {
     for (const time of [NaN, -1, Infinity, 'now']) {
       const limiter = createLimiter({
         keyer: byName,
@@ -557,7 +557,7 @@ describe('wrong options', () => {
 })
 
 describe('the types', () => {
-  it('say whether the answer comes at once', () => {
+  it('say whether decisions are promises', () => {
     const limits = perSecond(1)
     const sync = createLimiter({ keyer: byName, limits })
     const later = createLimiter({ keyer: async (input: { name: string }) => input.name, limits })

@@ -12,7 +12,7 @@ import {
   type SyncStore,
 } from '../../src/index.ts'
 
-/** Milliseconds since the test began, by the faked clock that timers and store share. */
+/** Milliseconds since the test started, on the fake clock of timers and store. */
 let began = 0
 const since = (): number => Date.now() - began
 const key = 'ada'
@@ -32,7 +32,7 @@ function limiterOf(
   return createLimiter({ keyer: (input: string) => input, limits, store })
 }
 
-/** What becomes of a promise: when, and with what. */
+/** Records when a promise settles, and with what. */
 function outcome(promise: Promise<Decision>): {
   at?: number
   decision?: Decision
@@ -47,13 +47,13 @@ function outcome(promise: Promise<Decision>): {
 }
 
 describe('wait', () => {
-  it('resolves at once when there is room', async () => {
+  it('resolves at once if the quota allows it', async () => {
     const waiting = outcome(limiterOf(perSecond(1)).wait(key))
     await vi.advanceTimersByTimeAsync(0)
     expect(waiting).toMatchObject({ at: 0, decision: { allowed: true } })
   })
 
-  it('resolves at the time the decision names, asking once before and once then', async () => {
+  it('resolves at the retry time, and asks the store twice', async () => {
     const store = memoryStore({ clock: Date })
     const take = vi.spyOn(store, 'take')
     const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }), store)
@@ -67,7 +67,7 @@ describe('wait', () => {
     expect(take).toHaveBeenCalledTimes(2)
   })
 
-  it('lets a thousand on one key leave in order, at the limit’s rate', async () => {
+  it('admits a thousand waiters of one key in order, at the rate of the limit', async () => {
     const limiter = limiterOf(gcra({ quota: 100, window: '1s', burst: 1 }))
     const left: [number, number][] = []
     for (let i = 0; i < 1000; i++) void limiter.wait(key).then(() => left.push([i, since()]))
@@ -76,7 +76,7 @@ describe('wait', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('keeps the order when those behind could go first', async () => {
+  it('keeps the order when a later waiter has a smaller cost', async () => {
     const limiter = limiterOf(gcra({ quota: 10, window: '1s' }))
     limiter.consume(key, { cost: 10 })
     const large = outcome(limiter.wait(key, { cost: 8 }))
@@ -85,7 +85,7 @@ describe('wait', () => {
     expect([large.at, small.at]).toEqual([800, 900])
   })
 
-  it('does not let one key wait for another', async () => {
+  it('does not make one key wait for another', async () => {
     const limiter = limiterOf(perSecond(1))
     limiter.consume(key)
     const waiting = [outcome(limiter.wait(key)), outcome(limiter.wait('bob'))]
@@ -93,14 +93,14 @@ describe('wait', () => {
     expect(waiting.map(({ at }) => at)).toEqual([1000, 0])
   })
 
-  it('waits out the delay of a leaky bucket', async () => {
+  it('waits for the delay of a leaky bucket', async () => {
     const limiter = limiterOf(leakyBucket({ quota: 10, window: '1s', capacity: 3 }))
     const waiting = Array.from({ length: 5 }, () => outcome(limiter.wait(key)))
     await vi.advanceTimersByTimeAsync(1000)
     expect(waiting.map(({ at }) => at)).toEqual([0, 100, 200, 300, 400])
   })
 
-  it('waits longer than a timer can be set to', async () => {
+  it('waits longer than the maximum of a timer', async () => {
     const limiter = limiterOf(fixedWindow({ quota: 1, window: '60d' }))
     limiter.consume(key)
     const waiting = outcome(limiter.wait(key))
@@ -120,7 +120,7 @@ describe('wait', () => {
     await expect(limiter.wait(undefined)).rejects.toThrow('boom')
   })
 
-  it('is rejected with what the store throws, and so is nobody else', async () => {
+  it('rejects with what the store throws, and rejects no other waiter', async () => {
     const store = memoryStore({ clock: Date })
     const limiter = limiterOf(perSecond(1), store)
     vi.spyOn(store, 'take').mockImplementationOnce(() => {
@@ -146,7 +146,7 @@ describe('wait', () => {
   })
 })
 
-describe('wait gives up at once', () => {
+describe('wait rejects at once', () => {
   it('when the cost can never be admitted', async () => {
     const limiter = limiterOf(perSecond(5))
     for (const waiting of [outcome(limiter.wait(key, { cost: 6 })), outcome(limiter.wait(key, { cost: 6 }))]) {
@@ -164,12 +164,12 @@ describe('wait gives up at once', () => {
       outcome(limiter.wait(key, { maxWait: 10_000 })),
     ]
     await vi.advanceTimersByTimeAsync(10_000)
-    const message = 'This would take 10000 ms, longer than its maxWait of 9000 ms'
+    const message = 'The wait would take 10000 ms, longer than maxWait, 9000 ms'
     expect(short).toMatchObject({ at: 0, error: { code: 'WAIT_TOO_LONG', message, cause: { retryAfter: 10_000 } } })
     expect(long).toMatchObject({ at: 10_000, decision: { allowed: true } })
   })
 
-  it('when those who stand before it make maxWait impossible', async () => {
+  it('when the waiters ahead of it make maxWait impossible', async () => {
     const limiter = limiterOf([gcra({ quota: 1, window: '1s' }), fixedWindow({ quota: 3, window: '1m' })])
     const waiting = Array.from({ length: 6 }, () => outcome(limiter.wait(key, { maxWait: 60_500 })))
     await vi.advanceTimersByTimeAsync(0)
@@ -185,14 +185,14 @@ describe('wait gives up at once', () => {
     expect(waiting.map(({ at }) => at)).toEqual([0, 1000, 2000, 60_000, 0, 0])
   })
 
-  it('when the delay would be longer than maxWait, and gives back what it took', async () => {
+  it('when the delay would exceed maxWait, and gives back what it charged', async () => {
     const limiter = limiterOf(leakyBucket({ quota: 1, window: '1s', capacity: 10 }))
     limiter.consume(key, { cost: 5 })
     await expect(limiter.wait(key, { maxWait: 4_000 })).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
     expect(limiter.peek(key, { cost: 0 }).limits[0]?.remaining).toBe(5)
   })
 
-  it('at the latest when maxWait has passed, when others took its place', async () => {
+  it('at the latest when maxWait has passed, if other requests took the quota', async () => {
     const limiter = limiterOf(perSecond(1))
     limiter.consume(key)
     const waiting = outcome(limiter.wait(key, { maxWait: 1500 }))
@@ -200,23 +200,23 @@ describe('wait gives up at once', () => {
     limiter.reset(key)
     limiter.consume(key)
     await vi.advanceTimersByTimeAsync(1)
-    const message = 'This would take 1999 ms, longer than its maxWait of 1500 ms'
+    const message = 'The wait would take 1999 ms, longer than maxWait, 1500 ms'
     expect(waiting).toMatchObject({ at: 1000, error: { code: 'WAIT_TOO_LONG', message } })
     expect(vi.getTimerCount()).toBe(0)
   })
 })
 
-it('wait gives up when maxWait has passed and the store has not answered', async () => {
+it('wait rejects when maxWait passes before the store replies', async () => {
   const store = memoryStore({ clock: Date })
   vi.spyOn(store, 'take').mockReturnValue(new Promise(() => undefined) as never)
   const waiting = outcome(limiterOf(perSecond(1), store).wait(key, { maxWait: 1500 }))
   await vi.advanceTimersByTimeAsync(1502)
-  const message = 'This was not admitted within its maxWait of 1500 ms'
+  const message = 'Not admitted within maxWait, 1500 ms'
   expect(waiting).toMatchObject({ at: 1502, error: { code: 'WAIT_TOO_LONG', message } })
 })
 
 describe('an aborted wait', () => {
-  it('is rejected with the signal’s reason and leaves its place, no timer and no listener', async () => {
+  it('rejects with the signal’s reason and leaves no timer and no listener', async () => {
     const limiter = limiterOf(perSecond(1))
     limiter.consume(key)
     const abort = new AbortController()
@@ -239,13 +239,13 @@ describe('an aborted wait', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('before it began charges nothing', async () => {
+  it('charges nothing if aborted before it starts', async () => {
     const limiter = limiterOf(perSecond(1))
     await expect(limiter.wait(key, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
     expect(limiter.consume(key).allowed).toBe(true)
   })
 
-  it('during a delay gives back what it took', async () => {
+  it('gives back what it charged if aborted during a delay', async () => {
     const limiter = limiterOf(leakyBucket({ quota: 1, window: '1s', capacity: 2 }))
     limiter.consume(key)
     const abort = new AbortController()
@@ -258,7 +258,7 @@ describe('an aborted wait', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('after it was admitted changes nothing', async () => {
+  it('changes nothing if aborted after it was admitted', async () => {
     const limiter = limiterOf(perSecond(1))
     const abort = new AbortController()
     await limiter.wait(key, { signal: abort.signal })

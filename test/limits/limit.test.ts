@@ -26,8 +26,8 @@ function refused(make: () => unknown): SluiceError {
   throw new Error('nothing was refused')
 }
 
-describe('a limit', () => {
-  it('is plain frozen data', () => {
+describe('limit()', () => {
+  it('returns plain frozen data', () => {
     const made = gcra({ quota: 100, window: '1m', burst: 20, strict: true, block: '15m' })
     expect(made).toEqual({
       algorithm: 'gcra',
@@ -41,7 +41,7 @@ describe('a limit', () => {
     expect(Object.isFrozen(made)).toBe(true)
   })
 
-  it('is the same read back from JSON', () => {
+  it('returns the same limit from JSON', () => {
     for (const made of [
       perSecond(10),
       tokenBucket({ quota: 1, window: 500, capacity: 3, initial: 0 }),
@@ -51,7 +51,7 @@ describe('a limit', () => {
     }
   })
 
-  it('is made from what a file of rules is typed as when it is imported', () => {
+  it('accepts the type of an imported JSON file', () => {
     const rules = [
       { algorithm: 'gcra', quota: 100, window: '1m', block: '15m' },
       { algorithm: 'tokenBucket', quota: 10, window: '1s', capacity: 50, name: 'burst' },
@@ -61,7 +61,7 @@ describe('a limit', () => {
     expect(refused(() => limit({ algorithm: 'gcra', quota: 100, window: '1 minute' })).message).toMatch(/^window: /)
   })
 
-  it('made is not made again', () => {
+  it('returns a limit that it has made', () => {
     const made = perSecond(10)
     expect(limit(made)).toBe(made)
   })
@@ -79,22 +79,22 @@ describe('a limit', () => {
     expect(made.name).toBe(name)
   })
 
-  it.each(['500ms', '10s', '1m', '1h', '1d'] as const)('takes a window of %s', (window) => {
+  it.each(['500ms', '10s', '1m', '1h', '1d'] as const)('accepts a window of %s', (window) => {
     expect(gcra({ quota: 1, window }).window).toBe(
       { '500ms': 500, '10s': 10_000, '1m': 60_000, '1h': 3_600_000, '1d': 86_400_000 }[window],
     )
   })
 })
 
-describe('a wrong option', () => {
-  it.each([0, -1, 1.5, NaN, Infinity, 2 ** 53, '10', null, undefined, 10n])('quota %s is refused', (quota) => {
+describe('limit() with a wrong option', () => {
+  it.each([0, -1, 1.5, NaN, Infinity, 2 ** 53, '10', null, undefined, 10n])('refuses quota %s', (quota) => {
     const error = refused(() => gcra({ quota: quota as number, window: '1s' }))
     expect(error).toMatchObject({ name: 'SluiceError', code: 'INVALID_OPTION' })
     expect(error.message).toMatch(/^quota: expected a whole number from 1 to 9007199254740991, got /)
   })
 
   it.each([0, -1, 0.5, NaN, Infinity, '', '1', '1 minute', '1.5s', '-1s', 'fast', '1w', '0s', null, undefined, {}])(
-    'window %s is refused',
+    'refuses window %s',
     (window) => {
       const error = refused(() => gcra({ quota: 1, window: window as number }))
       expect(error.code).toBe('INVALID_OPTION')
@@ -103,13 +103,13 @@ describe('a wrong option', () => {
   )
 
   it.each(['', 'café', 'a\nb', 'tab\t', '\u007f', 'x'.repeat(257), 5 as unknown as string])(
-    'name %j is refused',
+    'refuses name %j',
     (name) => {
       expect(refused(() => perSecond(1, { name }))).toMatchObject({ code: 'INVALID_OPTION' })
     },
   )
 
-  it('is refused by name when nobody knows it', () => {
+  it('refuses an unknown option by its name', () => {
     const error = refused(() => gcra({ quota: 1, window: '1s', windw: 5 } as GcraOptions))
     expect(error.code).toBe('UNKNOWN_OPTION')
     expect(error.message).toBe(
@@ -131,7 +131,7 @@ describe('a wrong option', () => {
     [() => spacing({ gap: '2s' } as unknown as number), 'gap'],
     [() => perSecond(1, { strict: true, shadow: true }), 'strict'],
     [() => limit(null as unknown as LimitInput), 'limit'],
-  ])('of its own is refused by name: %s', (make, option) => {
+  ])('names the option: %s', (make, option) => {
     const error = refused(make)
     expect(error.code).toBe('INVALID_OPTION')
     expect(error.message.startsWith(`${option}: expected `)).toBe(true)
@@ -151,23 +151,23 @@ describe('a wrong option', () => {
       () => spacing('2s', { window: '1s' } as object),
       'spacing has no option "window"; it has name, strict, block, shadow',
     ],
-  ])('of a shorthand is refused, and not passed over: %s', (make, message) => {
+  ])('names the shorthand: %s', (make, message) => {
     expect(refused(make).message).toContain(message)
   })
 
-  it('an unknown algorithm lists those there are', () => {
+  it('lists the algorithms when one is unknown', () => {
     const error = refused(() => limit({ algorithm: 'gcar', quota: 1, window: '1s' }))
     expect(error.code).toBe('UNKNOWN_ALGORITHM')
     expect(error.message).toContain('gcra')
   })
 
-  it('numbers whose products outgrow exact integers are refused, with the numbers', () => {
+  it('refuses numbers whose products exceed exact integers, and names them', () => {
     const error = refused(() => gcra({ quota: 1_000_000_007, window: '365d' }))
     expect(error.code).toBe('OUT_OF_RANGE')
     expect(error.message).toContain('1000000007 per 31536000000 ms')
   })
 
-  it('numbers that fit in milliseconds only are counted in them', () => {
+  it('counts in milliseconds where microseconds exceed exact integers', () => {
     expect(gcra({ quota: 99_991, window: '365d' }).quota).toBe(99_991)
     expect(fixedWindow({ quota: 2 ** 51, window: '365d' }).quota).toBe(2 ** 51)
   })

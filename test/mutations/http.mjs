@@ -13,6 +13,9 @@ const passed = inFile('src/http/history.ts', {
   files: ['test/http/headers/stacked.test.ts', 'test/http/history.test.ts'],
 })
 const terms = inFile('src/http/headers/values.ts', { files: ['test/http/headers/write-headers.test.ts'] })
+const partFull = inFile('src/algorithms/token-bucket-initial.ts', {
+  files: ['test/http/headers/write-headers.test.ts'],
+})
 const outcome = inFile('src/http/settlement.ts', { files: everywhere, name: 'the outcome' })
 const hold = inFile('src/http/hold.ts', { files: everywhere, name: 'a delay' })
 const ended = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
@@ -25,6 +28,7 @@ const retry = inFile('src/http/headers/retry-after.ts', { files: ['test/http/hea
 const fields = { files: ['test/http/headers/write-headers.test.ts', 'test/http/headers/names.test.ts'] }
 const figures = inFile('src/http/headers/figures.ts', fields)
 const names = inFile('src/http/headers/names.ts', fields)
+const validation = inFile('src/util/validate.ts', fields)
 const styles = inFile('src/http/headers/styles.ts', fields)
 const numbered = inFile('src/http/headers/numbered.ts', fields)
 const newest = inFile('src/http/headers/standard.ts', fields)
@@ -71,7 +75,11 @@ export const http = [
     'Number((BigInt(window) * BigInt(units) + divisor - 1n) / divisor)',
     'Math.ceil((window * units) / Number(divisor))',
   ),
-  terms('a part-full bucket that refills at once', 'partFull ? filling + limit.window : filling', 'filling'),
+  partFull(
+    'a part-full bucket that refills at once',
+    'bucket.resetLag!(params) + params.idle',
+    'bucket.resetLag!(params)',
+  ),
   outcome('a refund for who hung up before the answer', 'if (!surface.sent(response)) return', ''),
   outcome(
     'a settlement beside a refund',
@@ -109,7 +117,7 @@ export const http = [
   retry('Retry-After: 0', 'return Math.max(1, seconds(ms))\n}\n\n/**', 'return seconds(ms)\n}\n\n/**'),
   figures('a hair that costs a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
   figures('t=0 while nothing is left', 'left === 0 && whole === 0 ? 1 : whole', 'whole'),
-  names('a name with a line break', '$/\n', '/\n'),
+  validation('a name with a line break', '{1,128}$/', '{1,128}/'),
   names(
     'two parts in one field',
     'const twice = told.find((name, i) => told.indexOf(name) !== i)',

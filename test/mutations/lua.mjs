@@ -11,7 +11,7 @@ const kept = {
   name: 'entries|slidingWindowLog|keeps what was used',
 }
 
-const prelude = inFile('src/algorithms/algorithm.ts', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
+const prelude = inFile('src/algorithms/arithmetic.ts', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
 const linear = inFile('src/algorithms/gcra.ts', twins('gcra|leakyBucket'), 'Lua')
 const interval = inFile('src/algorithms/token-bucket-interval.ts', twins('tokenBucket'), 'Lua')
 const partFullBucket = inFile('src/algorithms/token-bucket-initial.ts', twins('tokenBucket'), 'Lua')

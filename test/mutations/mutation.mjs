@@ -1,19 +1,19 @@
 /**
- * A slip that somebody could make: in `file`, `find` is replaced, and the tests of `scope` have to notice.
- * @typedef {{ readonly files: readonly string[], readonly name?: string }} Scope  files or folders, and a pattern of test names
+ * One small mistake: in `file`, `find` becomes `replace`. The tests of `scope` must fail.
+ * @typedef {{ readonly files: readonly string[], readonly name?: string, readonly exclude?: string }} Scope  files or folders, a
+ *   pattern of test titles, and a pattern of files to leave out
  * @typedef {{ readonly file: string, readonly language: 'TypeScript' | 'Lua', readonly what: string, readonly find: string, readonly replace: string,
  *   readonly scope: Scope }} Mutation
  */
 
-/** Mutations of one file, all noticed by the same tests. */
+/** Returns a function that makes mutations of one file, for tests of one scope. */
 export function inFile(file, scope, language = 'TypeScript') {
   return (what, find, replace) => ({ file, language, what, find, replace, scope })
 }
 
-/** The text with the mutation in it. A mutation that does not fit exactly once is out of date, and an error. */
+/** Returns the text with the mutation in it. Throws if `find` is not in the text exactly once: the mutation is out of date. */
 export function mutated(text, { file, what, find, replace }) {
   const times = text.split(find).length - 1
-  if (times !== 1)
-    throw new Error(`${file}: "${what}" is to replace this once, and it is there ${times} times:\n${find}`)
+  if (times !== 1) throw new Error(`${file}: "${what}" replaces this text, which occurs ${times} times:\n${find}`)
   return text.replace(find, () => replace)
 }

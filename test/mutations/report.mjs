@@ -1,23 +1,55 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
+import { root } from './tree.mjs'
 
-const readme = fileURLToPath(new URL('../README.md', import.meta.url))
-const HEAD = '| where | mistake | noticed first by |\n| --- | --- | --- |'
+const page = join(root, 'test/mutations/README.md')
 
-/** A row of the table; `test` is what failed, if anything did. */
-export function row({ file, language, what }, test) {
-  const cells = [`${file.replace('src/', '')}, ${language}`, what, test ?? '**nothing**']
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+const HEAD = `# Mutations
+
+Each row is a small mistake, and the test that noticed it first in the last recorded run. Many test cases are random, so another
+test can be first in another run. A mistake in Lua is made in Lua only, so that Lua differs from TypeScript.
+
+\`npm run mutations -- --record\` writes this page.
+`
+
+const COLUMNS = '| mistake | noticed first by |\n| --- | --- |'
+
+/** Returns a row of a table. `test` is undefined if no test noticed the mistake. */
+export function row({ what }, test) {
+  return `| ${cell(what)} | ${test === undefined ? '**nothing**' : cell(`${test.file}: ${test.title}`)} |`
 }
 
-export function table(rows) {
-  return [HEAD, ...rows].join('\n')
+/** Returns a table for each file and language, in the order of the mutations. */
+export function tables(results) {
+  const sections = new Map()
+  for (const { mutation, test } of results) {
+    const heading = headingOf(mutation)
+    sections.set(heading, [...(sections.get(heading) ?? []), row(mutation, test)])
+  }
+  const written = [...sections].map(([heading, rows]) => `${heading}\n\n${COLUMNS}\n${rows.join('\n')}\n`)
+  return written.join('\n')
 }
 
-/** Puts the table into test/README.md. */
-export async function record(rows) {
-  const marked = /(<!-- mutations -->\n)[^]*(<!-- \/mutations -->)/
-  const text = readFileSync(readme, 'utf8').replace(marked, (_, begin, end) => `${begin}\n${table(rows)}\n\n${end}`)
-  writeFileSync(readme, await format(text, { ...(await resolveConfig(readme)), filepath: readme }))
+/** Writes test/mutations/README.md. */
+export async function record(results) {
+  const text = `${HEAD}\n${tables(results)}`
+  writeFileSync(page, await format(text, { ...(await resolveConfig(page)), filepath: page }))
+}
+
+/** Returns the file of the test that noticed a mistake in the recorded run. It is likely to notice the mistake again. */
+export function recordedTest(mutation) {
+  const text = existsSync(page) ? readFileSync(page, 'utf8') : ''
+  const section = text.split(/^(?=## )/m).find((each) => each.startsWith(`${headingOf(mutation)}\n`)) ?? ''
+  const rows = [...section.matchAll(/^\| (.*?) +\| (test\/[\w./-]+\.test\.ts): .*\|$/gm)]
+  return rows.find(([, what]) => what === cell(mutation.what))?.[2]
+}
+
+function headingOf({ file, language }) {
+  return `## ${file}, ${language}`
+}
+
+/** Returns a text that is safe in a table. */
+function cell(text) {
+  return text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 }

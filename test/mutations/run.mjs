@@ -1,43 +1,76 @@
-// Do the tests notice when somebody slips? Applies one small mistake after another to a copy of this repository and runs the
-// tests that should notice. `npm run mutations -- trial` tries those of files whose path has `trial` in it; `--record` puts
-// the table of all into test/README.md.
+// Do the tests notice mistakes? Makes one small mistake at a time in a copy of this repository and runs the tests that should
+// notice it. CONTRIBUTING.md lists the options.
+import { parseArgs } from 'node:util'
 import { http } from './http.mjs'
 import { lua } from './lua.mjs'
-import { record, row, table } from './report.mjs'
+import { record, recordedTest, row, tables } from './report.mjs'
 import { failure } from './suite.mjs'
-import { Tree } from './tree.mjs'
+import { misfits, Tree } from './tree.mjs'
 import { typescript } from './typescript.mjs'
 
-const args = process.argv.slice(2)
-const wanted = args.filter((each) => each !== '--record')
-const chosen = ({ file }) => wanted.length === 0 || wanted.some((each) => file.includes(each))
-const mutations = [...typescript, ...http, ...lua].filter(chosen)
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    fit: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
+    workers: { type: 'string', default: '2' },
+  },
+})
+const isChosen = ({ file }) => positionals.length === 0 || positionals.some((each) => file.includes(each))
+const mutations = [...typescript, ...http, ...lua].filter(isChosen)
 
-const tree = new Tree()
-const rows = []
-let survivors = 0
-try {
-  for (const each of mutations) tree.verify(each)
-  await verifyUnchanged()
-  for (const each of mutations) {
-    const test = await tree.during(each, () => failure(tree.folder, each.scope))
-    if (test === undefined) survivors++
-    rows.push(row(each, test))
-    console.error(rows.at(-1))
+/** All tests of all scopes, without a mistake, take longer than those of one. */
+const UNCHANGED_LIMIT_MS = 1_200_000
+
+const wrong = misfits(mutations)
+for (const each of wrong) console.error(each)
+if (wrong.length > 0) process.exitCode = 1
+else if (values.fit) console.log(`${mutations.length} mistakes fit the code`)
+else process.exitCode = await run()
+
+/** Returns the exit code. */
+async function run() {
+  const trees = Array.from({ length: Number(values.workers) }, () => new Tree())
+  try {
+    await verifyUnchanged(trees[0])
+    const results = mutations.map((mutation) => ({ mutation, test: undefined }))
+    const queue = results.values()
+    await Promise.all(trees.map((tree) => work(tree, queue)))
+    return await report(results)
+  } finally {
+    for (const tree of trees) tree.remove()
   }
-} finally {
-  tree.remove()
 }
-if (args.includes('--record') && wanted.length === 0) await record(rows)
-else console.log(table(rows))
-console.error(`${mutations.length} mistakes, ${survivors} not noticed`)
-process.exitCode = survivors === 0 ? 0 : 1
 
-/** Tests that fail by themselves notice nothing. */
-async function verifyUnchanged() {
-  const scopes = new Map(mutations.map(({ scope }) => [JSON.stringify(scope), scope]))
-  for (const scope of scopes.values()) {
-    const test = await failure(tree.folder, scope)
-    if (test !== undefined) throw new Error(`Without any mistake a test fails: ${test}`)
+/** Takes mutations from a queue that several workers share, until it is empty. */
+async function work(tree, queue) {
+  for (const result of queue) {
+    const { mutation } = result
+    result.test = await tree.during(mutation, () => firstToNotice(tree.folder, mutation))
+    console.error(`${mutation.file} ${row(mutation, result.test)}`)
   }
+}
+
+/** Tries the test file that noticed the mistake last time, then all tests of the scope. */
+async function firstToNotice(folder, mutation) {
+  const likely = recordedTest(mutation)
+  const { files, name } = mutation.scope
+  const isInScope = likely !== undefined && files.some((each) => likely.startsWith(each)) && files.join() !== likely
+  const quick = isInScope ? await failure(folder, { files: [likely], name }) : undefined
+  return quick ?? failure(folder, mutation.scope)
+}
+
+async function report(results) {
+  const survivors = results.filter(({ test }) => test === undefined).length
+  if (values.record && positionals.length === 0) await record(results)
+  else console.log(tables(results))
+  console.error(`${results.length} mistakes, ${survivors} not noticed`)
+  return survivors === 0 ? 0 : 1
+}
+
+/** Throws if a test fails without any mistake: it would notice nothing. */
+async function verifyUnchanged({ folder }) {
+  const files = [...new Set(mutations.flatMap(({ scope }) => scope.files))]
+  const test = await failure(folder, { files }, UNCHANGED_LIMIT_MS)
+  if (test !== undefined) throw new Error(`A test fails without any mistake: ${test.file}: ${test.title}`)
 }

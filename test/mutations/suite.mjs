@@ -2,54 +2,44 @@ import { spawn } from 'node:child_process'
 import { join, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
 
-/** A mutation may never end. */
+/** A mutation can make a test run forever. */
 const LIMIT_MS = 120_000
+
+const OPTIONS = ['--bail=1', '--maxWorkers=1', '--testTimeout=60000', '--reporter=json', '--exclude=test/mutations/**']
 
 /**
  * Runs the tests of a scope until the first one fails.
- * @returns {Promise<string | undefined>} the test that failed, if one did
+ * @returns {Promise<{ file: string, title: string } | undefined>} the test that failed
  */
-export async function failure(folder, { files, name }) {
+export async function failure(folder, { files, name, exclude }, limitMs = LIMIT_MS) {
   const named = name === undefined ? [] : ['--testNamePattern', name]
-  const options = [
-    '--bail=1',
-    '--maxWorkers=1',
-    '--testTimeout=60000',
-    '--reporter=json',
-    '--exclude=test/mutations/**',
-  ]
-  // A slip in TypeScript is to be noticed without Lua to compare it with.
-  const apart = files.includes('test/algorithms') ? ['--exclude=test/algorithms/{lua,prelude}.test.ts'] : []
-  const child = spawn(
-    process.execPath,
-    [join(folder, 'node_modules/vitest/vitest.mjs'), 'run', ...options, ...named, ...apart, ...files],
-    {
-      cwd: folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, SLUICE_EQUALITY: process.env.SLUICE_EQUALITY ?? '20000' },
-      detached: true,
-    },
-  )
-  // The whole group: a test that never ends runs in a process of its own.
-  const group = -Number(child.pid)
-  const timer = setTimeout(() => process.kill(group, 'SIGKILL'), LIMIT_MS)
-  const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)])
-  clearTimeout(timer)
-  if (child.signalCode === 'SIGKILL' || out === '') return endless(child, errors)
+  const excluded = exclude === undefined ? [] : [`--exclude=${exclude}`]
+  const { out, errors, ended } = await vitest(folder, [...named, ...excluded, ...files], limitMs)
+  if (!ended) return { file: files.join(', '), title: `no test: it did not end within ${limitMs / 1000} s` }
+  if (out === '') throw new Error(`The tests did not run:\n${errors}`)
   return firstFailure(JSON.parse(out.slice(out.indexOf('{'))), folder)
 }
 
-function endless(child, errors) {
-  if (child.signalCode === 'SIGKILL') return `none: it never ended within ${LIMIT_MS / 1000} s`
-  throw new Error(`The tests did not run:\n${errors}`)
+async function vitest(folder, args, limitMs) {
+  const child = spawn(process.execPath, [join(folder, 'node_modules/vitest/vitest.mjs'), 'run', ...OPTIONS, ...args], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, SLUICE_EQUALITY: process.env.SLUICE_EQUALITY ?? '20000' },
+    detached: true,
+  })
+  // The whole group: vitest runs tests in a process of their own.
+  const timer = setTimeout(() => process.kill(-Number(child.pid), 'SIGKILL'), limitMs)
+  const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)])
+  clearTimeout(timer)
+  return { out, errors, ended: child.signalCode !== 'SIGKILL' }
 }
 
 function firstFailure({ success, numPassedTests, testResults }, folder) {
   if (success && numPassedTests > 0) return undefined
   for (const { name, message, assertionResults } of testResults) {
     const failed = assertionResults.find(({ status }) => status === 'failed')
-    if (failed !== undefined) return `${relative(folder, name)}: ${failed.fullName.trim()}`
+    if (failed !== undefined) return { file: relative(folder, name), title: failed.fullName.trim() }
     if (message !== '') throw new Error(`${name} did not load:\n${message}`)
   }
-  throw new Error(`No test ran, or something else went wrong: ${numPassedTests} passed`)
+  throw new Error(`No test failed, but the run did: ${numPassedTests} tests passed`)
 }

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { mutated } from './mutation.mjs'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
+export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What tests need; the working tree itself is never changed. */
-const PARTS = ['src', 'adapters', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts']
+/** What tests need of the repository. */
+const PARTS = ['src', 'adapters', 'examples', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts']
 
-/** A copy of the working tree, in which one mutation after another stands for a while. */
+/** A copy of the working tree for one mutation at a time. The working tree itself never changes. */
 export class Tree {
   folder = mkdtempSync(join(tmpdir(), 'sluice-mutations-'))
 
@@ -18,12 +18,7 @@ export class Tree {
     symlinkSync(join(root, 'node_modules'), join(this.folder, 'node_modules'), 'junction')
   }
 
-  /** Throws when a mutation no longer fits. */
-  verify(mutation) {
-    mutated(readFileSync(join(this.folder, mutation.file), 'utf8'), mutation)
-  }
-
-  /** Does something while a mutation is in the copy. */
+  /** Runs something while a mutation is in the copy. */
   async during(mutation, run) {
     const path = join(this.folder, mutation.file)
     const text = readFileSync(path, 'utf8')
@@ -38,4 +33,16 @@ export class Tree {
   remove() {
     rmSync(this.folder, { recursive: true, force: true })
   }
+}
+
+/** Returns what is wrong with the mutations that do not fit the working tree. */
+export function misfits(mutations) {
+  return mutations.flatMap((each) => {
+    try {
+      mutated(readFileSync(join(root, each.file), 'utf8'), each)
+      return []
+    } catch (error) {
+      return [error.message]
+    }
+  })
 }

@@ -13,12 +13,12 @@ interface Finding {
   readonly line: number
 }
 
-/** Statements by file; each may turn up in more than one case, so each is written and linted once. */
+/** Statements by file. Several cases can use one statement; each is written and linted once. */
 const project = new Map<string, string[]>()
 let findings: readonly Finding[]
 let folder: string
 
-/** Adds a statement to a file of the sample project; answers which rules report it. */
+/** Adds a statement to a file of the sample project. Returns a function that returns the rules that report it. */
 function given(file: string, statement: string): () => string[] {
   const lines = project.get(file) ?? []
   project.set(file, lines)
@@ -232,10 +232,10 @@ describe('the direction of imports', () => {
   ]
   for (const way of ways) {
     const reported = given('src/limits/limit.ts', way)
-    it(`holds for ${way}`, () => expect(reported()).toContain(DIRECTION))
+    it(`applies to ${way}`, () => expect(reported()).toContain(DIRECTION))
   }
 
-  it('holds for types that are imported where they are used', () => {
+  it('applies to inline type imports', () => {
     expect(typeInPlace()).toContain('typescript(consistent-type-imports)')
   })
   const typeInPlace = given('src/limits/limit.ts', `export type T = import('../stores/store.ts').Charge`)
@@ -281,18 +281,18 @@ describe('packages', () => {
       'src/testing/one.ts',
       'src/cli/one.ts',
     ].includes(file)
-    it(`${file} may ${may ? '' : 'not '}touch Node`, () =>
+    it(`${file} may ${may ? '' : 'not '}import Node modules`, () =>
       expect(reported().includes('import(no-nodejs-modules)')).toBe(!may))
   }
 
   const bare = given('src/http/keys/address.ts', `import { isIP } from 'net'`)
-  it('Node is imported by its full name', () => expect(bare()).not.toEqual([]))
+  it('Node modules are imported with the node: prefix', () => expect(bare()).not.toEqual([]))
 
   const duration = given('src/util/validate.ts', `import { parse } from '@lukeed/ms'`)
   const address = given('src/http/keys/address.ts', `import { isValid } from 'ipaddr.js'`)
   const field = given('src/http/headers/write-headers.ts', `import { serializeList } from 'structured-headers'`)
   const slot = given('src/stores/redis/index.ts', `import slotOf from 'cluster-key-slot'`)
-  it('the dependencies may be imported where they serve', () => {
+  it('the dependencies may be imported where they are used', () => {
     for (const reported of [duration, address, field, slot]) expect(reported()).not.toContain(DIRECTION)
   })
 })
@@ -308,7 +308,7 @@ describe('an adapter', () => {
     it(`for ${own} may not load ${own}`, () => expect(value()).toContain(DIRECTION))
 
     const inline = given(file, `import { type Alone } from '${own}'`)
-    it(`for ${own} may not leave an import of ${own} behind when its types are gone`, () => {
+    it(`for ${own} may not keep an import of ${own} without its types`, () => {
       expect(inline()).toContain('typescript(no-import-type-side-effects)')
     })
 
@@ -320,7 +320,7 @@ describe('an adapter', () => {
 
   const server = given('adapters/express/index.ts', `import { createServer } from 'node:http'`)
   const serverTypes = given('adapters/express/index.ts', `import type { ServerResponse } from 'node:http'`)
-  it('touches no Node, but may know the types of its server', () => {
+  it('may not import Node modules, but may import the types of its server', () => {
     expect(server()).toContain(DIRECTION)
     expect(serverTypes()).not.toContain(DIRECTION)
   })
@@ -335,15 +335,15 @@ describe('an adapter', () => {
   const node = ['fetch', 'hono', 'node'].map((own) =>
     given(`adapters/${own}/index.ts`, `import { connect } from 'node:net'`),
   )
-  it('for fetch, Hono or Node’s servers loads nothing of Node either', () => {
+  it('for fetch, Hono or Node’s servers may not load Node modules', () => {
     for (const reported of node) expect(reported()).toContain(DIRECTION)
   })
 
   const nodeTypes = given('adapters/node/index.ts', `import type { Duplex } from 'node:stream'`)
-  it('for Node’s servers may know its types', () => expect(nodeTypes()).not.toContain(DIRECTION))
+  it('for Node’s servers may import its types', () => expect(nodeTypes()).not.toContain(DIRECTION))
 
   const unnamed = given('adapters/a-new-one/index.ts', `import type { Some } from 'h3'`)
-  it('for a new framework has to be named in the rule', () => expect(unnamed()).toContain(DIRECTION))
+  it('for a new framework must be named in the rule', () => expect(unnamed()).toContain(DIRECTION))
 })
 
 describe('other rules', () => {
@@ -354,25 +354,25 @@ describe('other rules', () => {
   given('src/stores/here.ts', 'export type Here = There')
   given('src/stores/there.ts', `import type { Here } from './here.ts'`)
   given('src/stores/there.ts', 'export type There = Here')
-  it('imports never run in a circle, those of types neither', () => expect(here()).toContain('import(no-cycle)'))
+  it('imports have no cycle, type imports included', () => expect(here()).toContain('import(no-cycle)'))
 
   const file = 'src/stores/types.ts'
   given(file, 'export async function work(): Promise<void> {}')
   const floating = given(file, 'export function start(): void { work() }')
-  it('no promise is left floating', () => expect(floating()).toContain('typescript(no-floating-promises)'))
+  it('promises may not float', () => expect(floating()).toContain('typescript(no-floating-promises)'))
 
   const misused = given(file, 'export const done = (): boolean => { if (work()) return true; return false }')
-  it('no promise is taken for a value', () => expect(misused()).toContain('typescript(no-misused-promises)'))
+  it('promises may not be used as values', () => expect(misused()).toContain('typescript(no-misused-promises)'))
 
   const explicit = given(file, 'export const anything: any = 1')
-  it('nothing is any', () => expect(explicit()).toContain('typescript(no-explicit-any)'))
+  it('any is not allowed', () => expect(explicit()).toContain('typescript(no-explicit-any)'))
 
   const unsafe = given(file, `export const parsed: string = JSON.parse('1')`)
-  it('nothing unchecked passes for checked', () => expect(unsafe()).toContain('typescript(no-unsafe-assignment)'))
+  it('unchecked values may not be assigned', () => expect(unsafe()).toContain('typescript(no-unsafe-assignment)'))
 
   const unused = given(file, 'const unused = 1')
-  it('nothing stays unused', () => expect(unused()).toContain('eslint(no-unused-vars)'))
+  it('nothing may be unused', () => expect(unused()).toContain('eslint(no-unused-vars)'))
 
   const fine = given('src/stores/fine.ts', 'export const fine = 1')
-  it('sound code passes', () => expect(fine()).toEqual([]))
+  it('correct code passes', () => expect(fine()).toEqual([]))
 })

@@ -6,14 +6,14 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 
-// Real installations and compilers: minutes at worst.
+// Real installations and compilers take minutes at worst.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const frameworks = ['express', 'fastify', 'koa', 'hono']
 
-/** Everything that can be imported, and some of what it has. */
-const faces: Readonly<Record<string, readonly string[]>> = {
+/** All entry points, and some names of each. */
+const entryPoints: Readonly<Record<string, readonly string[]>> = {
   sluice: [
     'createLimiter',
     'everyone',
@@ -46,7 +46,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Packs a copy of the sources as they stand, so that no output of an earlier build, nor of one under way, gets in. */
+/** Packs a copy of the sources, so that the tarball contains no output of another build. */
 async function pack(): Promise<string> {
   const copy = join(folder, 'sluice')
   const ours = (await readdir(root)).filter((name) => !['node_modules', 'dist', 'coverage', '.git'].includes(name))
@@ -56,7 +56,7 @@ async function pack(): Promise<string> {
   return join(folder, `${manifest.name}-${manifest.version}.tgz`)
 }
 
-/** Runs a program; answers what it wrote, or fails with that. */
+/** Runs a program and returns its output, or fails with it. */
 function run(program: string, args: readonly string[], cwd: string, env = process.env): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(program, args, { cwd, env, maxBuffer: 2 ** 24 }, (error, stdout, stderr) => {
@@ -66,17 +66,17 @@ function run(program: string, args: readonly string[], cwd: string, env = proces
   })
 }
 
-/** Runs one of our own development tools. */
+/** Runs a development tool of this repository. */
 function tool(name: string, args: readonly string[], cwd: string = folder): Promise<string> {
   return run(join(root, 'node_modules', '.bin', name), args, cwd)
 }
 
-/** Runs a file of a project; answers the JSON it wrote. */
+/** Runs a file of a project and returns the JSON that it prints. */
 async function node(home: string, file: string, env?: NodeJS.ProcessEnv): Promise<unknown> {
   return JSON.parse(await run(process.execPath, [file], home, { ...process.env, ...env }))
 }
 
-/** A project that has the package installed, these fields in its manifest and these files, and nothing else. */
+/** Makes a project with the package installed, these fields in its manifest and these files. */
 async function project(name: string, fields: object, files: Readonly<Record<string, string>> = {}): Promise<string> {
   const home = join(folder, name)
   await mkdir(home)
@@ -86,14 +86,14 @@ async function project(name: string, fields: object, files: Readonly<Record<stri
   return home
 }
 
-/** Lends a project packages that are installed here: the locked versions, without another download. */
-async function lend(home: string, ...names: readonly string[]): Promise<void> {
+/** Links packages of this repository into a project: the locked versions, without a download. */
+async function link(home: string, ...names: readonly string[]): Promise<void> {
   for (const name of names) {
     await symlink(join(root, 'node_modules', name), join(home, 'node_modules', name), 'junction')
   }
 }
 
-/** The files of the package, as a project has them. */
+/** Returns the files of the installed package. */
 async function installed(home: string): Promise<Map<string, string>> {
   const base = join(home, 'node_modules', manifest.name)
   const entries = await readdir(base, { recursive: true, withFileTypes: true })
@@ -111,15 +111,15 @@ describe('the tarball', () => {
     files = await installed(await project('contents', {}))
   })
 
-  it('holds what runs, its types and what to read, and nothing else', () => {
+  it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
+      /^(package\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
   })
 
-  it('holds every file and picture that its pages link to', () => {
+  it('contains every file and picture that its pages link to', () => {
     const pages = [...files].filter(([name]) => name.endsWith('.md') && name !== 'CHANGELOG.md')
     const links = pages.flatMap(([name, text]) =>
       [...text.matchAll(/\]\((?!#|https:)([^)#]+)|src="(?!https:)([^"]+)"/g)].map(([, file, picture]) =>
@@ -134,12 +134,12 @@ describe('the tarball', () => {
     expect(await tool('publint', ['run', tarball, '--strict'])).toContain('All good')
   })
 
-  it('has types wherever an ES module is imported', async () => {
+  it('has types for ES modules', async () => {
     await tool('attw', [tarball, '--profile', 'esm-only'])
   })
 })
 
-describe('installed beside no framework', () => {
+describe('installed without a framework', () => {
   const decide = `
     const limiter = createLimiter({ keyer: everyone, limits: [perSecond(1), perMinute(100)] })
     const decisions = [limiter.consume({}), limiter.consume({})]
@@ -161,11 +161,11 @@ describe('installed beside no framework', () => {
     )
   })
 
-  it('decides in a project of ES modules', async () => {
+  it('decides in an ES module project', async () => {
     expect(await node(home, 'decide.js')).toEqual([true, false])
   })
 
-  it('decides in a project of CommonJS', async () => {
+  it('decides in a CommonJS project', async () => {
     const commonjs = await project(
       'empty-commonjs',
       {},
@@ -176,31 +176,33 @@ describe('installed beside no framework', () => {
     expect(await node(commonjs, 'decide.js')).toEqual([true, false])
   })
 
-  it('brings none along', async () => {
+  it('installs no framework', async () => {
     const { dependencies } = JSON.parse((await installed(home)).get('package.json')!) as { dependencies: object }
     const present = [...Object.keys(dependencies), ...(await readdir(join(home, 'node_modules')))]
     expect(present.filter((name) => frameworks.includes(name))).toEqual([])
   })
 
-  it('shows its names wherever it is imported', async () => {
-    const names = await node(home, 'list-names.js', { MODULES: Object.keys(faces).join(' ') })
-    const expected = Object.entries(faces).map(([each, some]) => [each, expect.arrayContaining([...some])] as const)
+  it('exports its names from every entry point', async () => {
+    const names = await node(home, 'list-names.js', { MODULES: Object.keys(entryPoints).join(' ') })
+    const expected = Object.entries(entryPoints).map(
+      ([each, some]) => [each, expect.arrayContaining([...some])] as const,
+    )
     expect(names).toEqual(Object.fromEntries(expected))
   })
 
-  it('can be imported from nowhere else', () => {
+  it('has no other entry point', () => {
     const subpaths = Object.keys(manifest.exports).filter((each) => each !== './package.json')
-    expect(subpaths.map((each) => each.replace('.', 'sluice')).toSorted()).toEqual(Object.keys(faces).toSorted())
+    expect(subpaths.map((each) => each.replace('.', 'sluice')).toSorted()).toEqual(Object.keys(entryPoints).toSorted())
   })
 
-  it('can be required wherever it can be imported', async () => {
+  it('can be required from every entry point', async () => {
     const program = `
       const names = {}
       for (const each of process.env.MODULES.split(' ')) names[each] = Object.keys(require(each))
       console.log(JSON.stringify(names))`
     await writeFile(join(home, 'require-names.cjs'), program)
-    const names = await node(home, 'require-names.cjs', { MODULES: Object.keys(faces).join(' ') })
-    expect(names).toEqual(await node(home, 'list-names.js', { MODULES: Object.keys(faces).join(' ') }))
+    const names = await node(home, 'require-names.cjs', { MODULES: Object.keys(entryPoints).join(' ') })
+    expect(names).toEqual(await node(home, 'list-names.js', { MODULES: Object.keys(entryPoints).join(' ') }))
   })
 
   it('has a command', async () => {
@@ -209,7 +211,7 @@ describe('installed beside no framework', () => {
   })
 })
 
-describe('installed beside every framework', () => {
+describe('installed with every framework', () => {
   const listLoaded = `
     import { createRequire } from 'node:module'
     import { sep } from 'node:path'
@@ -222,17 +224,17 @@ describe('installed beside every framework', () => {
   let home: string
   beforeAll(async () => {
     home = await project('every-framework', { type: 'module' }, { 'list-loaded.js': listLoaded })
-    await lend(home, ...frameworks)
+    await link(home, ...frameworks)
   })
 
-  for (const name of Object.keys(faces)) {
-    it(`${name} loads none`, async () => {
+  for (const name of Object.keys(entryPoints)) {
+    it(`${name} loads no framework`, async () => {
       expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([])
     })
   }
 
-  it('one that is loaded would be seen', async () => {
-    // Hono is an ES module, which no cache lists: that nobody loads it shows above, where it is not there.
+  it('a loaded framework is detected', async () => {
+    // Hono is an ES module, which no cache lists. The tests without frameworks show that nothing loads it.
     const listed = frameworks.filter((name) => name !== 'hono')
     for (const name of listed) expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([name])
   })
@@ -320,7 +322,7 @@ describe('in a strict TypeScript project', () => {
     home = await project('strict-types', { type: 'module' })
   })
 
-  /** Compiles a file; answers what is wrong with it or with the package. Lent packages answer for themselves. */
+  /** Compiles a file. Returns the errors in it and in this package, but not those in other packages. */
   async function faults(name: string, source: string, types: readonly string[]): Promise<readonly string[]> {
     await writeFile(join(home, `${name}.ts`), source)
     const config = { compilerOptions: { ...strict, types }, files: [`${name}.ts`] }
@@ -331,32 +333,32 @@ describe('in a strict TypeScript project', () => {
     return output.split('\n').filter((line) => /^(node_modules[/\\]sluice[/\\]|[\w-]+\.ts\b)/.test(line))
   }
 
-  it('the engine needs no types but its own', async () => {
+  it('sluice needs no other types', async () => {
     expect(await faults('engine', engine, [])).toEqual([])
     expect(await node(home, 'built/engine.js')).toEqual([true, false, true])
   })
 
-  it('a fault would be seen', async () => {
+  it('a type error is detected', async () => {
     const wrong = `import { perSecond } from 'sluice'\nexport const limit: string = perSecond(1)`
     expect(await faults('wrong', wrong, [])).toEqual([expect.stringContaining('wrong.ts(2,14): error TS2322')])
   })
 
-  describe('beside the frameworks and their types', () => {
-    beforeAll(() => lend(home, ...frameworks, '@types'))
+  describe('with the frameworks and their types', () => {
+    beforeAll(() => link(home, ...frameworks, '@types'))
 
-    it('an Express application is limited', async () => {
+    it('an Express application compiles and is limited', async () => {
       expect(await faults('server', server, ['node'])).toEqual([])
       expect(await node(home, 'built/server.js')).toEqual([200, 429])
     })
 
-    for (const [face, names] of Object.entries(faces)) {
-      it(`the types of ${face} are sound`, async () => {
-        const name = face.replace('/', '-')
-        expect(await faults(name, `export { ${names.join(', ')} } from '${face}'`, ['node'])).toEqual([])
+    for (const [entryPoint, names] of Object.entries(entryPoints)) {
+      it(`the types of ${entryPoint} are sound`, async () => {
+        const name = entryPoint.replace('/', '-')
+        expect(await faults(name, `export { ${names.join(', ')} } from '${entryPoint}'`, ['node'])).toEqual([])
       })
     }
 
-    it('a handler for fetch, a listener of Node’s, a store and a suite fit together', async () => {
+    it('sluice/fetch, sluice/node and sluice/testing compile together', async () => {
       expect(await faults('together', together, ['node'])).toEqual([])
       expect(await node(home, 'built/together.js')).toEqual([200, 429, 200, 429, true])
     })

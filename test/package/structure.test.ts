@@ -11,7 +11,7 @@ const files = ['src', 'adapters'].flatMap((folder) =>
 )
 const texts = new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8')]))
 
-/** What a file imports, types included. */
+/** Returns the imports of a file, types included. */
 function importsOf(file: string): string[] {
   const statements = texts.get(file)!.matchAll(/^(?:import|export)\b[^'"]*?from '([^']+)'|^import '([^']+)'/gm)
   return Array.from(statements, ([, from, bare]) => (from ?? bare)!)
@@ -38,7 +38,7 @@ function folderGraph(): Map<string, Set<string>> {
   return graph
 }
 
-/** A path that ends where it begins, or undefined. */
+/** Returns a path of folders that ends where it starts, or undefined. */
 function cycleIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] | undefined {
   const done = new Set<string>()
   function visit(node: string, path: readonly string[]): string[] | undefined {
@@ -58,7 +58,7 @@ function cycleIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] | un
   return undefined
 }
 
-/** What each adapter may import besides the package itself, always as types but for Fastify's channel. */
+/** What each adapter may import in addition to the package itself: only types, except for Fastify's channel. */
 const OWN: Readonly<Record<string, readonly string[]>> = {
   express: ['express', 'node:http'],
   fastify: ['fastify', 'node:http', 'node:diagnostics_channel'],
@@ -87,7 +87,7 @@ describe('the structure', () => {
     expect(cycleIn(folderGraph())).toBeUndefined()
   })
 
-  it('finds a cycle where there is one', () => {
+  it('finds a cycle', () => {
     const graph = new Map([
       ['a', new Set(['b'])],
       ['b', new Set(['c'])],
@@ -102,7 +102,7 @@ describe('the structure', () => {
   })
 })
 
-describe('an adapter knows no framework but its own', () => {
+describe('an adapter imports no framework but its own', () => {
   for (const adapter of Object.keys(OWN)) {
     it(adapter, () => {
       const own = files.filter((file) => file.startsWith(`adapters/${adapter}/`))
@@ -115,13 +115,13 @@ describe('an adapter knows no framework but its own', () => {
     }
   }
 
-  it('only Fastify listens where Fastify announces itself', () => {
+  it('only Fastify’s adapter listens to Fastify’s diagnostics channel', () => {
     const channel = 'node:diagnostics_channel'
     const allowed = Object.keys(OWN).filter((adapter) => foreignImports(adapter, [channel]).length === 0)
     expect(allowed).toEqual(['fastify'])
   })
 
-  it('the one for fetch knows no types of Node, because it runs elsewhere', () => {
+  it('the adapter for fetch imports no types of Node', () => {
     expect(foreignImports('fetch', ['node:http'])).toEqual(['node:http'])
   })
 })

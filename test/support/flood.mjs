@@ -1,4 +1,4 @@
-// Ten million distinct keys against a store bounded to one million, and what that does to memory. Run with --expose-gc.
+// Measures memory while ten million distinct keys meet a store with a maximum of one million. Run with --expose-gc.
 import { createLimiter, memoryStore, perMinute } from '../../dist/src/index.js'
 
 const MILLION = 1_000_000
@@ -7,7 +7,7 @@ let full = 0
 const store = memoryStore({ maxKeys: MILLION, clock: { now: () => time }, onFull: () => full++ })
 const limiter = createLimiter({ keyer: (key) => key, limits: perMinute(5), store })
 
-/** After two collections: what a first one frees of buffers is swept behind its back. */
+/** Measures after two collections: the first one frees buffers only later. */
 async function resident() {
   globalThis.gc()
   await new Promise((resolve) => setTimeout(resolve, 50))
@@ -17,7 +17,7 @@ async function resident() {
 }
 
 const before = await resident()
-// A thousand who have used up what they may.
+// A thousand keys use up their quota.
 for (let i = 0; i < 1000; i++) for (let n = 0; n < 6; n++) limiter.consume(`victim ${i}`)
 
 const marks = []
@@ -32,7 +32,7 @@ let early = 0
 for (let i = 0; i < 1000; i++) if (limiter.consume(`victim ${i}`).allowed) early++
 
 const reached = full
-// The flood ends: a few million decisions later the memory is back.
+// The flood ends. After a few million decisions the memory is free again.
 time += 600_000
 for (let i = 0; i < 2 * MILLION; i++) limiter.consume(`regular ${i % 1000}`)
 const after = await resident()

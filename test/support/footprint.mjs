@@ -1,10 +1,10 @@
-// What limiters leave behind in a process: timers, memory of what was dropped, memory of a thousand. Run with --expose-gc.
+// Measures what limiters leave in a process: timers, memory after they are dropped, memory of a thousand. Run with --expose-gc.
 import { createLimiter, memoryStore, perHour, perSecond } from '../../dist/src/index.js'
 
 const limits = [perSecond(10), perHour(100)]
 const keyer = (key) => key
 
-/** Bytes in the heap and in its buffers, after two collections: what a first one frees of buffers is swept behind its back. */
+/** Returns the bytes in the heap and in buffers after two collections: the first one frees buffers only later. */
 async function held() {
   globalThis.gc()
   await new Promise((resolve) => setTimeout(resolve, 50))
@@ -20,7 +20,7 @@ function dropped() {
   return { store: new WeakRef(store), limiter: new WeakRef(limiter), first: new WeakRef(limiter.consume('key 0')) }
 }
 
-/** One of each before it is measured: what the module itself makes, once. */
+/** Makes one of each before the measurement, so that what the module makes once is not counted. */
 dropped()
 const before = await held()
 const references = dropped()
@@ -41,4 +41,4 @@ console.log(
     resources: process.getActiveResourcesInfo(),
   }),
 )
-// It is not ended: nothing may keep it.
+// Nothing ends the process here: it must exit by itself.

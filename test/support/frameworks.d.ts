@@ -1,4 +1,4 @@
-// The older versions, under the names that package.json gives them, have the types of the newer ones.
+// The older versions have names of their own in package.json, and the types of the newer ones.
 declare module 'express4' {
   export { default } from 'express'
 }

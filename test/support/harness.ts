@@ -4,16 +4,16 @@ import { clearEdit } from '../../src/algorithms/entries.ts'
 import { knownAlgorithms, type Limit, limit, type LimitInput, compiled } from '../../src/limits/limit.ts'
 import { type Entry, EntryList } from '../../src/testing/algorithm/entry-list.ts'
 
-/** What a step has said, as plain data. */
+/** The verdict of a step, as plain data. */
 export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
 
-/** The numbers and entries a key holds. */
+/** The cells and entries of a key. */
 export interface State {
   readonly cells: readonly number[]
   readonly entries: readonly Entry[]
 }
 
-/** One key under one limit: an algorithm driven as a store drives it, in ticks. */
+/** One key under one limit. It calls the algorithm as a store does, in ticks. */
 export class Subject {
   readonly limit: Limit
   readonly algorithm: Algorithm
@@ -24,7 +24,7 @@ export class Subject {
   readonly entries: EntryList = new EntryList()
   readonly #out: Outcome = createOutcome()
 
-  /** Under the ticks the limit has by itself, or under ticks of a millisecond all the same. */
+  /** Counts in the ticks of the limit, or in milliseconds if `perMs` is 1. */
   constructor(json: LimitInput, perMs?: 1) {
     this.limit = limit(json)
     const { algorithm, parameters } = compiled(this.limit)
@@ -34,21 +34,21 @@ export class Subject {
     this.cells = Float64Array.from(algorithm.initialState)
   }
 
-  /** What would be said; nothing is kept. */
+  /** Returns the verdict without a change of state. */
   peek(now: number, cost = 1): Verdict {
     this.algorithm.step(this.parameters, this.cells, 0, now, cost, this.#out, this.entries)
     const { allowed, at, retry, remaining, reset, delay, charged } = this.#out
     return { allowed, at, retry, remaining, reset, delay, charged }
   }
 
-  /** Decides, and keeps what follows. */
+  /** Decides, and commits the next state as a store does. */
   ask(now: number, cost = 1): Verdict {
     const verdict = this.peek(now, cost)
     if (cost > 0 && (verdict.allowed || this.#out.persist)) this.keep(this.#out)
     return verdict
   }
 
-  /** How many of `times` requests of the same cost are admitted one after another in one tick. */
+  /** Returns how many of `times` requests are admitted in one tick. */
   burst(now: number, times: number, cost = 1): number {
     let admitted = 0
     for (let i = 0; i < times; i++) if (this.ask(now, cost).allowed) admitted++
@@ -62,7 +62,7 @@ export class Subject {
     if (this.#out.persist) this.keep(this.#out)
   }
 
-  /** The same key under another limit that takes over from this one; `now` in the ticks of that one. */
+  /** Returns the key after its limit has changed. `now` is in ticks of the new limit. */
   convert(json: LimitInput, now: number, perMs?: 1): Subject {
     const to = new Subject(json, perMs)
     to.entries.items.push(...this.state().entries)
@@ -87,7 +87,7 @@ export class Subject {
     this.entries.items.splice(0, this.entries.items.length, ...entries.map((each) => ({ ...each })))
   }
 
-  /** What a failing property prints of it. */
+  /** The text that a failing property prints. */
   toString(): string {
     return fc.stringify({ ...this.limit, perMs: this.parameters['perMs'], ...this.state() })
   }
@@ -103,12 +103,12 @@ function inMilliseconds(made: Limit, algorithm: Algorithm): Parameters {
   return { ...own, perMs: 1, strict: made.strict === true ? 1 : 0 }
 }
 
-/** Epoch of all traces, in milliseconds: 2024-01-01. */
+/** The start of all traces, in milliseconds: 2024-01-01. */
 export const EPOCH_MS = 1_704_067_200_000
 
 export const YEAR_MS: number = 365 * 86_400_000
 
-/** Small quotas, where edges are close together, and large ones. */
+/** Mostly small quotas, where edge cases are frequent, and some large ones. */
 const quotas = fc.oneof(
   { weight: 4, arbitrary: fc.integer({ min: 1, max: 12 }) },
   { weight: 2, arbitrary: fc.integer({ min: 1, max: 5000 }) },
@@ -125,7 +125,7 @@ const windows = fc.oneof(
 
 const capacity = fc.option(quotas, { nil: undefined })
 
-/** Own options to try; an algorithm not named here is tried with its defaults. */
+/** Options to try. An algorithm without an entry is tried with its defaults. */
 const OWN: Readonly<Record<string, fc.Arbitrary<Record<string, unknown>>>> = {
   gcra: fc.record({ burst: capacity }),
   leakyBucket: fc.record({ capacity, shape: fc.boolean() }),
@@ -145,7 +145,7 @@ export interface Ranges {
   readonly window?: fc.Arbitrary<number>
 }
 
-/** Limits of an algorithm that can be made: all its options, quotas from 1 to 1e9, windows from 1 ms to a year. */
+/** Valid limits of an algorithm: all its options, quotas from 1 to 1e9, windows from 1 ms to a year. */
 export function limits(name: string, ranges: Ranges = {}): fc.Arbitrary<Limit> {
   const { quota = quotas, window = windows, strict } = ranges
   return fc
@@ -167,17 +167,17 @@ function made(json: LimitInput): Limit | undefined {
   }
 }
 
-/** The names of all algorithms, so that one added later is tried as well. */
+/** Returns the names of all registered algorithms, so that a new one is tested too. */
 export function names(): string[] {
   return knownAlgorithms().map(({ name }) => name)
 }
 
-/** The most a single request may cost under a limit. */
+/** Returns the largest cost that a limit can admit. */
 export function capacityOf(subject: Subject): number {
   return subject.parameters['capacity'] ?? subject.limit.quota
 }
 
-/** One thing that happens to a key; times are fractions of the window, so that they stay interesting for any limit. */
+/** An event of a key. Times are fractions of the window, so that they fit any limit. */
 export type Event =
   | { readonly kind: 'ask'; readonly after: number; readonly cost: number }
   | { readonly kind: 'retry'; readonly early: number; readonly cost: number }
@@ -195,7 +195,7 @@ const steps = fc.oneof(
   { weight: 1, arbitrary: fc.double({ min: -1.5, max: 0, noNaN: true }) },
 )
 
-/** Costs as fractions of the capacity; 0 stands for 1 unit. */
+/** Costs as fractions of the capacity. 0 means 1 unit. */
 const costs = fc.oneof(
   { weight: 5, arbitrary: fc.constant(0) },
   { weight: 3, arbitrary: fc.double({ min: 0, max: 1, noNaN: true }) },
@@ -204,9 +204,9 @@ const costs = fc.oneof(
 )
 
 export interface EventKinds {
-  /** May the clock step back? */
+  /** The clock can step back. */
   readonly back: boolean
-  /** May charges be given back, or debt be made? */
+  /** Charges can be given back, and debts can be charged. */
   readonly adjust: boolean
 }
 
@@ -236,10 +236,10 @@ export interface Charged {
 
 type Listener = (verdict: Verdict, cost: number, now: number) => void
 
-/** No trace goes on for longer (until 2112): sums of times have to be exact. */
+/** The end of all traces, in 2112: sums of times must be exact. */
 const LATEST_MS = 2 ** 52 / 1000
 
-/** Lives through a trace, and hears what was said at each request. */
+/** Replays a trace, and reports each verdict. */
 export class Life {
   readonly subject: Subject
   readonly charges: Charged[] = []

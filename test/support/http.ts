@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import http from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 
-/** A server that listens, at an address of this machine. */
+/** A listening server. */
 export interface Served {
   readonly url: string
-  /** What reached the framework's error handling. */
+  /** Errors that reached the framework's error handling. */
   readonly errors: readonly unknown[]
   close(): Promise<void>
 }
@@ -38,7 +38,7 @@ export interface Ask {
   readonly body?: string
 }
 
-/** One request over a connection of its own, and its whole reply. */
+/** Sends one request over a new connection and returns the whole response. */
 export async function ask({ url }: Pick<Served, 'url'>, path = '/', { body, ...options }: Ask = {}): Promise<Reply> {
   const request = http.request(url + path, { ...options, agent: false }).end(body)
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
@@ -48,7 +48,7 @@ export async function ask({ url }: Pick<Served, 'url'>, path = '/', { body, ...o
   return { status: statusCode!, headers, rawHeaders, body: text }
 }
 
-/** A request whose client can hang up. */
+/** A request that the client can abort. */
 export async function dial({ url }: Pick<Served, 'url'>, path = '/', headers = ''): Promise<Socket> {
   const { port, hostname } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -58,7 +58,7 @@ export async function dial({ url }: Pick<Served, 'url'>, path = '/', headers = '
   return socket
 }
 
-/** Looks again and again until something is so; for what happens on the other side of a socket. */
+/** Waits until a condition holds, for effects on the other side of a socket. */
 export async function until(so: () => unknown, what = 'it'): Promise<void> {
   const deadline = Date.now() + 5000
   while (!so()) {
@@ -67,14 +67,14 @@ export async function until(so: () => unknown, what = 'it'): Promise<void> {
   }
 }
 
-/** Codes of the warnings that come while `during` runs, in place of their being printed. */
+/** Returns the codes of the warnings during a call, which are not printed. */
 export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
   const codes: string[] = []
   const printers = process.listeners('warning')
   process.removeAllListeners('warning')
   process.on('warning', (warning: Error & { code?: string }) => void codes.push(warning.code ?? warning.name))
   await during()
-  // Warnings are told in the next turn.
+  // Node emits warnings in the next turn.
   await new Promise((resolve) => setImmediate(resolve))
   process.removeAllListeners('warning')
   for (const printer of printers) process.on('warning', printer)

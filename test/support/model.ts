@@ -1,23 +1,23 @@
 import type { Limit } from '../../src/limits/limit.ts'
 
 /**
- * Every algorithm a second time: obvious and slow, from the definitions alone. Requests are kept in plain arrays and sums are
- * exact rationals, `bigint` over a common denominator.
+ * Simple, slow models of all algorithms, from their definitions. Requests are in plain arrays. Sums are exact rationals, as
+ * `bigint` over a common denominator.
  */
 export interface Model {
-  /** Would a request of cost `n` be admitted at `t`? */
+  /** True if a request of cost `n` is admitted at `t`. */
   admits(t: number, n: number): boolean
-  /** Units that would be admitted at `t`. */
+  /** Returns the units that are admitted at `t`. */
   remaining(t: number): number
   /** Charges an admitted request. */
   charge(t: number, n: number): void
-  /** Charges one that was denied (`strict`). */
+  /** Charges a denied request (`strict`). */
   saturate(t: number, n: number): void
-  /** Has seen a request that it denied. */
+  /** Notes a denied request. */
   see(t: number): void
 }
 
-/** The model of a limit; `W` is its window in ticks. */
+/** Returns the model of a limit. `W` is its window in ticks. */
 export function modelOf(limit: Limit, W: number): Model | undefined {
   const L = limit.quota
   const B = ((limit['burst'] ?? limit['capacity']) as number | undefined) ?? L
@@ -53,7 +53,7 @@ export function modelOf(limit: Limit, W: number): Model | undefined {
 
 const whole = (n: number): bigint => BigInt(n)
 
-/** A bucket that leaks `L` units per `W`: what is in it, times `W`. */
+/** A bucket that leaks `L` units per `W`. The level is multiplied by `W`. */
 function leaking(L: number, W: number, B: number, initial: number | undefined): Model {
   let level = 0n
   let last: number | undefined
@@ -61,21 +61,21 @@ function leaking(L: number, W: number, B: number, initial: number | undefined): 
     const start = initial === undefined ? 0n : whole(B - initial) * whole(W)
     if (last === undefined) return start
     const left = level - whole(t - last) * whole(L)
-    // New again: full for a whole window.
+    // The key is new again after a full bucket for one window.
     if (initial !== undefined && initial < B && left + whole(W) * whole(L) <= 0n) return start
     return left > 0n ? left : 0n
   }
-  const room = (t: number): bigint => whole(B) * whole(W) - at(t)
+  const space = (t: number): bigint => whole(B) * whole(W) - at(t)
   const set = (t: number, to: bigint): void => {
     level = to
     last = t
   }
   return {
-    admits: (t, n) => whole(n) * whole(W) <= room(t),
-    remaining: (t) => Math.max(0, Number(room(t) / whole(W))),
+    admits: (t, n) => whole(n) * whole(W) <= space(t),
+    remaining: (t) => Math.max(0, Number(space(t) / whole(W))),
     charge: (t, n) => set(t, at(t) + whole(n) * whole(W)),
     saturate: (t) => set(t, whole(B) * whole(W)),
-    // A bucket that does not start full begins to fill when it is first seen.
+    // A bucket that does not start full starts to fill with the first request.
     see: (t) => {
       const isNew = last === undefined || level - whole(t - last) * whole(L) + whole(W) * whole(L) <= 0n
       if (initial !== undefined && initial < B && isNew) set(t, at(t))
@@ -83,7 +83,7 @@ function leaking(L: number, W: number, B: number, initial: number | undefined): 
   }
 }
 
-/** `L` tokens at once every `W`, one interval after another. */
+/** `L` tokens return at once every `W`. */
 function intervals(L: number, W: number, B: number, initial: number | undefined): Model {
   const birth = initial === undefined ? 0 : B - initial
   let used = 0
@@ -111,7 +111,7 @@ function intervals(L: number, W: number, B: number, initial: number | undefined)
   }
 }
 
-/** All requests of the window that holds `t`; `offset` is that of windows on the clock. */
+/** Counts the requests in the window of `t`. `offset` is for windows on the clock. */
 function fixed(L: number, W: number, offset: number | undefined): Model {
   const requests: { t: number; n: number }[] = []
   const used = (t: number): number => {
@@ -135,7 +135,7 @@ function fixed(L: number, W: number, offset: number | undefined): Model {
   }
 }
 
-/** How many in each window on the clock. */
+/** Counts requests in each window on the clock. */
 function counter(L: number, W: number): Model {
   const counts = new Map<number, number>()
   const estimate = (t: number): number => {
@@ -156,7 +156,7 @@ function counter(L: number, W: number): Model {
   }
 }
 
-/** All requests ever, one by one; `counts` says whether one made at `e` still counts at `t`. */
+/** Keeps all requests. `counts` is true if a request at `e` still counts at `t`. */
 function sliding(L: number, counts: (e: number, t: number) => boolean): Model {
   const requests: { t: number; n: number }[] = []
   const sum = (t: number): number => requests.reduce((total, each) => total + (counts(each.t, t) ? each.n : 0), 0)
@@ -176,13 +176,13 @@ function sliding(L: number, counts: (e: number, t: number) => boolean): Model {
 }
 
 interface Client {
-  /** Tokens times `window`. */
+  /** Tokens multiplied by `window`. */
   bucket: bigint
   time: bigint
   mode: 'BURSTY' | 'SMOOTH'
 }
 
-/** Finch's pseudo-code as it stands, clause by clause; tokens are multiplied by `window`, so that `rate` is `quota`. */
+/** Finch's pseudo-code, clause by clause. Tokens are multiplied by `window`, so that `rate` is `quota`. */
 export function finch(
   quota: bigint,
   window: bigint,
@@ -211,7 +211,7 @@ export function finch(
   return { allow: true, c: next }
 }
 
-/** The article's algorithm; a request of several units is as many requests in one tick, all or none. */
+/** The article's algorithm. A request of several units is several requests in one tick, all or none. */
 function hybrid(L: number, W: number): Model {
   let client: Client | undefined
   const run = (t: number, n: number): { done: number; c: Client | undefined } => {

@@ -7,17 +7,17 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 
-/** A fenced block of a page. */
+/** A fenced code block of a page. */
 export interface Block {
   readonly language: string
-  /** The line of its first line of code, from 1. */
+  /** The line number of its first line of code, from 1. */
   readonly line: number
   readonly code: string
-  /** Of a program that listens: what to ask it, and what it answers. */
+  /** For a program that listens: requests and the expected responses. */
   transcript?: string
 }
 
-/** The blocks of a page. A `console` behind a program is that program's transcript. */
+/** Returns the blocks of a page. A `console` block after a program is its transcript. */
 export function blocksOf(markdown: string): Block[] {
   const blocks: Block[] = []
   for (const { 1: language = '', 2: code = '', index } of markdown.matchAll(/^```(.*)\n([^]*?)^```$/gm)) {
@@ -29,7 +29,7 @@ export function blocksOf(markdown: string): Block[] {
   return blocks
 }
 
-/** How many fences the blocks of a page have: any more of them belong to a block that is passed over. */
+/** Returns the number of fences of these blocks. A page with more fences has an unchecked block. */
 export function fencesOf(blocks: readonly Block[]): number {
   return blocks.reduce((sum, { transcript }) => sum + (transcript === undefined ? 2 : 4), 0)
 }
@@ -51,8 +51,8 @@ const strict = {
   include: ['.'],
 }
 
-// Servers listen on a free port and tell which. From then on their clock stands still: however slow a machine is, the answers
-// are those that were written down.
+// Servers listen on a free port and print it. Then their clock stops, so that the responses do not depend on the speed of the
+// machine.
 const preload = `
   import { Server } from 'node:net'
   const { listen } = Server.prototype
@@ -64,10 +64,10 @@ const preload = `
     return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
   }`
 
-/** Programs of pages, by a name for each, compiled under strict flags against the package as it is built from here. */
+/** Programs of pages, by name, compiled with strict flags against the built package. */
 export class Programs {
   readonly #folder: string
-  /** What the compiler has to complain about. */
+  /** The errors of the compiler. */
   readonly complaints: string
 
   private constructor(folder: string, complaints: string) {
@@ -75,7 +75,7 @@ export class Programs {
     this.complaints = complaints
   }
 
-  /** Compiles each at its own lines. A Redis at its usual port is the one at `redis`. */
+  /** Compiles programs with the line numbers of their pages. `redis` replaces the URL of a Redis at its usual port. */
   static async compile(programs: ReadonlyMap<string, Block>, redis = 'redis://localhost:6379'): Promise<Programs> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
     for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
@@ -95,8 +95,8 @@ export class Programs {
   }
 
   /**
-   * Runs a program. What it prints is what its comments `// → …` say, in order; a server answers what its transcript shows.
-   * @param silent what a server that shows no answers has to do at least
+   * Runs a program. Throws unless it prints what its comments `// → …` say, in order, and a server responds as in its transcript.
+   * @param silent checks a server that has no transcript
    */
   async verify(name: string, { code, transcript }: Block, silent?: (port: number) => Promise<void>): Promise<void> {
     expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
@@ -118,7 +118,7 @@ export class Programs {
   }
 }
 
-/** Runs a program of Node's; answers what it wrote, however it ended. */
+/** Runs a program with Node. Returns its output, also after an error. */
 export function node(folder: string, ...args: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd: folder }, (_error, stdout, stderr) => resolve(stdout + stderr))
@@ -144,7 +144,7 @@ async function verifyTranscript(transcript: string, port: number): Promise<void>
   for (const exchange of transcript.split(/^\$ /m).slice(1)) await verifyExchange(exchange, port)
 }
 
-/** Sends what a line of `curl` would send, and compares the answer with the lines below it. */
+/** Sends the request of a `curl` line and compares the response with the lines below it. */
 async function verifyExchange(exchange: string, port: number): Promise<void> {
   const end = exchange.indexOf('\n')
   const { url, init, include } = curl(exchange.slice(0, end))
@@ -163,7 +163,7 @@ async function verifyExchange(exchange: string, port: number): Promise<void> {
   else expect(body.trimEnd()).toBe(shownBody.trimEnd())
 }
 
-/** Head and body of an answer; the body is `undefined` when it is not shown. */
+/** Returns head and body of a response. The body is `undefined` if it is not shown. */
 function halves(answer: string): [string, string | undefined] {
   const gap = answer.indexOf('\n\n')
   return gap === -1 ? [answer, undefined] : [answer.slice(0, gap), answer.slice(gap + 2)]

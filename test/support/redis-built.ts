@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The package as it stands, built for processes that a test starts. */
+/** The current sources, built for processes that a test starts. */
 export interface Built {
   readonly directory: string
   remove(): void
 }
 
-/** Builds beside the dependencies, so that they are found from there. */
+/** Builds into `node_modules/.cache`, where the dependencies are found. */
 export function build(): Built {
   const cache = join(root, 'node_modules', '.cache')
   mkdirSync(cache, { recursive: true })

@@ -4,20 +4,20 @@ import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
 import { createClient, createCluster } from 'redis'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
 
-/** A client that is connected, and how it is let go. */
+/** A connected client, and a function that closes it. */
 export interface Connected {
   readonly client: RedisClient
   close(): void | Promise<void>
 }
 
-/** How each client family connects: to one server, or to a cluster by its first node. */
+/** Connects each kind of client to a server, or to a cluster by its first node. */
 export interface ClientFamily {
   readonly name: string
   single(port: number): Promise<Connected>
   cluster(port: number): Promise<Connected>
 }
 
-// It reports what tests provoke.
+// Without this it logs the errors that tests provoke.
 Logger.setLoggerConfig('off')
 
 const host = '127.0.0.1'

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { redisCommand, type RedisServer, startRedis } from './redis.ts'
 
-/** A cluster of a test's own, on free ports of this machine. */
+/** A cluster for one test, on free ports of this machine. */
 export interface RedisCluster {
   readonly nodes: readonly RedisServer[]
   stop(): Promise<void>
@@ -12,15 +12,15 @@ export interface RedisCluster {
 
 const SLOTS = 16_384
 
-/** Runs a command by the command-line client that comes with the server. */
+/** Runs a command with the command-line client of the server. */
 export function redisCli(port: number, ...command: readonly string[]): string {
   const server = redisCommand()
-  const beside = join(dirname(server), server.includes('valkey') ? 'valkey-cli' : 'redis-cli')
-  const cli = existsSync(beside) ? beside : 'redis-cli'
+  const nextToServer = join(dirname(server), server.includes('valkey') ? 'valkey-cli' : 'redis-cli')
+  const cli = existsSync(nextToServer) ? nextToServer : 'redis-cli'
   return execFileSync(cli, ['-h', '127.0.0.1', '-p', String(port), ...command], { encoding: 'utf8' }).trim()
 }
 
-/** Starts nodes that share the slots between them, and waits until each of them knows. */
+/** Starts nodes that share the slots, and waits until all of them agree. */
 export async function startCluster(size = 3): Promise<RedisCluster> {
   const nodes: RedisServer[] = []
   const stop = async (): Promise<void> => {

@@ -10,7 +10,7 @@ interface Shared {
   readonly client: Redis
 }
 
-/** A server for all tests of a block, and a client. */
+/** Starts a server and a client for all tests of a block. */
 export function redisForAll(): Shared {
   const shared: { -readonly [part in keyof Shared]?: Shared[part] } = {}
   beforeAll(async () => {
@@ -24,7 +24,7 @@ export function redisForAll(): Shared {
   return shared as Shared
 }
 
-/** What a test has started, which goes after it. */
+/** Functions that end what a test has started. They run after it. */
 export const leftovers: (() => unknown)[] = []
 afterEach(async () => {
   for (const each of leftovers.splice(0).toReversed()) await each()
@@ -45,17 +45,17 @@ export function connect(port: number, options: { [option: string]: unknown } = {
   return client
 }
 
-/** Counts with those made before it on this client, as after a deployment. */
+/** Makes a limiter that shares its counts with earlier ones on this client, as after a deployment. */
 export function limiterOn(client: Redis, limits: Limit | Limit[], options: RedisStoreOptions = {}): Limiter<string> {
   const store = redisStore(client, options)
   return createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store, shared: true })
 }
 
-/** Asks again and again, for ten seconds. */
+/** Waits until a condition holds, for at most ten seconds. */
 export async function until(done: () => Promise<boolean>): Promise<void> {
   for (let asked = 0; asked < 500; asked++) {
     if (await done()) return
     await pause(20)
   }
-  throw new Error('It has not come to pass')
+  throw new Error('The condition did not hold within ten seconds')
 }

@@ -1,4 +1,4 @@
-// One process of a fleet: makes limiters from the data it is sent, and asks as often, and as many at once, as it is told.
+// One of several processes: makes limiters from a message, and sends the number of concurrent requests in it.
 import { Cluster, Redis } from 'ioredis'
 
 const { package: home, port, cluster, members, keys, asks, inFlight } = JSON.parse(process.argv[2])

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** A server of a test's own, on a free port of this machine. */
+/** A server for one test, on a free port of this machine. */
 export interface RedisServer {
   readonly port: number
   readonly url: string
@@ -14,7 +14,7 @@ export interface RedisServer {
   stop(): Promise<void>
 }
 
-/** The command that starts Redis or Valkey: from the PATH, else from Debian's package, else an error that says what to do. */
+/** Returns the command that starts Redis or Valkey: from the PATH, else from Debian's package. Else throws with what to install. */
 export function redisCommand(): string {
   return onPath('redis-server') ?? onPath('valkey-server') ?? installed()
 }
@@ -42,11 +42,11 @@ export async function freePort(): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
   await new Promise((resolve) => server.close(resolve))
-  // A cluster's bus listens 10,000 above.
+  // The bus of a cluster listens on this port plus 10,000.
   return port > 55_000 ? freePort() : port
 }
 
-/** A server that a test shares with whoever else uses it, and what to begin its keys with: `REDIS_URL`, else one of its own. */
+/** Returns a server that tests can share, and a prefix for their keys: the server in `REDIS_URL`, else a new one. */
 export async function anyRedis(): Promise<{ url: string; prefix: string; stop(): Promise<void> }> {
   const prefix = `sluice-test-${randomUUID()}:`
   const given = process.env['REDIS_URL']
@@ -55,7 +55,7 @@ export async function anyRedis(): Promise<{ url: string; prefix: string; stop():
   return { url, prefix, stop: end }
 }
 
-/** Starts a server that keeps nothing on disk. */
+/** Starts a server that writes nothing to disk. */
 export async function startRedis(...options: readonly string[]): Promise<RedisServer> {
   const port = await freePort()
   const directory = mkdtempSync(join(tmpdir(), 'sluice-redis-'))

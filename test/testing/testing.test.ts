@@ -1,4 +1,4 @@
-// The suites that come with the package: what comes with the package passes them, and what is broken does not.
+// The suites of the package: its own algorithms, stores and adapters pass them, and broken ones fail.
 import type { Server } from 'node:http'
 import { describe, expect, it, test, vi } from 'vitest'
 import { memoryStore, type SyncStore } from '../../src/index.ts'
@@ -10,7 +10,7 @@ import { redisForAll } from '../support/redis-tests.ts'
 
 vi.mock(import('../../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
 
-/** The names of the behaviours that fail. */
+/** Returns the names of the behaviours that fail. */
 async function failing(behaviours: readonly Behaviour[]): Promise<string[]> {
   const names: string[] = []
   for (const { name, run } of behaviours) {
@@ -19,7 +19,7 @@ async function failing(behaviours: readonly Behaviour[]): Promise<string[]> {
   return names
 }
 
-/** Limits of an algorithm, as far as it can be had so. */
+/** Returns limits of an algorithm: those of these shapes that it accepts. */
 function limitsOf(algorithm: string): Limit[] {
   const shapes: Omit<LimitInput, 'algorithm'>[] = [
     { quota: 1, window: 1 },
@@ -38,7 +38,7 @@ function limitsOf(algorithm: string): Limit[] {
     try {
       made.push(limit({ ...shape, algorithm }))
     } catch {
-      // It has not this option, or not this quota.
+      // The algorithm does not have this option or this quota.
     }
   }
   return made
@@ -53,7 +53,7 @@ describe('algorithmBehaviours', async () => {
     for (const each of algorithmBehaviours(limitsOf(name), { measured })) test(each.name, each.run)
   })
 
-  test('finds a bound that is off by a tick, shows the smallest case, and the same each time', async () => {
+  test('finds a retry time that is off by one tick, and shows the same smallest case each time', async () => {
     const right = knownAlgorithms().find(({ name }) => name === 'fixedWindow')!
     const late = defineAlgorithm({
       ...right,
@@ -65,7 +65,7 @@ describe('algorithmBehaviours', async () => {
       },
     })
     const behaviours = algorithmBehaviours([late({ quota: 3, window: '10s' })])
-    expect(await failing(behaviours)).toContain('admits exactly at retry, and not one tick before')
+    expect(await failing(behaviours)).toContain('admits at retry, and not one tick before')
     const broken = behaviours[0]!
     const messages = await Promise.all(
       [0, 1].map(() => broken.run().catch((error: unknown) => (error as Error).message)),
@@ -74,7 +74,7 @@ describe('algorithmBehaviours', async () => {
     expect(messages[1]).toBe(messages[0])
   })
 
-  test('asks for limits', () => {
+  test('refuses an empty list of limits', () => {
     expect(() => algorithmBehaviours([])).toThrow(/limits/)
     expect(coolDown).toBeTypeOf('function')
   })
@@ -94,7 +94,7 @@ describe('storeBehaviours', () => {
   })
 
   const broken: Readonly<Record<string, [(store: SyncStore) => SyncStore, string]>> = {
-    'charges what is peeked': [
+    'charges in a peek': [
       (store) => ({ ...wrapped(store), take: (charges) => store.take(charges, 'consume') }),
       'the store peeks without charging',
     ],
@@ -106,13 +106,13 @@ describe('storeBehaviours', () => {
       (store) => ({ ...wrapped(store), adjust: () => undefined }),
       'an adjustment gives back a charge, once',
     ],
-    'forgets nothing': [(store) => ({ ...wrapped(store), forget: () => undefined }), 'keys are forgotten one by one'],
+    'resets nothing': [(store) => ({ ...wrapped(store), forget: () => undefined }), 'keys are reset one by one'],
   }
 
   it.each(Object.entries(broken))('finds a store that %s', async (_name, [breaking, behaviour]) => {
     const failed = await failing(storeBehaviours((clock) => breaking(memoryStore({ clock }))))
     expect(failed).toContain(behaviour)
-    expect(failed).toContain('the store decides as memoryStore does, whatever happens')
+    expect(failed).toContain('the store decides the same as memoryStore')
   })
 })
 
@@ -129,7 +129,7 @@ function wrapped(store: SyncStore): SyncStore {
 describe('adapterBehaviours', () => {
   const express = everyFramework.find(({ name }) => name === 'Express 5')!
 
-  test('find an adapter that loses its limits, and one that forgets to answer faults', async () => {
+  test('finds an adapter without limits', async () => {
     const unlimited = {
       ...express,
       serve: (setup: Parameters<typeof express.serve>[0]) => express.serve({ ...setup, limits: [] }),
@@ -145,7 +145,7 @@ describe('adapterBehaviours', () => {
     expect(failed).toContain('a fault admits nobody, whatever is thrown')
   })
 
-  test('leave out what a framework cannot do', () => {
+  test('omits what a framework cannot do', () => {
     const names = (lacks: typeof express.lacks): number => adapterBehaviours({ ...express, lacks: lacks! }).length
     expect(names([]) - names(['early-fields', 'proxy-trust'])).toBe(4)
   })

@@ -5,7 +5,7 @@ export interface Entry {
   cost: number
 }
 
-/** Entries in one plain array, where a handle is an index. Refuses edits that no algorithm may make. */
+/** Entries in an array; a handle is an index. Throws for an edit that no algorithm may make. */
 export class EntryList implements Entries {
   readonly items: Entry[] = []
 
@@ -26,8 +26,9 @@ export class EntryList implements Entries {
   }
 
   apply({ drop, amend, amendCost, pushTime, pushCost }: Edit): void {
-    if (!(drop >= 0 && drop <= this.items.length)) throw new Error(`dropped ${drop} of ${this.items.length}`)
-    if (amend !== -1 && !(amend >= drop && amend < this.items.length)) throw new Error(`amended ${amend}, gone by then`)
+    if (!(drop >= 0 && drop <= this.items.length)) throw new Error(`drops ${drop} of ${this.items.length} entries`)
+    if (amend !== -1 && !(amend >= drop && amend < this.items.length))
+      throw new Error(`amends entry ${amend}, which is not there`)
     if (amend !== -1) this.items[amend]!.cost = amendCost
     this.items.splice(0, drop)
     if (pushCost > 0) this.#push(pushTime, pushCost)

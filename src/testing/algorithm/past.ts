@@ -3,24 +3,24 @@ import type { Limit } from '../../limits/limit.ts'
 import type { Fc } from '../search.ts'
 import { Subject } from './subject.ts'
 
-/** Times in windows and costs in parts of the capacity, so that they stay interesting for any limit. */
+/** One request. Times are in windows and costs in parts of the capacity, so that they fit any limit. */
 export interface Event {
   readonly after: number
-  /** 0 for a single unit. */
+  /** 0 means one unit. */
   readonly cost: number
-  /** Waits as long as it is told to, instead; or a tick less. */
+  /** Waits for the retry time instead of `after`, or one tick less. */
   readonly obeys: 'no' | 'exactly' | 'nearly'
-  /** Then gives back, or charges more, so much of it. */
+  /** Then gives back or charges this part of it. */
   readonly change: number
 }
 
-/** A key with a past, and what to ask of it. */
+/** A key that was used before, and a request to make. */
 export interface Case {
   readonly limit: Limit
   readonly past: readonly Event[]
   readonly after: number
   readonly cost: number
-  /** A number from 0 to 1, for whatever a behaviour needs it. */
+  /** A number from 0 to 1 that a behaviour can use. */
   readonly part: number
 }
 
@@ -52,7 +52,7 @@ export function cases(fc: Fc, limits: readonly Limit[]): Arbitrary<Case> {
   return fc.record({ limit: fc.constantFrom(...limits), past, after: pause, cost, part })
 }
 
-/** Lives through the past of a case. */
+/** Replays the past of a case. */
 export function situation({ limit, past, after, cost }: Case): Situation {
   const subject = new Subject(limit)
   const units = (fraction: number): number => Math.max(1, Math.round(fraction * subject.capacity))

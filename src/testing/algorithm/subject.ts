@@ -4,10 +4,10 @@ import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { type Limit, limit, compiled } from '../../limits/limit.ts'
 import { EntryList } from './entry-list.ts'
 
-/** What a step has said, as plain data. */
+/** The verdict of a step, as plain data. */
 export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
 
-/** One key under one limit: an algorithm driven as a store drives it, in ticks. */
+/** One key under one limit. It calls the algorithm as a store does, in ticks. */
 export class Subject {
   readonly limit: Limit
   readonly #compiled: CompiledLimit
@@ -26,17 +26,17 @@ export class Subject {
     return this.limit.window * this.#compiled.parameters.perMs
   }
 
-  /** The most that a fresh key admits at once. */
+  /** The most that a new key admits at once. */
   get capacity(): number {
     return new Subject(this.limit).peek(this.tick(0), 0).remaining
   }
 
-  /** A tick so many windows after the beginning. */
+  /** Returns the tick this many windows after the start. */
   tick(windows: number): number {
     return EPOCH_MS * this.#compiled.parameters.perMs + Math.round(windows * this.window)
   }
 
-  /** What would be said; nothing is kept. */
+  /** Returns the verdict without a change of state. */
   peek(now: number, cost: number): Verdict {
     const { algorithm, parameters } = this.#compiled
     algorithm.step(parameters, this.#cells, 0, now, cost, this.#out, this.#entries)
@@ -44,14 +44,14 @@ export class Subject {
     return { allowed, at, retry, remaining, reset, delay, charged }
   }
 
-  /** Decides, and keeps what follows. */
+  /** Decides, and commits the next state as a store does. */
   ask(now: number, cost: number): Verdict {
     const verdict = this.peek(now, cost)
     if (cost > 0 && (verdict.allowed || this.#out.persist)) this.#keep()
     return verdict
   }
 
-  /** Charges past any limit, or gives back when negative, for a charge made at `then`. */
+  /** Charges past any limit, or gives back if negative, for a charge made at `then`. */
   adjust(now: number, then: number, units: number): void {
     const { algorithm, parameters } = this.#compiled
     clearEdit(this.#out.edit)
@@ -66,7 +66,7 @@ export class Subject {
     return copy
   }
 
-  /** The numbers and entries that the key holds. */
+  /** Returns the cells and entries of the key. */
   state(): unknown {
     return { cells: [...this.#cells], entries: this.#entries.items.map((each) => ({ ...each })) }
   }

@@ -19,7 +19,7 @@ export const adjustCases: Cases = {
     await limiter.refund(await limiter.consume('a'))
     like(await limiter.consume('a'), { allowed: false })
   },
-  'charges what it really cost, past the limit if need be': async ({ on, clock }) => {
+  'charges the actual cost, also past the limit': async ({ on, clock }) => {
     const limiter = on(three)
     await limiter.settle(await limiter.consume('a', { cost: 3 }), 1)
     like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 2 }] })
@@ -43,30 +43,30 @@ const short =
     ' ',
   )
 const odd = [' ', '\0', '\n', '\r\n', 'a ', 'ü', 'é', 'e\u0301', '😀', '\ud800', '\udc00', '\ufeff']
-/** Texts that have been mistaken for something else. */
+/** Strings that stores are known to confuse. */
 const hostile: readonly string[] = [...short, ...odd, 'k'.repeat(5000), `${'k'.repeat(4999)}l`]
 
 export const keyCases: Cases = {
-  'are told apart, whatever they hold': async ({ on }) => {
+  'are kept apart, whatever they contain': async ({ on }) => {
     const limiter = on(fixedWindow({ name: 'one', quota: 1, window: '1s' }))
     for (const key of hostile)
       equal(await verdicts(limiter, key, 2), [true, false], `key ${JSON.stringify(key.slice(0, 20))}`)
     for (const key of hostile)
       equal(await verdicts(limiter, key, 1), [false], `key ${JSON.stringify(key.slice(0, 20))}, again`)
   },
-  'of two limiters, or under two limits, are told apart whatever the names hold': async ({ on }) => {
+  'of two limiters or limits are kept apart, whatever the names contain': async ({ on }) => {
     const named = (name: string) => fixedWindow({ name, quota: 1, window: '1s' })
     const limiters = ['a', 'a:b', 'a:', '{a}', '%', '%3a'].map((name) => on([named('x'), named('x:y')], { name }))
     for (const limiter of limiters) {
       for (const key of ['c', 'b:c', ':c', '{a}', '3a']) equal(await verdicts(limiter, key, 2), [true, false], key)
     }
   },
-  'of limiters that share a name and say so are one': async ({ on }) => {
+  'of limiters with the same name and `shared` are counted together': async ({ on }) => {
     const limits = fixedWindow({ name: 'one', quota: 1, window: '1s' })
     const [first, second] = [on(limits, { shared: true }), on(limits, { shared: true })]
     equal([await verdicts(first, 'a', 1), await verdicts(second, 'a', 1)], [[true], [false]])
   },
-  'are forgotten one by one': async ({ on }) => {
+  'are reset one by one': async ({ on }) => {
     const limiter = on([three, fixedWindow({ name: 'one', quota: 1, window: '1h' })])
     await limiter.consume('a')
     await limiter.consume('b')

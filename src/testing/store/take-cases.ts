@@ -7,7 +7,7 @@ const three = fixedWindow({ name: 'three', quota: 3, window: '1s' })
 const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
 
 export const takeCases: Cases = {
-  'admits a quota, says when again, and means it to the microsecond': async ({ on, clock }) => {
+  'admits a quota, and again at retry, to the microsecond': async ({ on, clock }) => {
     const limiter = on(gcra({ quota: 3, window: 1000, name: 'edge' }))
     equal(await verdicts(limiter, 'a', 4), [true, true, true, false])
     const { retryAfter } = await limiter.consume('a')
@@ -16,13 +16,13 @@ export const takeCases: Cases = {
     clock.advance(0.001)
     equal((await limiter.consume('a')).allowed, true, 'allowed, at its time')
   },
-  'forgets a key when it said it would': async ({ on, clock }) => {
+  'treats a key as new after resetAfter': async ({ on, clock }) => {
     const limiter = on(three)
     const { resetAfter } = await limiter.consume('a', { cost: 3 })
     clock.advance(resetAfter)
     like(await limiter.peek('a'), { remaining: 3 - 1 })
   },
-  'answers as its type says': async ({ store, on }) => {
+  'returns a promise only if it is not `sync`': async ({ store, on }) => {
     const answer = on(three).consume('a')
     equal(answer instanceof Promise, !store.sync, 'a promise')
     await answer
@@ -57,19 +57,19 @@ export const takeCases: Cases = {
     equal(await verdicts(both, 'a', 3), [true, false, false])
     like(await user.peek('a'), { remaining: 1 })
   },
-  'charges a cost as one, and says never of more than fits': async ({ on }) => {
+  'charges a cost as a whole, and reports Infinity for more than fits': async ({ on }) => {
     const limiter = on(three)
     equal(await verdicts(limiter, 'a', 2, 2), [true, false])
     like(await limiter.consume('a', { cost: 4 }), { allowed: false, retryAfter: Infinity })
     like(await limiter.consume('a', { cost: 1 }), { allowed: true, remaining: 0 })
     like(await limiter.consume('a', { cost: 0 }), { allowed: true })
   },
-  'decides requests that come at once one after another': async ({ on }) => {
+  'decides concurrent requests one after another': async ({ on }) => {
     const limiter = on(three)
     const answers = await Promise.all(Array.from({ length: 20 }, async () => limiter.consume('a')))
     equal(answers.filter(({ allowed }) => allowed).length, 3, 'admitted')
   },
-  'charges denied requests of a strict limit, and none of a shadow': async ({ on, clock }) => {
+  'charges denied requests of a strict limit, and not of a shadow limit': async ({ on, clock }) => {
     const strict = on(gcra({ quota: 1, window: 1000, strict: true, name: 'strict' }), { name: 'strict' })
     equal(await verdicts(strict, 'a', 2), [true, false])
     clock.advance(600)
@@ -79,7 +79,7 @@ export const takeCases: Cases = {
     const shadow = on([three, fixedWindow({ name: 'shade', quota: 1, window: '1s', shadow: true })], { name: 'shadow' })
     equal(await verdicts(shadow, 'a', 4), [true, true, true, false])
   },
-  'locks a key out for as long as a limit says, and asking does not prolong it': async ({ on, clock }) => {
+  'locks a key out for `block`, and further requests do not prolong it': async ({ on, clock }) => {
     const limiter = on(fixedWindow({ name: 'locked', quota: 1, window: 100, block: 5000 }))
     equal(await verdicts(limiter, 'a', 2), [true, false])
     clock.advance(4000)
@@ -87,7 +87,7 @@ export const takeCases: Cases = {
     clock.advance(1000)
     equal(await verdicts(limiter, 'a', 1), [true])
   },
-  'takes no harm from a clock that steps back': async ({ on, clock }) => {
+  'never admits more when the clock steps back': async ({ on, clock }) => {
     const limiter = on(gcra({ quota: 3, window: 1000, name: 'back' }))
     equal(await verdicts(limiter, 'a', 3), [true, true, true])
     clock.advance(-500)

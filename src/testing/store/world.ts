@@ -5,10 +5,10 @@ import type { MaybePromise } from '../../util/maybe-promise.ts'
 import type { Store } from '../../stores/store.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 
-/** Makes a store that is new and empty, and goes by this clock. */
+/** Makes a new, empty store that uses this clock. */
 export type MakeStore = (clock: Clock) => MaybePromise<Store>
 
-/** A store, its clock, and limiters on it whose inputs are their keys. */
+/** A store, its clock, and a function that makes limiters on it. Their inputs are the keys. */
 export interface World {
   readonly store: Store
   readonly clock: VirtualClock
@@ -29,7 +29,7 @@ export async function createWorld(makeStore: MakeStore): Promise<World> {
   }
 }
 
-/** Whether each of so many requests was admitted, one after another. */
+/** Makes requests one after another and returns whether each was admitted. */
 export async function verdicts(limiter: Limiter<string>, key: string, times: number, cost = 1): Promise<boolean[]> {
   const seen: boolean[] = []
   for (let i = 0; i < times; i++) seen.push((await limiter.consume(key, { cost })).allowed)

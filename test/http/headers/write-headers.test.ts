@@ -506,7 +506,7 @@ describe('what only the newest draft can tell', () => {
       expect.objectContaining({ code: 'INVALID_OPTION' }),
     )
     expect(() => fieldWriter('standard', { partitionKey: {} as { secret: string } })).toThrow(/partitionKey.secret/)
-    expect(() => fieldWriter('standard', { partitionKey: 'hunter2' as never })).toThrow(/, got a text$/)
+    expect(() => fieldWriter('standard', { partitionKey: 'hunter2' as never })).toThrow(/, got a string$/)
     expect(() => fieldWriter('standard', { partitionKey: null as never })).toThrow(/^partitionKey: expected options/)
     expect(() => fieldWriter('standard', { partitionKey: { secret: 's', salt: 't' } as never })).toThrow(
       expect.objectContaining({ code: 'UNKNOWN_OPTION' }),

@@ -152,7 +152,7 @@ it('what is no client is refused', () => {
     [{}, 'an object'],
     [undefined, 'undefined'],
     [Promise.resolve(), 'a promise'],
-    ['redis://:secret@localhost', 'a text'],
+    ['redis://:secret@localhost', 'a string'],
   ]) {
     expect(() => redisStore(given as RedisClient)).toThrow(
       new RegExp(`^redisStore: expected a client of ioredis, .*such as new Redis\\(url\\).*; got ${shown as string}$`),

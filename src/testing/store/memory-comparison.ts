@@ -24,17 +24,17 @@ import type { MakeStore } from './world.ts'
 
 interface Step {
   readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset'
-  /** Milliseconds that pass before. */
+  /** Milliseconds before the step. */
   readonly after: number
   readonly key: string
   readonly version: 0 | 1
   readonly cost: number
-  /** Which of the decisions so far is refunded or settled. */
+  /** Which of the earlier decisions is refunded or settled. */
   readonly which: number
 }
 
 interface Trace {
-  /** A limit by two limiters, each in two versions. */
+  /** The limits of two limiters, each in two versions. */
   readonly limits: readonly [mine: readonly [Limit, Limit], others: readonly [Limit, Limit]]
   readonly steps: readonly Step[]
 }
@@ -105,16 +105,16 @@ function limiterOn(store: Store, { limits: [mine, others] }: Trace): Limiter<Inp
   )
 }
 
-/** What every step said. */
-async function said(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Trace): Promise<unknown[]> {
+/** Returns the decision of every step. */
+async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Trace): Promise<unknown[]> {
   const decisions: Decision[] = []
   const answers: unknown[] = []
   let newest = clock.now()
   for (const { kind, after, which, cost, ...input } of steps) {
-    // A store may free what has been fresh for a while, so that a clock must not step back by more.
+    // A store may free expired state after a while, so the clock must not step back further than that.
     clock.advance(Math.max(after, newest - 900 - clock.now()))
     newest = Math.max(newest, clock.now())
-    const past = decisions.at(-1 - which)
+    const earlier = decisions.at(-1 - which)
     if (kind === 'consume' || kind === 'peek') {
       const decision = await limiter[kind](input, { cost })
       if (kind === 'consume') decisions.push(decision)
@@ -124,19 +124,21 @@ async function said(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Tra
         binding: decision.binding?.limit.name,
       })
     } else if (kind === 'reset') await limiter.reset(input)
-    else if (past !== undefined) await (kind === 'refund' ? limiter.refund(past) : limiter.settle(past, cost))
+    else if (earlier !== undefined) {
+      await (kind === 'refund' ? limiter.refund(earlier) : limiter.settle(earlier, cost))
+    }
   }
   return answers
 }
 
-/** Looks for a trace that this store decides in another way than `memoryStore`. */
-export function likeMemory(makeStore: MakeStore, options: SearchOptions): Promise<void> {
+/** Searches for a trace that a store and `memoryStore` decide differently. */
+export function compareWithMemory(makeStore: MakeStore, options: SearchOptions): Promise<void> {
   return search(options, traces, async (trace) => {
     const clocks = [virtualClock(), virtualClock()] as const
     const store = await makeStore(clocks[0])
     try {
-      const answers = await said(limiterOn(store, trace), clocks[0], trace)
-      equal(answers, await said(limiterOn(memoryStore({ clock: clocks[1] }), trace), clocks[1], trace))
+      const decisions = await decisionsOf(limiterOn(store, trace), clocks[0], trace)
+      equal(decisions, await decisionsOf(limiterOn(memoryStore({ clock: clocks[1] }), trace), clocks[1], trace))
     } finally {
       await store.close()
     }

@@ -1,0 +1,55 @@
+// ARCHITECTURE.md and CONTRIBUTING.md name files, folders, scripts and commands. All of them exist.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { root } from '../support/programs.ts'
+
+const architecture = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+const contributing = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
+const pages = { 'ARCHITECTURE.md': architecture, 'CONTRIBUTING.md': contributing }
+
+/** Returns the paths in code spans and commands, such as `src/util/` or `test/README.md`. */
+function pathsIn(markdown: string): string[] {
+  const inFolders = markdown.match(/\b(?:src|adapters|test|docs|examples|bench)\/[\w./-]*\w\/?/g) ?? []
+  const atTheTop = markdown.match(/\b[A-Z]+\.md\b|\bpackage\.json\b|\.oxlintrc\.json/g) ?? []
+  return [...new Set([...inFolders, ...atTheTop])]
+}
+
+/** Returns every folder below a folder, as a path that ends with a slash. */
+function foldersIn(top: string): string[] {
+  const entries = readdirSync(join(root, top), { recursive: true, withFileTypes: true })
+  const folders = entries.filter((each) => each.isDirectory())
+  return folders.map((each) => `${join(each.parentPath, each.name).slice(root.length).replaceAll('\\', '/')}/`)
+}
+
+describe.each(Object.entries(pages))('%s', (_page, markdown) => {
+  it('names only paths that exist', () => {
+    expect(pathsIn(markdown).filter((path) => !existsSync(join(root, path)))).toEqual([])
+  })
+
+  it('names only scripts of package.json', () => {
+    const scripts = [...markdown.matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name)
+    expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(scripts))
+  })
+})
+
+describe('ARCHITECTURE.md', () => {
+  it('names every folder of src/ and adapters/', () => {
+    // The suites keep their cases in folders of their own.
+    const folders = [...foldersIn('src'), ...foldersIn('adapters')].filter((each) => !each.startsWith('src/testing/'))
+    expect(folders.filter((each) => !architecture.includes(`\`${each}\``))).toEqual([])
+    expect(architecture).toContain('`src/testing/`')
+  })
+
+  it('fits on one page', () => {
+    expect(architecture.split('\n').length).toBeLessThan(100)
+  })
+})
+
+describe('the check of paths', () => {
+  it('finds paths in text, code spans and commands', () => {
+    const markdown = 'See `src/util/`, [it](docs/redis.md) and README.md.\n\n    npx vitest run test/http -t x\n'
+    expect(pathsIn(markdown)).toEqual(['src/util/', 'docs/redis.md', 'test/http', 'README.md'])
+  })
+})

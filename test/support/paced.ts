@@ -1,0 +1,125 @@
+import type { Algorithm, Outcome, ParameterInput, Parameters } from '../../src/algorithms/algorithm.ts'
+import { rescale } from '../../src/algorithms/arithmetic.ts'
+import { refuse, wholeNumber } from '../../src/util/validate.ts'
+
+// An algorithm that the package does not have, in one file. Each unit takes `pace` ticks to return, one unit after another.
+// `reserve` units can be taken in addition to the quota. State: the tick at which all units are back.
+type Name = 'pace' | 'units'
+
+function deriveParameters({ quota, window, own }: ParameterInput): Record<Name, number> {
+  if (window % quota !== 0) refuse('window', `a multiple of ${quota} ticks`, window)
+  return { pace: window / quota, units: quota + wholeNumber('reserve', own['reserve'] ?? 0, 0) }
+}
+
+function step(
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  cost: number,
+  out: Outcome,
+): void {
+  const full = params.units * params.pace
+  const debt = Math.max(0, cells[offset]! - now)
+  const owed = debt + cost * params.pace
+  const allowed = cost === 0 || owed <= full
+  const persist = !allowed && params.strict === 1
+  const kept = allowed ? owed : persist ? Math.max(debt, full) : debt
+
+  out.allowed = allowed
+  out.at = now
+  out.retry = allowed ? 0 : cost > params.units ? Infinity : kept + cost * params.pace - full
+  out.remaining = Math.max(0, Math.floor((full - kept) / params.pace))
+  out.reset = kept
+  out.delay = 0
+  out.charged = cost
+  out.persist = persist
+  out.next[0] = kept === 0 ? 0 : now + kept
+}
+
+function adjust(
+  params: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  chargedAt: number,
+  units: number,
+  out: Outcome,
+): void {
+  const debt = Math.max(0, cells[offset]! - now)
+  const drained = params.conservative === 1 ? Math.max(0, now - chargedAt) : 0
+  const change = units < 0 ? Math.min(0, units * params.pace + drained) : units * params.pace
+  const kept = Math.max(0, debt + change)
+  out.persist = units > 0 || debt > 0
+  out.next[0] = kept === 0 ? 0 : now + kept
+}
+
+function convert(
+  params: Parameters<Name>,
+  from: Parameters<Name>,
+  cells: Float64Array,
+  offset: number,
+  now: number,
+  out: Outcome,
+): void {
+  const debt = Math.max(0, cells[offset]! - rescale(now, params, from))
+  const isSame = from.pace / from.perMs === params.pace / params.perMs && from.units === params.units
+  const used = Math.min(Math.ceil(debt / from.pace), from.units, params.units)
+  out.next[0] = debt === 0 ? 0 : now + (isSame ? -rescale(-debt, from, params) : used * params.pace)
+}
+
+const lua = `
+local function step(p, s, now, n, out)
+  local full = p.units * p.pace
+  local debt = max(0, s[1] - now)
+  local owed = debt + n * p.pace
+  local allowed = n == 0 or owed <= full
+  local persist = not allowed and p.strict == 1
+  local kept = allowed and owed or persist and max(debt, full) or debt
+
+  out.allowed = allowed
+  out.at = now
+  out.retry = allowed and 0 or n > p.units and huge or kept + n * p.pace - full
+  out.remaining = max(0, floor((full - kept) / p.pace))
+  out.reset = kept
+  out.delay = 0
+  out.charged = n
+  out.persist = persist
+  out.next[1] = kept == 0 and 0 or now + kept
+end
+
+local function adjust(p, s, now, chargedAt, units, out)
+  local debt = max(0, s[1] - now)
+  local drained = p.conservative == 1 and max(0, now - chargedAt) or 0
+  local change = units < 0 and min(0, units * p.pace + drained) or units * p.pace
+  local kept = max(0, debt + change)
+  out.persist = units > 0 or debt > 0
+  out.next[1] = kept == 0 and 0 or now + kept
+end
+
+local function convert(p, from, s, now, out)
+  local debt = max(0, s[1] - rescale(now, p, from))
+  local isSame = from.pace / from.perMs == p.pace / p.perMs and from.units == p.units
+  local used = min(ceil(debt / from.pace), from.units, p.units)
+  out.next[1] = debt == 0 and 0 or now + (isSame and -rescale(-debt, from, p) or used * p.pace)
+end
+
+return { step = step, adjust = adjust, convert = convert }
+`
+
+export const paced: Algorithm<Name> = {
+  name: 'paced',
+  options: ['reserve'],
+  parameters: ['pace', 'units'],
+  cells: [{ name: 'all back', ticks: 1 }],
+  initialState: [0],
+  deriveParameters,
+  // Debts have no maximum, so this allows a thousand times the capacity.
+  maxValue: (params) => params.units * params.pace * 1000,
+  capacity: (params) => params.units,
+  resetLag: (params) => (params.units - 1) * params.pace,
+  step,
+  adjust,
+  convert,
+  lua,
+}
