@@ -1,4 +1,11 @@
-import { createGate, type Decider, type Decision, type Gate, type GateOptions, type Surface } from 'sluice/adapter'
+import {
+  createRequestLimiter,
+  type LimiterSource,
+  type Decision,
+  type RequestLimiter,
+  type HttpOptions,
+  type HttpAdapter,
+} from 'sluice/adapter'
 import { describe, expect, test } from 'vitest'
 import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/limits/factories.ts'
@@ -12,32 +19,32 @@ interface Draft {
 }
 
 type OnDenied = (request: Request, decision: Decision) => Response
-type Options = Decider<Request> & GateOptions<Request, Draft> & { readonly onDenied?: OnDenied }
+type Options = LimiterSource<Request> & HttpOptions<Request, Draft> & { readonly onDenied?: OnDenied }
 
 const decisions = new WeakMap<Request, Decision>()
 
-const surface: Surface<Request, Draft, undefined, OnDenied> = {
-  method: ({ method }) => method,
-  header: ({ headers }, name) => headers.get(name) ?? undefined,
-  field: ({ fields }, name) => fields.get(name) ?? undefined,
-  set: ({ fields }, name, value) => fields.set(name, value),
-  sent: ({ answer }) => answer !== undefined,
-  status: ({ answer }) => answer!.status,
-  send: (draft, status, body) => void (draft.denial = new Response(body, { status })),
-  ended({ listeners }, listener) {
+const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
+  getMethod: ({ method }) => method,
+  getRequestHeader: ({ headers }, name) => headers.get(name) ?? undefined,
+  getHeader: ({ fields }, name) => fields.get(name) ?? undefined,
+  setHeader: ({ fields }, name, value) => fields.set(name, value),
+  headersSent: ({ answer }) => answer !== undefined,
+  getStatus: ({ answer }) => answer!.status,
+  sendDenial: (draft, status, body) => void (draft.denial = new Response(body, { status })),
+  onEnd({ listeners }, listener) {
     listeners.add(listener)
     return () => void listeners.delete(listener)
   },
-  known: (request) => decisions.get(request),
-  keep: (request, decision) => void decisions.set(request, decision),
-  deny: (onDenied, request, draft, _next, decision) => void (draft.denial = onDenied(request, decision)),
+  getDecision: (request) => decisions.get(request),
+  setDecision: (request, decision) => void decisions.set(request, decision),
+  callOnDenied: (onDenied, request, draft, _next, decision) => void (draft.denial = onDenied(request, decision)),
 }
 
 function limited(options: Options, handler: (request: Request) => Response): (request: Request) => Promise<Response> {
-  const gate: Gate<Request, Draft, undefined> = createGate(options, surface)
+  const requestLimiter: RequestLimiter<Request, Draft, undefined> = createRequestLimiter(options, adapter)
   return async function handle(request) {
     const draft: Draft = { fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() }
-    const made = (await gate.enter(request, draft, undefined)) ? handler(request) : draft.denial!
+    const made = (await requestLimiter.admit(request, draft, undefined)) ? handler(request) : draft.denial!
     const answer = new Response(request.method === 'HEAD' ? null : made.body, made)
     for (const [name, value] of draft.fields) answer.headers.set(name, value)
     draft.answer = answer
@@ -47,7 +54,10 @@ function limited(options: Options, handler: (request: Request) => Response): (re
 }
 
 const request = (init?: RequestInit): Request => new Request('http://localhost/', init)
-const times = (quota: number): Decider<Request> => ({ keyer: everyone, limits: fixedWindow({ quota, window: '1m' }) })
+const times = (quota: number): LimiterSource<Request> => ({
+  keyer: everyone,
+  limits: fixedWindow({ quota, window: '1m' }),
+})
 
 describe('an adapter for responses that are values', () => {
   test('collects the fields before there is a response, and sets them after', async () => {
@@ -89,9 +99,9 @@ describe('an adapter for responses that are values', () => {
 
 describe('a gate', () => {
   test('answers at once when nothing takes time', () => {
-    const gate = createGate(times(1), surface)
+    const requestLimiter = createRequestLimiter(times(1), adapter)
     const draft = (): Draft => ({ fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() })
-    expect(gate.enter(request(), draft(), undefined)).toBe(true)
-    expect(gate.enter(request(), draft(), undefined)).toBe(false)
+    expect(requestLimiter.admit(request(), draft(), undefined)).toBe(true)
+    expect(requestLimiter.admit(request(), draft(), undefined)).toBe(false)
   })
 })

@@ -7,11 +7,12 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../../src/limiter/decision.ts'
 import { addressKeyer, clientAddress } from '../../../src/http/keys/address.ts'
 import { exposeHeaders } from '../../../src/http/headers/cors.ts'
-import { fieldWriter, type Headers } from '../../../src/http/headers/write-headers.ts'
-import { createGate } from '../../../src/http/request-limiter.ts'
+import type { HeaderStyles } from '../../../src/http/headers/types.ts'
+import { headerConfig, headerWriter } from '../../../src/http/headers/write-headers.ts'
+import { createRequestLimiter } from '../../../src/http/request-limiter.ts'
 import { denial, rawResponse } from '../../../src/http/denial.ts'
 import { mergeRetryAfter, retryAfter } from '../../../src/http/headers/retry-after.ts'
-import type { Surface } from '../../../src/http/adapter.ts'
+import type { HttpAdapter } from '../../../src/http/adapter.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
 import type { Limit } from '../../../src/limits/limit.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
@@ -151,7 +152,7 @@ function decisionOf(dice: Dice, keys: string): Decision | undefined {
   return decision
 }
 
-const STYLES: readonly Headers[] = [
+const STYLES: readonly HeaderStyles[] = [
   'standard',
   'draft-8',
   'draft-7',
@@ -169,17 +170,21 @@ describe('names, keys and units', () => {
     const limit = attempt(() => fixedWindow({ quota: 1, window: 1000, name: text }))
     must(limit === undefined || plain, 'a name that is no plain text', text)
     must(
-      attempt(() => fieldWriter('standard', { unit: text })) === undefined || plain,
+      attempt(() => headerWriter(headerConfig({ headers: 'standard', unit: text }))) === undefined || plain,
       'a unit that is no plain text',
       text,
     )
-    must(attempt(() => fieldWriter('standard', { unit: { [text]: text } })) === undefined || plain, 'such a unit', text)
+    must(
+      attempt(() => headerWriter(headerConfig({ headers: 'standard', unit: { [text]: text } }))) === undefined || plain,
+      'such a unit',
+      text,
+    )
   })
 
   const decided = createLimiter({ keyer: () => 'key', limits: gcra({ quota: 5, window: 1000 }) }).consume(undefined)
   fuzz('that name fields are refused, or written by Node', 0.03, 14, (dice) => {
     const limit = dice.oneIn(2) ? dice.text() : `X-${dice.printable()}`
-    const write = attempt(() => fieldWriter('legacy', { headerNames: { limit } }))
+    const write = attempt(() => headerWriter(headerConfig({ headers: 'legacy', headerNames: { limit } })))
     if (write === undefined) return
     const fields: string[] = []
     write(decided, 0, (name) => fields.push(name))
@@ -194,7 +199,9 @@ describe('names, keys and units', () => {
     const partition = dice.oneIn(3) ? { partitionKey: { secret: dice.text() || 'secret' } } : {}
     const style = dice.of(STYLES)
     const fields = new Map<string, string>()
-    fieldWriter(style, { ...unit, ...partition })(decision, clock.now(), (name, value) => fields.set(name, value))
+    headerWriter(headerConfig({ headers: style, ...unit, ...partition }))(decision, clock.now(), (name, value) =>
+      fields.set(name, value),
+    )
     for (const [name, value] of fields)
       must(/^[\w-]+$/.test(name) && FIELD.test(value), 'a broken field', [name, value])
     fields.delete('x-ratelimit-resource')
@@ -286,21 +293,21 @@ interface Sent {
   status: number
 }
 
-const surface: Surface<Seen, Sent, undefined, (response: Sent) => unknown> = {
-  method: ({ method }) => method,
-  header: ({ headers }, name) => headers[name],
-  field: ({ fields }, name) => fields.get(name.toLowerCase()),
-  set: ({ fields }, name, value) => void fields.set(name.toLowerCase(), value),
-  sent: () => false,
-  status: ({ status }) => status,
-  send: (response, status) => void (response.status = status),
-  ended: () => () => {},
-  known: ({ decision }) => decision,
-  keep: (request, decision) => void (request.decision = decision),
-  deny: (onDenied, _request, response) => onDenied(response),
+const adapter: HttpAdapter<Seen, Sent, undefined, (response: Sent) => unknown> = {
+  getMethod: ({ method }) => method,
+  getRequestHeader: ({ headers }, name) => headers[name],
+  getHeader: ({ fields }, name) => fields.get(name.toLowerCase()),
+  setHeader: ({ fields }, name, value) => void fields.set(name.toLowerCase(), value),
+  headersSent: () => false,
+  getStatus: ({ status }) => status,
+  sendDenial: (response, status) => void (response.status = status),
+  onEnd: () => () => {},
+  getDecision: ({ decision }) => decision,
+  setDecision: (request, decision) => void (request.decision = decision),
+  callOnDenied: (onDenied, _request, response) => onDenied(response),
 }
 
-describe('a gate', () => {
+describe('a request limiter', () => {
   const QUOTA = 5
   const key = addressKeyer()
 
@@ -316,9 +323,9 @@ describe('a gate', () => {
     }
   }
 
-  function gateOf(make: (request: Seen) => string | undefined) {
+  function requestLimiterOf(make: (request: Seen) => string | undefined) {
     const limits = fixedWindow({ quota: QUOTA, window: '1h' })
-    return createGate({ keyer: make, limits, store: memoryStore({ clock }) }, surface)
+    return createRequestLimiter({ keyer: make, limits, store: memoryStore({ clock }) }, adapter)
   }
 
   /** One client after another, each with many requests, however it writes them: never more than the quota of each. */
@@ -326,19 +333,19 @@ describe('a gate', () => {
     make: (request: Seen) => string | undefined,
     address: (dice: Dice, groups: readonly number[], ipv4: string) => string | undefined,
   ) {
-    let gate = gateOf(make)
+    let requestLimiter = requestLimiterOf(make)
     let [asked, admitted] = [0, 0]
     let groups: readonly number[] = [0x2001]
     let ipv4 = '1.2.3.4'
     return (dice: Dice): void => {
       if (asked++ % 25 === 0) {
-        gate = gateOf(make)
+        requestLimiter = requestLimiterOf(make)
         admitted = 0
         groups = [0x2001, ...dice.groups().slice(1)]
         ipv4 = dice.ipv4()
       }
       const response: Sent = { fields: new Map(), status: 200 }
-      if (gate.enter(requestOf(dice, address(dice, groups, ipv4)), response, undefined) === true) admitted++
+      if (requestLimiter.admit(requestOf(dice, address(dice, groups, ipv4)), response, undefined) === true) admitted++
       else must(response.status === 429, 'a denial without an answer', response.status)
       must(admitted <= QUOTA, 'more admitted than the limit', { admitted, ipv4, groups })
       for (const each of response.fields) must(FIELD.test(each[1]), 'a broken field', each)

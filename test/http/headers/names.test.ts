@@ -1,11 +1,12 @@
 import { validateHeaderName } from 'node:http'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { fieldNames, fieldWriter, type Headers } from '../../../src/http/headers/write-headers.ts'
+import type { HeaderStyles } from '../../../src/http/headers/types.ts'
+import { headerConfig, headerWriter, writtenHeaders } from '../../../src/http/headers/write-headers.ts'
 import type { HeaderNames } from '../../../src/http/headers/names.ts'
 import { A1, D3, written } from '../decisions.ts'
 
-const told = (headers: Headers, headerNames: HeaderNames) => written(headers, A1, { headerNames })
+const told = (headers: HeaderStyles, headerNames: HeaderNames) => written(headers, A1, { headerNames })
 
 describe('names of one’s own', () => {
   test('legacy', () => {
@@ -45,18 +46,17 @@ describe('names of one’s own', () => {
   })
 
   test('are what is exposed to scripts', () => {
-    expect(fieldNames(['standard', 'legacy'], { headerNames: { limit: 'X-Quota', reset: false } })).toEqual([
-      'RateLimit',
-      'RateLimit-Policy',
-      'X-Quota',
-      'X-RateLimit-Remaining',
-    ])
+    expect(
+      writtenHeaders(
+        headerConfig({ headers: ['standard', 'legacy'], headerNames: { limit: 'X-Quota', reset: false } }),
+      ),
+    ).toEqual(['RateLimit', 'RateLimit-Policy', 'X-Quota', 'X-RateLimit-Remaining'])
   })
 })
 
 describe('refused are', () => {
-  const refused = (headers: Headers, headerNames: unknown, code = 'INVALID_OPTION') =>
-    expect(() => fieldWriter(headers, { headerNames } as never), JSON.stringify(headerNames)).toThrow(
+  const refused = (headers: HeaderStyles, headerNames: unknown, code = 'INVALID_OPTION') =>
+    expect(() => headerWriter(headerConfig({ headers, headerNames } as never)), JSON.stringify(headerNames)).toThrow(
       expect.objectContaining({ code }),
     )
 

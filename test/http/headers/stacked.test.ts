@@ -1,11 +1,13 @@
 import express, { type RequestHandler } from 'express'
 import { afterEach, describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/express/index.ts'
+import { mergeDecisions } from '../../../src/http/headers/stacked.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import type { Degraded, SyncStore } from '../../../src/stores/store.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+import { decide, status as statusOf, windowed, written } from '../decisions.ts'
 
 let server: Served | undefined
 afterEach(async () => {
@@ -22,9 +24,9 @@ const bytes = {
 }
 const ok: RequestHandler = (_request, response) => void response.send('ok')
 
-async function passing(...gates: readonly object[]): Promise<Awaited<ReturnType<typeof ask>>> {
+async function passing(...limiters: readonly object[]): Promise<Awaited<ReturnType<typeof ask>>> {
   const app = express()
-  for (const gate of gates) app.use(rateLimit(gate as RateLimitOptions))
+  for (const each of limiters) app.use(rateLimit(each as RateLimitOptions))
   app.use(ok)
   server = await serve(app)
   return ask(server)
@@ -37,8 +39,8 @@ describe('limiters that a request passes one after another', () => {
     ['bytes, then requests', [bytes, requests]],
     ['requests, then bytes', [requests, bytes]],
     ['with one between that tells nothing', [bytes, { ...requests, headers: false }, requests]],
-  ])('tell each limit in its own unit: %s', async (_, gates) => {
-    const { headers } = await passing(...gates)
+  ])('tell each limit in its own unit: %s', async (_, limiters) => {
+    const { headers } = await passing(...limiters)
     const policies = String(headers['ratelimit-policy']).split(', ').toSorted()
     expect(policies).toEqual(['"bytes";q=1000000;qu="content-bytes";w=3600', '"reqs";q=100;w=60'])
     expect(String(headers['ratelimit']).split(', ')).toHaveLength(2)
@@ -47,8 +49,8 @@ describe('limiters that a request passes one after another', () => {
   test.each([
     ['first', [{ ...requests, ...secret }, bytes]],
     ['last', [bytes, { ...requests, ...secret }]],
-  ])('tell the partitions of the one that was asked to: %s', async (_, gates) => {
-    const { headers } = await passing(...gates)
+  ])('tell the partitions of the one that was asked to: %s', async (_, limiters) => {
+    const { headers } = await passing(...limiters)
     for (const field of ['ratelimit', 'ratelimit-policy']) {
       const items = String(headers[field]).split(', ').toSorted()
       expect(items.map((item) => /;pk=:[\w+/]{16}:$/.test(item))).toEqual([false, true])
@@ -95,7 +97,7 @@ describe('limiters that a request passes one after another', () => {
 })
 
 describe('two styles on one request', () => {
-  const gates = (one: unknown, other: unknown): object[] => [
+  const limiters = (one: unknown, other: unknown): object[] => [
     { ...requests, headers: one },
     { ...bytes, unit: undefined, headers: other },
   ]
@@ -111,14 +113,14 @@ describe('two styles on one request', () => {
     ['standard', 'standard', false],
   ])('%j and %j: warned of, once, if they tell one field in two ways', async (one, other, clashes) => {
     const codes = await warningsOf(async () => {
-      await passing(...gates(one, other))
+      await passing(...limiters(one, other))
       await ask(server!)
     })
     expect(codes).toEqual(clashes ? ['SLUICE_STYLES_CLASH'] : [])
   })
 
   test.each(['legacy', false])('also with %j between them', async (between) => {
-    const [one, other] = gates('draft-7', 'standard')
+    const [one, other] = limiters('draft-7', 'standard')
     const codes = await warningsOf(() => passing(one!, { ...requests, headers: between }, other!))
     expect(codes).toEqual(['SLUICE_STYLES_CLASH'])
   })
@@ -164,5 +166,58 @@ describe('limiters that share what they count', () => {
     const store = memoryStore()
     await passing({ ...points(100), store }, { ...points(4), store })
     expect(await statuses(2)).toEqual([200, 429])
+  })
+})
+
+describe('the decisions of two limiters', () => {
+  const user = windowed('user', 10, 1000)
+  const resource = windowed('resource', 50, 60_000)
+  const first = decide([statusOf(user, { remaining: 4, resetAfter: 1000 })])
+  const second = decide([statusOf(resource, { remaining: 3, resetAfter: 60_000 })])
+  const denial = decide([statusOf(resource, { retryAfter: 30_000, resetAfter: 60_000 })])
+
+  test('have one header in every style', () => {
+    expect(written('standard', mergeDecisions(first, second))).toEqual({
+      'RateLimit-Policy': '"user";q=10;w=1, "resource";q=50;w=60',
+      RateLimit: '"user";r=4;t=1, "resource";r=3;t=60',
+    })
+    expect(written('draft-7', mergeDecisions(first, second))).toEqual({
+      'RateLimit-Policy': '10;w=1, 50;w=60',
+      RateLimit: 'limit=50, remaining=3, reset=60',
+    })
+    expect(written('draft-6', mergeDecisions(second, first))).toMatchObject({
+      'RateLimit-Policy': '50;w=60, 10;w=1',
+      'RateLimit-Limit': '50',
+    })
+    expect(written('legacy', mergeDecisions(first, second))).toMatchObject({ 'X-RateLimit-Limit': '50' })
+    expect(written('github', mergeDecisions(first, second))).toMatchObject({ 'x-ratelimit-resource': 'resource' })
+  })
+
+  test('list only violated limits when the second one denies', () => {
+    const merged = mergeDecisions(first, denial)
+    expect(merged.allowed).toBe(false)
+    expect(merged.retryAfter).toBe(30_000)
+    expect(written('standard', merged)).toEqual({
+      'RateLimit-Policy': '"user";q=10;w=1, "resource";q=50;w=60',
+      RateLimit: '"resource";r=0;t=30',
+    })
+  })
+
+  test('list a limit once that both applied to the same key, with the stricter status', () => {
+    const again = decide([statusOf(user, { remaining: 3, resetAfter: 1000 }), statusOf(resource, { remaining: 3 })])
+    expect(written('standard', mergeDecisions(first, again))['RateLimit']).toBe('"user";r=3;t=1, "resource";r=3;t=0')
+    expect(written('standard', mergeDecisions(again, first))['RateLimit']).toBe('"user";r=3;t=1, "resource";r=3;t=0')
+    const out = decide([statusOf(user, { remaining: 4, cost: 9, retryAfter: 700 })])
+    expect(written('standard', mergeDecisions(decide([statusOf(user, { remaining: 1 })]), out))['RateLimit']).toBe(
+      '"user";r=4;t=1',
+    )
+  })
+
+  test('list a limit twice that they applied to two keys', () => {
+    const other = decide([statusOf(user, { key: 'other', remaining: 8 })])
+    expect(written('standard', mergeDecisions(first, other))).toEqual({
+      'RateLimit-Policy': '"user";q=10;w=1',
+      RateLimit: '"user";r=4;t=1, "user";r=8;t=0',
+    })
   })
 })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { remembered } from '../../../src/http/keys/recent-cache.ts'
+import { recentCache } from '../../../src/http/keys/recent-cache.ts'
 
 function counted(size: number) {
   const made: string[] = []
-  const recall = remembered(size, (text) => {
+  const recall = recentCache(size, (text) => {
     made.push(text)
     return text === 'nothing' ? undefined : `<${text}>`
   })
@@ -44,7 +44,7 @@ describe('remembered', () => {
   })
 
   test('answers a text of any length', () => {
-    const recall = remembered(100, (text) => text)
+    const recall = recentCache(100, (text) => text)
     for (let length = 0; length < 80; length++) {
       const text = Array.from({ length }, (_, i) => String.fromCharCode(33 + i)).join('')
       expect(recall(text)).toBe(text)

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import express from 'express'
 import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { type ProxyTrust, proxyWarning, proxyWatch } from '../../../src/http/keys/proxy.ts'
+import { type ProxyTrust, proxyWarning, proxyWarner } from '../../../src/http/keys/proxy-warning.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
 
@@ -34,13 +34,13 @@ test('leads to a section that there is, in the README that is published', () => 
 
 test('each mistake is told once by each gate', () => {
   const told: string[] = []
-  const watches = [proxyWatch((code) => told.push(code)), proxyWatch((code) => told.push(code))]
-  for (const watch of watches) {
+  const warners = [proxyWarner((code) => told.push(code)), proxyWarner((code) => told.push(code))]
+  for (const warnOfProxy of warners) {
     for (let i = 0; i < 3; i++) {
-      watch(false, 'nobody')
-      watch(true, 'some')
-      watch(true, 'nobody')
-      watch(false, 'everybody')
+      warnOfProxy(false, 'nobody')
+      warnOfProxy(true, 'some')
+      warnOfProxy(true, 'nobody')
+      warnOfProxy(false, 'everybody')
     }
   }
   const both = ['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_TRUSTS_ALL']
@@ -61,6 +61,6 @@ test('an app is warned of once, however many keyers it has', async () => {
 
 test('is a process warning unless told otherwise', async () => {
   const warned = new Promise<Error & { code?: string }>((resolve) => process.once('warning', resolve))
-  proxyWatch()(true, 'nobody')
+  proxyWarner()(true, 'nobody')
   expect(await warned).toMatchObject({ name: 'SluiceWarning', code: 'SLUICE_PROXY_UNTRUSTED' })
 })
