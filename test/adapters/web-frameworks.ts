@@ -77,7 +77,7 @@ const ipKeyer = (options: object = {}): unknown =>
 
 const fetchFramework: NamedHarness = {
   name: 'fetch',
-  lacks: ['early-fields', 'proxy-trust'],
+  lacks: ['early-headers', 'proxy-trust'],
   keyers: { ...forFetch, ipKeyer, byIP: ipKeyer() },
   ...webRequest,
   make: (options) => forFetch.rateLimit(options as never),
