@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest'
 import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/limits/factories.ts'
 
-// A framework whose responses are values: a draft takes what is said before there is one.
+// A framework whose handlers return a response. A draft takes the headers before there is one.
 interface Draft {
   readonly fields: Headers
   denial: Response | undefined
@@ -60,7 +60,7 @@ const times = (quota: number): LimiterSource<Request> => ({
 })
 
 describe('an adapter for responses that are values', () => {
-  test('collects the fields before there is a response, and sets them after', async () => {
+  test('collects headers before there is a response, and sets them afterwards', async () => {
     const app = limited(times(2), () => Response.json({ ok: true }))
     const { status, headers } = await app(request())
     expect(status).toBe(200)
@@ -68,7 +68,7 @@ describe('an adapter for responses that are values', () => {
     expect(headers.get('ratelimit')).toBe('"2-per-1m";r=1;t=60')
   })
 
-  test('denies', async () => {
+  test('sends a denial', async () => {
     const app = limited(times(1), () => new Response('ok'))
     await app(request())
     const denied = await app(request())
@@ -78,7 +78,7 @@ describe('an adapter for responses that are values', () => {
     expect(await (await app(request({ method: 'HEAD' }))).text()).toBe('')
   })
 
-  test('denies as its user likes', async () => {
+  test('calls onDenied', async () => {
     const onDenied: OnDenied = (_request, { binding }) =>
       new Response(`too many ${binding!.limit.name}`, { status: 418 })
     const app = limited({ ...times(1), onDenied }, () => new Response('ok'))
@@ -87,7 +87,7 @@ describe('an adapter for responses that are values', () => {
     expect([denied.status, await denied.text()]).toEqual([418, 'too many 1-per-1m'])
   })
 
-  test('refunds by the response that came of it', async () => {
+  test('refunds depending on the response', async () => {
     const app = limited({ ...times(1), refundWhen: 'success' }, ({ headers }) => {
       return new Response('', { status: Number(headers.get('x-status')) })
     })
@@ -97,8 +97,8 @@ describe('an adapter for responses that are values', () => {
   })
 })
 
-describe('a gate', () => {
-  test('answers at once when nothing takes time', () => {
+describe('a request limiter', () => {
+  test('returns synchronously when nothing is asynchronous', () => {
     const requestLimiter = createRequestLimiter(times(1), adapter)
     const draft = (): Draft => ({ fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() })
     expect(requestLimiter.admit(request(), draft(), undefined)).toBe(true)

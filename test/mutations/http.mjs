@@ -6,8 +6,8 @@ const inTests = (file, ...files) => inFile(file, { files })
 const requestLimiter = inTests(
   'src/http/request-limiter.ts',
   ...everywhere,
-  'test/adapters/express/express.test.ts',
-  'test/adapters/koa/koa.test.ts',
+  'test/adapters/express',
+  'test/adapters/koa',
 )
 const hold = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a delay' })
 const exposing = inTests('src/http/headers/cors.ts', ...everywhere)
@@ -28,28 +28,24 @@ const draft6And7 = inTests('src/http/headers/draft-6-7.ts', ...headers)
 const policyList = inTests('src/http/headers/policy-list.ts', ...headers)
 const standard = inTests('src/http/headers/standard.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
-const ipKeyer = inTests('src/http/keys/ip-keyer.ts', 'test/adapters/express/express.test.ts')
+const ipKeyer = inTests('src/http/keys/ip-keyer.ts', 'test/adapters/express/keyers.test.ts')
 const closedEarly = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
 const nodeEnd = inTests('src/http/response/node-end.ts', 'test/http/response/node-end.test.ts')
-const webEnd = inTests('src/http/response/web-end.ts', 'test/adapters/fetch/fetch.test.ts')
-const webResponse = inTests(
-  'src/http/response/web-response.ts',
-  'test/adapters/fetch/fetch.test.ts',
-  'test/adapters/hono/hono.test.ts',
-)
-const express = inTests('adapters/express/keyers.ts', 'test/adapters/express/express.test.ts')
-const routeKey = inTests('adapters/express/route-key.ts', 'test/adapters/express/express.test.ts')
-const koa = inTests('adapters/koa/error-headers.ts', 'test/adapters/koa/koa.test.ts')
-const koaKeyers = inTests('adapters/koa/keyers.ts', 'test/adapters/koa/koa.test.ts')
-const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/fastify.test.ts')
-const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/fastify.test.ts')
-const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/fastify-late.test.ts')
-const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/fastify.test.ts')
-const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/fastify.test.ts')
-const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono/hono.test.ts')
-const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/hono.test.ts')
-const node = inTests('adapters/node/index.ts', 'test/adapters/node/node.test.ts')
-const upgrade = inTests('adapters/node/upgrade.ts', 'test/adapters/node/node.test.ts')
+const webEnd = inTests('src/http/response/web-end.ts', 'test/adapters/fetch')
+const webResponse = inTests('src/http/response/web-response.ts', 'test/adapters/fetch', 'test/adapters/hono')
+const express = inTests('adapters/express/keyers.ts', 'test/adapters/express/keyers.test.ts')
+const routeKey = inTests('adapters/express/route-key.ts', 'test/adapters/express/keyers.test.ts')
+const koa = inTests('adapters/koa/error-headers.ts', 'test/adapters/koa/error-headers.test.ts')
+const koaKeyers = inTests('adapters/koa/keyers.ts', 'test/adapters/koa/keyers.test.ts')
+const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
+const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/own-routes.test.ts')
+const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/early-routes.test.ts')
+const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
+const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
+const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
+const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
+const node = inTests('adapters/node/index.ts', 'test/adapters/node/upgrade.test.ts')
+const upgrade = inTests('adapters/node/upgrade.ts', 'test/adapters/node/upgrade.test.ts')
 
 /** Mistakes in what clients and frameworks see. */
 export const http = [

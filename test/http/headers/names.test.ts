@@ -8,8 +8,8 @@ import { A1, D3, written } from '../decisions.ts'
 
 const told = (headers: HeaderStyles, headerNames: HeaderNames) => written(headers, A1, { headerNames })
 
-describe('names of one’s own', () => {
-  test('legacy', () => {
+describe('headerNames', () => {
+  test('rename the headers of legacy', () => {
     expect(told('legacy', { limit: 'X-Quota', remaining: 'X-Quota-Left', reset: 'X-Quota-Reset' })).toEqual({
       'X-Quota': '100',
       'X-Quota-Left': '99',
@@ -17,7 +17,7 @@ describe('names of one’s own', () => {
     })
   })
 
-  test('github', () => {
+  test('rename the headers of github', () => {
     const headerNames = { limit: 'Rate-Limit-Total', reset: 'Rate-Limit-Reset', used: 'Used', resource: 'Of' }
     expect(written('github', D3, { headerNames })).toEqual({
       'Rate-Limit-Total': '1000',
@@ -28,7 +28,7 @@ describe('names of one’s own', () => {
     })
   })
 
-  test('what is not named keeps its name, what is false is left out', () => {
+  test('keep the other names, and omit headers that are false', () => {
     expect(told('legacy', { reset: false })).toEqual({ 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '99' })
     expect(told('github', { used: false, resource: false })).toEqual({
       'x-ratelimit-limit': '100',
@@ -38,14 +38,14 @@ describe('names of one’s own', () => {
     expect(told('legacy', {})).toEqual(written('legacy', A1))
   })
 
-  test('leave other styles beside them alone', () => {
+  test('do not change other styles', () => {
     expect(told(['standard', 'legacy'], { limit: 'X-Quota', remaining: false, reset: false })).toEqual({
       ...written('standard', A1),
       'X-Quota': '100',
     })
   })
 
-  test('are what is exposed to scripts', () => {
+  test('are exposed to scripts', () => {
     expect(
       writtenHeaders(
         headerConfig({ headers: ['standard', 'legacy'], headerNames: { limit: 'X-Quota', reset: false } }),
@@ -54,49 +54,49 @@ describe('names of one’s own', () => {
   })
 })
 
-describe('refused are', () => {
+describe('headerNames are refused', () => {
   const refused = (headers: HeaderStyles, headerNames: unknown, code = 'INVALID_OPTION') =>
     expect(() => headerWriter(headerConfig({ headers, headerNames } as never)), JSON.stringify(headerNames)).toThrow(
       expect.objectContaining({ code }),
     )
 
-  test('names that no field can have', () => {
+  test('if no header can have the name', () => {
     const injections = ['X-A: 1\r\nSet-Cookie', 'X\r\n', 'X\n', 'X Y', 'X:', 'é', 'X\0', '"X"', '(X)', 'x'.repeat(129)]
     for (const name of ['', ...injections, 5, null, true, {}, ['X']]) refused('legacy', { limit: name })
   })
 
-  test('what are no names', () => {
+  test('if they are not an object', () => {
     for (const names of [null, [], ['X-Quota'], 'X-Quota', 5]) refused('legacy', names)
   })
 
-  test('names that mean something else', () => {
+  test('if the name has another meaning', () => {
     for (const name of ['Retry-After', 'retry-after', 'Content-Length', 'Transfer-Encoding', 'Set-Cookie'])
       refused('legacy', { reset: name })
   })
 
-  test('two parts in one field, in whichever case', () => {
+  test('if two parts have the same name, in any case', () => {
     refused('legacy', { limit: 'X-Quota', reset: 'x-quota' })
     refused('legacy', { limit: 'X-RateLimit-Reset' })
     refused('github', { used: 'x-ratelimit-limit' })
   })
 
-  test('a field of another style', () => {
+  test('if another style writes the header', () => {
     refused(['standard', 'legacy'], { limit: 'ratelimit' })
     refused(['draft-6', 'legacy'], { reset: 'RateLimit-Limit' })
     refused(['draft-6', 'legacy'], { remaining: 'RateLimit-Policy' })
   })
 
-  test('parts that the style does not tell', () => {
+  test('if the style does not have the part', () => {
     refused('legacy', { used: 'X-Used' }, 'UNKNOWN_OPTION')
     refused('github', { total: 'X-Total' }, 'UNKNOWN_OPTION')
   })
 
-  test('names where there is nothing to name', () => {
+  test('if no style has headers that can be renamed', () => {
     for (const headers of ['standard', 'draft-7', 'draft-6', false, []] as const) refused(headers, { limit: 'X-Quota' })
     for (const names of [null, 'X-Quota', 5]) refused('legacy', names)
   })
 
-  test('none of the names that Node would write, and all that it would not', () => {
+  test('exactly if Node refuses them', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 20 }), (suffix) => {
         const name = `X${suffix}`

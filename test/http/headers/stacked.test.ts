@@ -32,14 +32,14 @@ async function passing(...limiters: readonly object[]): Promise<Awaited<ReturnTy
   return ask(server)
 }
 
-describe('limiters that a request passes one after another', () => {
+describe('request limiters in order', () => {
   const secret = { partitionKey: { secret: 's' } }
 
   test.each([
     ['bytes, then requests', [bytes, requests]],
     ['requests, then bytes', [requests, bytes]],
-    ['with one between that tells nothing', [bytes, { ...requests, headers: false }, requests]],
-  ])('tell each limit in its own unit: %s', async (_, limiters) => {
+    ['with one between them without headers', [bytes, { ...requests, headers: false }, requests]],
+  ])('write each limit in its own unit: %s', async (_, limiters) => {
     const { headers } = await passing(...limiters)
     const policies = String(headers['ratelimit-policy']).split(', ').toSorted()
     expect(policies).toEqual(['"bytes";q=1000000;qu="content-bytes";w=3600', '"reqs";q=100;w=60'])
@@ -49,7 +49,7 @@ describe('limiters that a request passes one after another', () => {
   test.each([
     ['first', [{ ...requests, ...secret }, bytes]],
     ['last', [bytes, { ...requests, ...secret }]],
-  ])('tell the partitions of the one that was asked to: %s', async (_, limiters) => {
+  ])('write partitions only for the one that has a partition key: %s', async (_, limiters) => {
     const { headers } = await passing(...limiters)
     for (const field of ['ratelimit', 'ratelimit-policy']) {
       const items = String(headers[field]).split(', ').toSorted()
@@ -58,7 +58,7 @@ describe('limiters that a request passes one after another', () => {
     expect(headers['ratelimit-policy']).toContain('qu="content-bytes"')
   })
 
-  test('three of them, and each limit still in its own words', async () => {
+  test('write each of three limits with its own options', async () => {
     const spare = { keyer: everyone, limits: fixedWindow({ name: 'spare', quota: 5, window: '1s' }), unit: 'tokens' }
     const { headers } = await passing(bytes, requests, spare)
     expect(headers['ratelimit-policy']).toBe(
@@ -66,7 +66,7 @@ describe('limiters that a request passes one after another', () => {
     )
   })
 
-  describe('tell what they can', () => {
+  describe('write the limits of a store that answered', () => {
     const outOf = (degraded: Degraded): SyncStore => ({
       ...memoryStore(),
       take(charges) {
@@ -75,7 +75,7 @@ describe('limiters that a request passes one after another', () => {
       },
     })
 
-    test('when the store of the first gave no answer', async () => {
+    test('when the first store did not answer', async () => {
       const one = { ...requests, limits: fixedWindow({ name: 'one', quota: 1, window: '30s' }) }
       const first = await passing({ ...bytes, store: outOf('open') }, one)
       expect([first.status, first.headers['ratelimit']]).toEqual([200, '"one";r=0;t=30'])
@@ -84,12 +84,12 @@ describe('limiters that a request passes one after another', () => {
       expect(second.headers).toMatchObject({ ratelimit: '"one";r=0;t=30', 'ratelimit-policy': '"one";q=1;w=30' })
     })
 
-    test('when that of the last gave none', async () => {
+    test('when the last store did not answer', async () => {
       const { headers } = await passing(requests, { ...bytes, store: outOf('open') })
       expect(headers).toMatchObject({ ratelimit: '"reqs";r=99;t=60', 'ratelimit-policy': '"reqs";q=100;w=60' })
     })
 
-    test('and nothing when none did', async () => {
+    test('and nothing when no store answered', async () => {
       const { headers } = await passing({ ...requests, store: outOf('open') }, { ...bytes, store: outOf('open') })
       expect(headers['ratelimit']).toBeUndefined()
     })
@@ -111,7 +111,7 @@ describe('two styles on one request', () => {
     [false, 'draft-6', false],
     ['standard', false, false],
     ['standard', 'standard', false],
-  ])('%j and %j: warned of, once, if they tell one field in two ways', async (one, other, clashes) => {
+  ])('%j and %j cause one warning if they write the same header in different ways', async (one, other, clashes) => {
     const codes = await warningsOf(async () => {
       await passing(...limiters(one, other))
       await ask(server!)
@@ -119,7 +119,7 @@ describe('two styles on one request', () => {
     expect(codes).toEqual(clashes ? ['SLUICE_STYLES_CLASH'] : [])
   })
 
-  test.each(['legacy', false])('also with %j between them', async (between) => {
+  test.each(['legacy', false])('cause one warning with %j between them', async (between) => {
     const [one, other] = limiters('draft-7', 'standard')
     const codes = await warningsOf(() => passing(one!, { ...requests, headers: between }, other!))
     expect(codes).toEqual(['SLUICE_STYLES_CLASH'])
@@ -128,7 +128,7 @@ describe('two styles on one request', () => {
   test.each([
     ['standard', 'legacy'],
     ['legacy', 'standard'],
-  ])('%s, then %s: both tell of a denial, whoever denied', async (one, other) => {
+  ])('%s, then %s: both describe a denial', async (one, other) => {
     const few = { keyer: everyone, limits: fixedWindow({ name: 'few', quota: 1, window: '1m' }) }
     await passing({ ...requests, headers: one }, { ...few, headers: other })
     const { status, headers } = await ask(server!)
@@ -138,12 +138,12 @@ describe('two styles on one request', () => {
   test.each([
     ['first', [{ ...requests, headers: false }, bytes]],
     ['last', [bytes, { ...requests, headers: false }]],
-  ])('a limiter that is silent is not told of: %s', async (_, silent) => {
+  ])('do not include a request limiter without headers: %s', async (_, silent) => {
     expect((await passing(...silent)).headers['ratelimit']).toMatch(/^"bytes";[^,]*$/)
   })
 })
 
-describe('limiters that share what they count', () => {
+describe('limiters that count together', () => {
   const points = (quota: number): object => ({
     name: 'api',
     keyer: everyone,
@@ -156,13 +156,13 @@ describe('limiters that share what they count', () => {
     return found
   }
 
-  test('are each asked, every time: a dearer cost', async () => {
+  test('each decide every time, with a higher cost', async () => {
     const store = memoryStore()
     await passing({ ...points(100), store }, { ...points(100), store, cost: () => 48 })
     expect(await statuses(2)).toEqual([200, 429])
   })
 
-  test('are each asked, every time: a tighter quota', async () => {
+  test('each decide every time, with a smaller quota', async () => {
     const store = memoryStore()
     await passing({ ...points(100), store }, { ...points(4), store })
     expect(await statuses(2)).toEqual([200, 429])
