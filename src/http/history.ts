@@ -55,7 +55,7 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
   const builders = chargeBuildersOf(limiter)
 
   function findIn(latest: Pass, charges: readonly Charge[]): Decision | undefined {
-    let isPartOfOne = false
+    let isCountedInPart = false
     for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
       const { decision } = pass
       const common = charges.filter((charge) => decision.limits.some((status) => countsTogether(charge, status)))
@@ -63,9 +63,9 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
         warnOnce(limiter, builders, COUNTED_ONCE)
         return decision
       }
-      isPartOfOne ||= common.length > 0
+      isCountedInPart ||= common.length > 0
     }
-    if (isPartOfOne) warnOnce(limiter, builders, COUNTED_TWICE)
+    if (isCountedInPart) warnOnce(limiter, builders, COUNTED_TWICE)
     return undefined
   }
 
