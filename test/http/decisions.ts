@@ -5,7 +5,7 @@ import { headerConfig, headerWriter } from '../../src/http/headers/write-headers
 import { limit, type Limit, type LimitInput } from '../../src/limits/limit.ts'
 import type { Degraded, LimitStatus } from '../../src/stores/store.ts'
 
-/** The moment of the worked values, in epoch milliseconds. */
+/** The time of the worked values, in epoch milliseconds. */
 export const NOW = 1_767_225_600_000
 
 /** Returns the status of a limit. With a `retryAfter` it is a denial. */
@@ -47,7 +47,7 @@ const burst = windowed('burst', 10, 1000)
 const hourly = windowed('hourly', 1000, 3_600_000)
 const hourlyStanding = status(hourly, { remaining: 650, resetAfter: 1_800_000 })
 
-/** The decisions that the worked values are about. */
+/** The decisions of the worked values. */
 export const A1: Decision = decide([status(main, { remaining: 99, resetAfter: 60_000 })])
 export const D1: Decision = decide([status(main, { remaining: 0, retryAfter: 12_200, resetAfter: 12_200 })])
 export const A2: Decision = decide([status(burst, { remaining: 9, resetAfter: 1000 }), hourlyStanding])
