@@ -12,7 +12,7 @@ import { fixedWindow } from '../../src/limits/factories.ts'
 
 // A framework whose handlers return a response. A draft takes the headers before there is one.
 interface Draft {
-  readonly fields: Headers
+  readonly headers: Headers
   denial: Response | undefined
   answer: Response | undefined
   readonly listeners: Set<() => void>
@@ -26,8 +26,8 @@ const decisions = new WeakMap<Request, Decision>()
 const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getMethod: ({ method }) => method,
   getRequestHeader: ({ headers }, name) => headers.get(name) ?? undefined,
-  getHeader: ({ fields }, name) => fields.get(name) ?? undefined,
-  setHeader: ({ fields }, name, value) => fields.set(name, value),
+  getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
+  setHeader: ({ headers }, name, value) => headers.set(name, value),
   headersSent: ({ answer }) => answer !== undefined,
   getStatus: ({ answer }) => answer!.status,
   sendDenial: (draft, status, body) => void (draft.denial = new Response(body, { status })),
@@ -43,10 +43,10 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
 function limited(options: Options, handler: (request: Request) => Response): (request: Request) => Promise<Response> {
   const requestLimiter: RequestLimiter<Request, Draft, undefined> = createRequestLimiter(options, adapter)
   return async function handle(request) {
-    const draft: Draft = { fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() }
+    const draft: Draft = { headers: new Headers(), denial: undefined, answer: undefined, listeners: new Set() }
     const made = (await requestLimiter.admit(request, draft, undefined)) ? handler(request) : draft.denial!
     const answer = new Response(request.method === 'HEAD' ? null : made.body, made)
-    for (const [name, value] of draft.fields) answer.headers.set(name, value)
+    for (const [name, value] of draft.headers) answer.headers.set(name, value)
     draft.answer = answer
     for (const listener of draft.listeners) listener()
     return answer
@@ -100,7 +100,7 @@ describe('an adapter for responses that are values', () => {
 describe('a request limiter', () => {
   test('returns synchronously when nothing is asynchronous', () => {
     const requestLimiter = createRequestLimiter(times(1), adapter)
-    const draft = (): Draft => ({ fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() })
+    const draft = (): Draft => ({ headers: new Headers(), denial: undefined, answer: undefined, listeners: new Set() })
     expect(requestLimiter.admit(request(), draft(), undefined)).toBe(true)
     expect(requestLimiter.admit(request(), draft(), undefined)).toBe(false)
   })

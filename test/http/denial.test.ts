@@ -58,7 +58,7 @@ describe('an exceeded quota', () => {
     expect(JSON.parse(denial(decision).body)['violated-policies']).toEqual(['n'])
   })
 
-  test('is JSON and ASCII whatever the names', () => {
+  test('is JSON and ASCII with any names', () => {
     const name = fc.string({
       unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),
       minLength: 1,

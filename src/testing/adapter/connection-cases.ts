@@ -38,14 +38,14 @@ export const delayCases: Cases = {
     const timers = watchTimers(60_000)
     let release = (): void => {}
     const decided = new Promise<void>((resolve) => (release = resolve))
-    let [asked, closed, told, ran] = [0, 0, 0, 0]
+    let [asked, closed, decisions, ran] = [0, 0, 0, 0]
     const keyer = async (): Promise<string> => {
       if (asked++ === 1) await decided
       return 'key'
     }
     const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
     const server = await serve({
-      limits: [limit(slow, { keyer, onDecision: () => told++ })],
+      limits: [limit(slow, { keyer, onDecision: () => decisions++ })],
       handler: () => ({ text: String(++ran) }),
     })
     try {
@@ -57,7 +57,7 @@ export const delayCases: Cases = {
       // The server notices it a little later.
       await new Promise((resolve) => setTimeout(resolve, 20))
       release()
-      await until(() => told === 2, 'the decision')
+      await until(() => decisions === 2, 'the decision')
       await until(() => timers.set.size === 0, 'the freeing of the timer')
     } finally {
       timers.stop()

@@ -117,13 +117,13 @@ export const earlyHeaderCases: Cases = {
     like((await ask(server)).headers, exposed)
   },
   'keep a larger Retry-After of the application': async ({ limit, serve }) => {
-    for (const [set, told] of [
+    for (const [set, expected] of [
       ['120', '120'],
       ['5', '60'],
     ] as const) {
       const server = await serve({ before: (exchange) => exchange.set('Retry-After', set), limits: [limit(one)] })
       await ask(server)
-      equal((await ask(server)).headers['retry-after'], told)
+      equal((await ask(server)).headers['retry-after'], expected)
     }
   },
 }

@@ -43,10 +43,10 @@ export const settlementCases: Cases = {
       return cost === undefined ? undefined : Number(cost)
     }
     const server = await serve({ limits: [limit(ten, { cost: () => 5, settleWith })] })
-    const told = async (headers = {}): Promise<unknown> => (await ask(server, '/', { headers })).headers['ratelimit']
-    equal(await told({ 'x-cost': '1' }), '"ten";r=5;t=60')
-    equal(await told({ 'x-cost': '0' }), '"ten";r=4;t=60')
-    equal(await told(), '"ten";r=4;t=60')
+    const header = async (headers = {}): Promise<unknown> => (await ask(server, '/', { headers })).headers['ratelimit']
+    equal(await header({ 'x-cost': '1' }), '"ten";r=5;t=60')
+    equal(await header({ 'x-cost': '0' }), '"ten";r=4;t=60')
+    equal(await header(), '"ten";r=4;t=60')
     equal(await statuses(server, 1), [429])
   },
   'charges the actual cost of each limit, also with a promise': async ({ limit, serve }) => {

@@ -54,9 +54,9 @@ describe.each([
     app.use('/outer', outer)
     app.use('/beside', beside)
     server = await serve(app)
-    const told = async (path: string): Promise<unknown> => (await ask(server!, path)).headers['ratelimit']
-    expect(await told('/outer/inner')).toBe('"5-per-1h";r=4;t=3600, "3-per-1m";r=2;t=60')
-    expect(await told('/beside')).toBeUndefined()
+    const limitOf = async (path: string): Promise<unknown> => (await ask(server!, path)).headers['ratelimit']
+    expect(await limitOf('/outer/inner')).toBe('"5-per-1h";r=4;t=3600, "3-per-1m";r=2;t=60')
+    expect(await limitOf('/beside')).toBeUndefined()
     expect([await left('/outer/nowhere'), await left('/nowhere')]).toEqual(['3', ''])
   })
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 
-// As in `const app = require('fastify')()` ahead of `require('sluice/fastify')`: nobody has watched the app from its start.
+// As with `const app = require('fastify')()` before `require('sluice/fastify')`: the package is loaded after the app is created.
 const app = Fastify()
 const nested = Fastify()
 const handler = async (): Promise<string> => 'ok'

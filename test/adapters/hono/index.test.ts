@@ -160,10 +160,10 @@ test('keeps the headers and cookies of a response of the handler', async () => {
     app.use(rateLimit(times(9, refundWhen && { refundWhen })))
     const headers = { 'Set-Cookie': 'session=2', 'Cache-Control': 'max-age=60', RateLimit: '"own";r=1' }
     app.get('/', () => new Response('ok', { headers }))
-    const { headers: told } = await app.request('/')
-    expect(told.getSetCookie()).toEqual(['session=2'])
-    expect([told.get('cache-control'), told.get('ratelimit')]).toEqual(['max-age=60', '"own";r=1'])
-    expect(told.get('ratelimit-policy')).toBe('"9-per-1h";q=9;w=3600')
+    const { headers: sent } = await app.request('/')
+    expect(sent.getSetCookie()).toEqual(['session=2'])
+    expect([sent.get('cache-control'), sent.get('ratelimit')]).toEqual(['max-age=60', '"own";r=1'])
+    expect(sent.get('ratelimit-policy')).toBe('"9-per-1h";q=9;w=3600')
   }
 })
 

@@ -53,7 +53,7 @@ describe.each(['in one process', 'on Node'])('the settlement %s', (where) => {
   const limit = (): MiddlewareHandler =>
     rateLimit(times(9, { settleWith: (_context, { status }) => void seen.push(status) as undefined }))
 
-  async function told(path: string, method = 'GET'): Promise<readonly number[]> {
+  async function settledWith(path: string, method = 'GET'): Promise<readonly number[]> {
     seen = []
     if (where === 'on Node') {
       const served = await serveFetch(app.fetch)
@@ -73,7 +73,7 @@ describe.each(['in one process', 'on Node'])('the settlement %s', (where) => {
     app.get('/text', (context) => context.text('none', 404))
     app.get('/empty', (context) => context.body(null, 404))
     for (const path of ['/text', '/empty', '/missing']) {
-      expect([await told(path), await told(path, 'HEAD')]).toEqual([
+      expect([await settledWith(path), await settledWith(path, 'HEAD')]).toEqual([
         [203, 203],
         [203, 203],
       ])
@@ -88,7 +88,7 @@ describe.each(['in one process', 'on Node'])('the settlement %s', (where) => {
     })
     app.use(limit())
     app.get('/', (context) => context.body(null, 404))
-    expect([await told('/'), await told('/', 'HEAD')]).toEqual([[203], [203]])
+    expect([await settledWith('/'), await settledWith('/', 'HEAD')]).toEqual([[203], [203]])
   })
 
   test('uses the status of an error of an earlier middleware', async () => {
@@ -98,7 +98,7 @@ describe.each(['in one process', 'on Node'])('the settlement %s', (where) => {
     })
     app.use(limit())
     app.get('/', (context) => context.text('ok'))
-    expect([await told('/'), await told('/', 'HEAD')]).toEqual([[500], [500]])
+    expect([await settledWith('/'), await settledWith('/', 'HEAD')]).toEqual([[500], [500]])
   })
 
   test('waits for the end of a body that an earlier middleware changed', async () => {
@@ -129,8 +129,8 @@ describe.each(['in one process', 'on Node'])('the settlement %s', (where) => {
     })
     app.use(limit())
     app.get('/', (context) => context.body(null, 204))
-    // Node tells of the end; others do not, and an answer without a body is over when somebody looks at it.
-    expect(await told('/')).toEqual([where === 'on Node' ? 203 : 204])
+    // Node reports the end. On other runtimes a response without a body ends when it is read.
+    expect(await settledWith('/')).toEqual([where === 'on Node' ? 203 : 204])
   })
 
   test('is a failure when a handler throws a value that is not an Error', async () => {

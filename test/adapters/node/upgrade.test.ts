@@ -179,8 +179,8 @@ describe('an upgrade', () => {
       if (asked++ === 1 - free) await decided
       return 'key'
     }
-    const told: boolean[] = []
-    const limit = rateLimit(times(1, { keyer, onDecision: ({ allowed }) => told.push(allowed) }))
+    const decisions: boolean[] = []
+    const limit = rateLimit(times(1, { keyer, onDecision: ({ allowed }) => decisions.push(allowed) }))
     server = createServer(limit((_request, response) => void response.end('ok')))
     let upgraded = 0
     server.on(
@@ -199,7 +199,7 @@ describe('an upgrade', () => {
     socket.resetAndDestroy()
     await new Promise((resolve) => setTimeout(resolve, 20))
     release()
-    await until(() => told.length === 2 - free, 'the decision')
+    await until(() => decisions.length === 2 - free, 'the decision')
     await new Promise((resolve) => setTimeout(resolve, 20))
     expect([(await ask({ url })).status, upgraded]).toEqual([429, 0])
   })

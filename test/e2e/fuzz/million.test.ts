@@ -186,10 +186,10 @@ describe('names, keys and units', () => {
     const limit = dice.oneIn(2) ? dice.text() : `X-${dice.printable()}`
     const write = attempt(() => headerWriter(headerConfig({ headers: 'legacy', headerNames: { limit } })))
     if (write === undefined) return
-    const fields: string[] = []
-    write(decided, 0, (name) => fields.push(name))
-    for (const name of fields) validateHeaderName(name)
-    must(new Set(fields).size === 3, 'more or fewer headers', { limit, fields })
+    const headers: string[] = []
+    write(decided, 0, (name) => headers.push(name))
+    for (const name of headers) validateHeaderName(name)
+    must(new Set(headers).size === 3, 'more or fewer headers', { limit, headers })
   })
 
   fuzz('that are accepted leave headers valid, and can be parsed', 0.1, 6, (dice) => {
@@ -198,21 +198,21 @@ describe('names, keys and units', () => {
     const unit = dice.oneIn(2) ? { unit: dice.printable() } : {}
     const partition = dice.oneIn(3) ? { partitionKey: { secret: dice.text() || 'secret' } } : {}
     const style = dice.of(STYLES)
-    const fields = new Map<string, string>()
+    const headers = new Map<string, string>()
     headerWriter(headerConfig({ headers: style, ...unit, ...partition }))(decision, clock.now(), (name, value) =>
-      fields.set(name, value),
+      headers.set(name, value),
     )
-    for (const [name, value] of fields)
+    for (const [name, value] of headers)
       must(/^[\w-]+$/.test(name) && FIELD.test(value), 'an invalid header', [name, value])
-    fields.delete('x-ratelimit-resource')
-    for (const value of fields.values()) {
+    headers.delete('x-ratelimit-resource')
+    for (const value of headers.values()) {
       // Names and digests may contain anything.
       const numbers = value.replace(/"(?:[^"\\]|\\.)*"|:[\w+/=]*:/g, '')
       must(!/NaN|Infinity|undefined|null|e\+/.test(numbers), 'no number', value)
     }
-    if (style !== 'standard' || !fields.has('RateLimit-Policy')) return
+    if (style !== 'standard' || !headers.has('RateLimit-Policy')) return
     const names = decision.limits.filter(({ limit }) => limit.shadow !== true).map(({ limit }) => limit.name)
-    expect(parseList(fields.get('RateLimit-Policy')!).map(([item]) => item)).toEqual(names)
+    expect(parseList(headers.get('RateLimit-Policy')!).map(([item]) => item)).toEqual(names)
   })
 
   fuzz('leave the body and the headers of a denial valid', 0.08, 7, (dice) => {
@@ -362,7 +362,7 @@ describe('a request limiter', () => {
     ),
   )
   fuzz(
-    'nor of one IPv6 network',
+    'admits no more of one IPv6 network than its limit',
     0.05,
     11,
     campaign(
@@ -371,7 +371,7 @@ describe('a request limiter', () => {
     ),
   )
   fuzz(
-    'nor of all who have no address',
+    'admits no more of all clients without an address than one limit',
     0.03,
     12,
     campaign(
@@ -380,7 +380,7 @@ describe('a request limiter', () => {
     ),
   )
   fuzz(
-    'nor of one key, whatever else a client writes',
+    'admits no more of one composite key than its limit',
     0.03,
     13,
     campaign(

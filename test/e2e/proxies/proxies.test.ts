@@ -245,12 +245,12 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
     ['everybody', 'SLUICE_PROXY_TRUSTS_ALL', 'a new limit with each request'],
   ] as const)('that trusts %s instead, warns once', async (trust, code, why) => {
     const server = await behindNginx('nginx', await framework.serve(trust))
-    const told = await warned(async () => {
+    const warnings = await warned(async () => {
       for (let i = 0; i < 3; i++) await from(ANN, server, spoofed())
       await from(BOB, server)
     })
-    expect(told).toEqual([{ code, message: expect.stringContaining(why) }])
-    expect(told[0]!.message).toContain('README.md#behind-a-proxy')
+    expect(warnings).toEqual([{ code, message: expect.stringContaining(why) }])
+    expect(warnings[0]!.message).toContain('README.md#behind-a-proxy')
   })
 
   test('that trusts nobody has one bucket for all clients', async () => {
@@ -282,10 +282,12 @@ test('Fastify with a number of proxies trusts nobody, as the guide says, and war
   app.get('/', () => 'ok')
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const server = await behindNginx('nginx', { url, errors: [], close: () => app.close() })
-  const told = await warned(async () => {
+  const warnings = await warned(async () => {
     expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
   })
-  expect(told).toEqual([{ code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts nobody') }])
+  expect(warnings).toEqual([
+    { code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts nobody') },
+  ])
 })
 
 test.each(['127.0.0.1', '::ffff:127.0.0.1', '::1'])(

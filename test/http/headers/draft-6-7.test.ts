@@ -7,13 +7,13 @@ import { A1, A2, D1, D2, D3, D4, decide, status, windowed, written } from '../de
 describe('the worked values', () => {
   test('are written in draft 7', () => {
     const two = '10;w=1, 1000;w=3600'
-    const told = (decision: Decision) => written('draft-7', decision)
-    expect(told(A1)).toEqual({ 'RateLimit-Policy': '100;w=60', RateLimit: 'limit=100, remaining=99, reset=60' })
-    expect(told(D1)).toEqual({ 'RateLimit-Policy': '100;w=60', RateLimit: 'limit=100, remaining=0, reset=13' })
-    expect(told(A2)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=10, remaining=9, reset=1' })
-    expect(told(D2)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=10, remaining=0, reset=1' })
-    expect(told(D3)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=1000, remaining=0, reset=1800' })
-    expect(told(D4)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=1000, remaining=0, reset=1800' })
+    const draft7 = (decision: Decision) => written('draft-7', decision)
+    expect(draft7(A1)).toEqual({ 'RateLimit-Policy': '100;w=60', RateLimit: 'limit=100, remaining=99, reset=60' })
+    expect(draft7(D1)).toEqual({ 'RateLimit-Policy': '100;w=60', RateLimit: 'limit=100, remaining=0, reset=13' })
+    expect(draft7(A2)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=10, remaining=9, reset=1' })
+    expect(draft7(D2)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=10, remaining=0, reset=1' })
+    expect(draft7(D3)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=1000, remaining=0, reset=1800' })
+    expect(draft7(D4)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=1000, remaining=0, reset=1800' })
   })
 
   test('are written in draft 6', () => {
@@ -33,11 +33,11 @@ describe('the worked values', () => {
 describe('policies with the same quota', () => {
   const minute = windowed('minute', 100, 60_000)
   const hour = windowed('hour', 100, 3_600_000)
-  const policy = (told: Decision) => written('draft-6', told)['RateLimit-Policy']
+  const policy = (decided: Decision) => written('draft-6', decided)['RateLimit-Policy']
 
   test('list the one that is used up sooner, which the other headers describe', () => {
-    const told = decide([status(minute, { remaining: 90 }), status(hour, { remaining: 40 })])
-    expect(written('draft-6', told)).toMatchObject({ 'RateLimit-Policy': '100;w=3600', 'RateLimit-Remaining': '40' })
+    const decided = decide([status(minute, { remaining: 90 }), status(hour, { remaining: 40 })])
+    expect(written('draft-6', decided)).toMatchObject({ 'RateLimit-Policy': '100;w=3600', 'RateLimit-Remaining': '40' })
     const other = decide([status(minute, { remaining: 10 }), status(hour, { remaining: 40 })])
     expect(written('draft-7', other)).toMatchObject({
       'RateLimit-Policy': '100;w=60',
@@ -90,15 +90,15 @@ describe('policies with the same quota', () => {
     )
     fc.assert(
       fc.property(some, (list) => {
-        const told = decide(
+        const decided = decide(
           list.map(({ quota, window, left }, i) => status(windowed(`${i}`, quota, window * 1000), { remaining: left })),
         )
         if (list.length === 0) return
-        const quotas = parseList(policy(told)!).map(([quota]) => quota as number)
+        const quotas = parseList(policy(decided)!).map(([quota]) => quota as number)
         expect(new Set(quotas).size).toBe(quotas.length)
         expect(new Set(quotas)).toEqual(new Set(list.map(({ quota }) => quota)))
-        const bound = told.binding!.limit
-        expect(parseList(policy(told)!)).toContainEqual([bound.quota, new Map([['w', bound.window / 1000]])])
+        const bound = decided.binding!.limit
+        expect(parseList(policy(decided)!)).toContainEqual([bound.quota, new Map([['w', bound.window / 1000]])])
       }),
     )
   })

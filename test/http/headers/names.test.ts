@@ -6,11 +6,11 @@ import { headerConfig, headerWriter, writtenHeaders } from '../../../src/http/he
 import type { HeaderNames } from '../../../src/http/headers/names.ts'
 import { A1, D3, written } from '../decisions.ts'
 
-const told = (headers: HeaderStyles, headerNames: HeaderNames) => written(headers, A1, { headerNames })
+const renamed = (headers: HeaderStyles, headerNames: HeaderNames) => written(headers, A1, { headerNames })
 
 describe('headerNames', () => {
   test('rename the headers of legacy', () => {
-    expect(told('legacy', { limit: 'X-Quota', remaining: 'X-Quota-Left', reset: 'X-Quota-Reset' })).toEqual({
+    expect(renamed('legacy', { limit: 'X-Quota', remaining: 'X-Quota-Left', reset: 'X-Quota-Reset' })).toEqual({
       'X-Quota': '100',
       'X-Quota-Left': '99',
       'X-Quota-Reset': '60',
@@ -29,17 +29,17 @@ describe('headerNames', () => {
   })
 
   test('keep the other names, and omit headers that are false', () => {
-    expect(told('legacy', { reset: false })).toEqual({ 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '99' })
-    expect(told('github', { used: false, resource: false })).toEqual({
+    expect(renamed('legacy', { reset: false })).toEqual({ 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '99' })
+    expect(renamed('github', { used: false, resource: false })).toEqual({
       'x-ratelimit-limit': '100',
       'x-ratelimit-remaining': '99',
       'x-ratelimit-reset': '1767225660',
     })
-    expect(told('legacy', {})).toEqual(written('legacy', A1))
+    expect(renamed('legacy', {})).toEqual(written('legacy', A1))
   })
 
   test('do not change other styles', () => {
-    expect(told(['standard', 'legacy'], { limit: 'X-Quota', remaining: false, reset: false })).toEqual({
+    expect(renamed(['standard', 'legacy'], { limit: 'X-Quota', remaining: false, reset: false })).toEqual({
       ...written('standard', A1),
       'X-Quota': '100',
     })
@@ -106,7 +106,7 @@ describe('headerNames are refused', () => {
         } catch {
           writable = false
         }
-        if (writable) expect(told('legacy', { limit: name })).toMatchObject({ [name]: '100' })
+        if (writable) expect(renamed('legacy', { limit: name })).toMatchObject({ [name]: '100' })
         else refused('legacy', { limit: name })
       }),
     )

@@ -64,7 +64,9 @@ describe('an existing Retry-After', () => {
     [new Date(NOW - 5000).toUTCString(), undefined, 1],
     ['no date GMT', 13, 13],
     ['2030', 13, 2030],
-  ])('of %o is merged with %o to %o', (existing, ours, merged) => expect(mergeRetryAfter(existing, ours, NOW)).toBe(merged))
+  ])('of %o is merged with %o to %o', (existing, ours, merged) =>
+    expect(mergeRetryAfter(existing, ours, NOW)).toBe(merged),
+  )
 
   test('is merged to a whole number that is at least ours', () => {
     fc.assert(

@@ -51,8 +51,8 @@ describe('request limiters in order', () => {
     ['last', [bytes, { ...requests, ...secret }]],
   ])('write partitions only for the one that has a partition key: %s', async (_, limiters) => {
     const { headers } = await passing(...limiters)
-    for (const field of ['ratelimit', 'ratelimit-policy']) {
-      const items = String(headers[field]).split(', ').toSorted()
+    for (const name of ['ratelimit', 'ratelimit-policy']) {
+      const items = String(headers[name]).split(', ').toSorted()
       expect(items.map((item) => /;pk=:[\w+/]{16}:$/.test(item))).toEqual([false, true])
     }
     expect(headers['ratelimit-policy']).toContain('qu="content-bytes"')

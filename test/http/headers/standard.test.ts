@@ -16,8 +16,8 @@ test.each(['standard', 'draft-8'] as const)('writes the worked values of %s', (s
 
 describe('the name of a limit', () => {
   test('is escaped when it has quotes or backslashes', () => {
-    const told = decide([status(windowed('a"b\\c', 5, 1000), { remaining: 4, resetAfter: 1000 })])
-    expect(written('standard', told)).toEqual({
+    const decided = decide([status(windowed('a"b\\c', 5, 1000), { remaining: 4, resetAfter: 1000 })])
+    expect(written('standard', decided)).toEqual({
       'RateLimit-Policy': String.raw`"a\"b\\c";q=5;w=1`,
       RateLimit: String.raw`"a\"b\\c";r=4;t=1`,
     })
@@ -28,11 +28,11 @@ describe('the name of a limit', () => {
   })
 
   test('can belong to two limits, which stay two items', () => {
-    const told = decide([
+    const decided = decide([
       status(windowed('n', 5, 1000), { remaining: 4, resetAfter: 1000 }),
       status(windowed('n', 9, 2000), { remaining: 3, resetAfter: 2000 }),
     ])
-    expect(written('standard', told)).toEqual({
+    expect(written('standard', decided)).toEqual({
       'RateLimit-Policy': '"n";q=5;w=1, "n";q=9;w=2',
       RateLimit: '"n";r=4;t=1, "n";r=3;t=2',
     })
@@ -40,11 +40,11 @@ describe('the name of a limit', () => {
 })
 
 test('lists a policy once that two limits share', () => {
-  const told = decide([
+  const decided = decide([
     status(windowed('n', 5, 1000), { remaining: 4 }),
     status(windowed('n', 5, 1000), { remaining: 3 }),
   ])
-  expect(written('standard', told)).toEqual({
+  expect(written('standard', decided)).toEqual({
     'RateLimit-Policy': '"n";q=5;w=1',
     RateLimit: '"n";r=4;t=0, "n";r=3;t=0',
   })
@@ -75,10 +75,10 @@ describe('the options of the newest draft', () => {
   })
 
   test('add partitions as a keyed hash', () => {
-    const fields = written('standard', two, { partitionKey: { secret: 'test-secret' } })
-    expect(fields['RateLimit-Policy']).toMatch(/^"bytes";q=65535;w=10;pk=:ZcHJA4zWGVZ\/1Ped:, "n";q=5;w=1;pk=:.{16}:$/)
-    expect(fields['RateLimit']).toMatch(/^"bytes";r=5;t=1;pk=:ZcHJA4zWGVZ\/1Ped:, "n";r=4;t=1;pk=:.{16}:$/)
-    const [first, second] = parseList(fields['RateLimit-Policy']!).map(([, parameters]) =>
+    const headers = written('standard', two, { partitionKey: { secret: 'test-secret' } })
+    expect(headers['RateLimit-Policy']).toMatch(/^"bytes";q=65535;w=10;pk=:ZcHJA4zWGVZ\/1Ped:, "n";q=5;w=1;pk=:.{16}:$/)
+    expect(headers['RateLimit']).toMatch(/^"bytes";r=5;t=1;pk=:ZcHJA4zWGVZ\/1Ped:, "n";r=4;t=1;pk=:.{16}:$/)
+    const [first, second] = parseList(headers['RateLimit-Policy']!).map(([, parameters]) =>
       (parameters as Map<string, BareItem>).get('pk'),
     )
     expect(first).toBeInstanceOf(ArrayBuffer)
@@ -88,13 +88,13 @@ describe('the options of the newest draft', () => {
   })
 
   test('add no partition of shadow limits, and on a denial only those of violated limits', () => {
-    const told = decide([
+    const decided = decide([
       status(windowed('ghost', 1, 1000, { shadow: true })),
       status(windowed('a', 1, 1000), { retryAfter: 100 }),
       status(windowed('b', 2, 1000), { remaining: 1 }),
     ])
-    const fields = written('standard', told, { partitionKey: { secret: 's' } })
-    expect(parseList(fields['RateLimit-Policy']!).map(([name]) => name)).toEqual(['a', 'b'])
-    expect(parseList(fields['RateLimit']!).map(([name]) => name)).toEqual(['a'])
+    const headers = written('standard', decided, { partitionKey: { secret: 's' } })
+    expect(parseList(headers['RateLimit-Policy']!).map(([name]) => name)).toEqual(['a', 'b'])
+    expect(parseList(headers['RateLimit']!).map(([name]) => name)).toEqual(['a'])
   })
 })

@@ -29,13 +29,13 @@ describe('a number', () => {
     [3000.0000000004, '3'],
     [59_999.4, '60'],
   ])('when nothing is left for %d ms it writes t=%s', (resetAfter, t) => {
-    const told = decide([status(windowed('n', 5, 60_000), { resetAfter })])
-    expect(written('standard', told)['RateLimit']).toBe(`"n";r=0;t=${t}`)
+    const decided = decide([status(windowed('n', 5, 60_000), { resetAfter })])
+    expect(written('standard', decided)['RateLimit']).toBe(`"n";r=0;t=${t}`)
   })
 
   test('writes t=0 when all units are left', () => {
-    const told = decide([status(windowed('n', 5, 60_000), { remaining: 5 })])
-    expect(written('standard', told)['RateLimit']).toBe('"n";r=5;t=0')
+    const decided = decide([status(windowed('n', 5, 60_000), { remaining: 5 })])
+    expect(written('standard', decided)['RateLimit']).toBe('"n";r=5;t=0')
   })
 
   test.each([
@@ -43,9 +43,9 @@ describe('a number', () => {
     [1500, 2],
     [60_000, 60],
   ])('writes a window of %d ms as w=%d', (window, w) => {
-    const told = decide([status(windowed('n', 5, window))])
-    expect(written('standard', told)['RateLimit-Policy']).toBe(`"n";q=5;w=${w}`)
-    expect(written('draft-6', told)['RateLimit-Policy']).toBe(`5;w=${w}`)
+    const decided = decide([status(windowed('n', 5, window))])
+    expect(written('standard', decided)['RateLimit-Policy']).toBe(`"n";q=5;w=${w}`)
+    expect(written('draft-6', decided)['RateLimit-Policy']).toBe(`5;w=${w}`)
   })
 
   test.each([
@@ -56,22 +56,22 @@ describe('a number', () => {
     [8, 5],
     [Infinity, 5],
   ])('writes %d remaining of 5 as r=%d', (remaining, r) => {
-    const told = decide([status(windowed('n', 5, 1000), { remaining, resetAfter: 1000 })])
-    expect(written('standard', told)['RateLimit']).toBe(`"n";r=${r};t=1`)
-    expect(written('github', told)['x-ratelimit-used']).toBe(String(5 - r))
+    const decided = decide([status(windowed('n', 5, 1000), { remaining, resetAfter: 1000 })])
+    expect(written('standard', decided)['RateLimit']).toBe(`"n";r=${r};t=1`)
+    expect(written('github', decided)['x-ratelimit-used']).toBe(String(5 - r))
   })
 
   test('writes a quota with at most 15 digits', () => {
-    const told = decide([status(windowed('n', 1e15, 1000), { remaining: 2e15, resetAfter: 1000 })])
-    expect(written('standard', told)).toEqual({
+    const decided = decide([status(windowed('n', 1e15, 1000), { remaining: 2e15, resetAfter: 1000 })])
+    expect(written('standard', decided)).toEqual({
       'RateLimit-Policy': '"n";q=999999999999999;w=1',
       RateLimit: '"n";r=999999999999999;t=1',
     })
   })
 
   test('rounds an epoch reset up', () => {
-    const told = decide([status(windowed('n', 5, 1000), { remaining: 1, resetAfter: 1 })])
-    expect(written('github', told, {}, NOW + 0.25)['x-ratelimit-reset']).toBe('1767225601')
+    const decided = decide([status(windowed('n', 5, 1000), { remaining: 1, resetAfter: 1 })])
+    expect(written('github', decided, {}, NOW + 0.25)['x-ratelimit-reset']).toBe('1767225601')
     expect(written('github', decide([status(windowed('n', 5, 1000), { remaining: 5 })]))['x-ratelimit-reset']).toBe(
       '1767225600',
     )
@@ -88,24 +88,24 @@ describe('a capacity larger than the quota', () => {
     [{ algorithm: 'fixedWindow', quota: 7_117_431_443, window: '30d' }, '7117431443;w=2592000'],
     [{ algorithm: 'fixedWindow', quota: 292_607_697, window: '365d' }, '292607697;w=31536000'],
   ])('of %o is written with a window of the same rate: %s', (json, policy) => {
-    const told = decide([status(limit(json), { remaining: 1, resetAfter: 1000 })])
-    expect(written('draft-6', told)['RateLimit-Policy']).toBe(policy)
+    const decided = decide([status(limit(json), { remaining: 1, resetAfter: 1000 })])
+    expect(written('draft-6', decided)['RateLimit-Policy']).toBe(policy)
   })
 
   test('is the only one that is written', () => {
-    const told = decide([status(linear('n', 100, 60_000, { burst: 10 }), { remaining: 9, resetAfter: 600 })])
-    expect(written('draft-6', told)['RateLimit-Policy']).toBe('100;w=60')
+    const decided = decide([status(linear('n', 100, 60_000, { burst: 10 }), { remaining: 9, resetAfter: 600 })])
+    expect(written('draft-6', decided)['RateLimit-Policy']).toBe('100;w=60')
   })
 
   test('limits the remaining units', () => {
-    const told = decide([status(linear('n', 100, 60_000, { burst: 200 }), { remaining: 150, resetAfter: 30_000 })])
-    expect(written('standard', told)['RateLimit']).toBe('"n";r=150;t=30')
-    expect(written('github', told)['x-ratelimit-used']).toBe('50')
+    const decided = decide([status(linear('n', 100, 60_000, { burst: 200 }), { remaining: 150, resetAfter: 30_000 })])
+    expect(written('standard', decided)['RateLimit']).toBe('"n";r=150;t=30')
+    expect(written('github', decided)['x-ratelimit-used']).toBe('50')
   })
 })
 
 describe('a linear limit without units shows when the next unit is back', () => {
-  const t = (told: Decision) => written('draft-6', told)['RateLimit-Reset']
+  const t = (decided: Decision) => written('draft-6', decided)['RateLimit-Reset']
 
   test('of gcra', () => {
     const of = linear('n', 100, 6_000_000)
@@ -116,8 +116,8 @@ describe('a linear limit without units shows when the next unit is back', () => 
 
   test('also in epoch seconds', () => {
     const of = linear('n', 100, 6_000_000)
-    const told = decide([status(of, { remaining: 0, resetAfter: 6_000_000 })])
-    expect(written('github', told)['x-ratelimit-reset']).toBe(String(NOW / 1000 + 60))
+    const decided = decide([status(of, { remaining: 0, resetAfter: 6_000_000 })])
+    expect(written('github', decided)['x-ratelimit-reset']).toBe(String(NOW / 1000 + 60))
   })
 
   test('except that a refill at intervals brings the whole quota', () => {
@@ -159,10 +159,10 @@ describe('a linear limit without units shows when the next unit is back', () => 
           algorithm.step(p, state, 0, now, 1, out, noEntries)
           if (out.allowed || out.persist) for (let i = 0; i < state.length; i++) state[i] = out.next[i]!
           if (!out.allowed || out.remaining > 0) continue
-          const told = decide([status(of, { resetAfter: out.reset / p.perMs })])
+          const decided = decide([status(of, { resetAfter: out.reset / p.perMs })])
           algorithm.step(p, state, 0, now, 1, out, noEntries)
           const exact = out.retry / p.perMs
-          const seen = Number(t(told))
+          const seen = Number(t(decided))
           // resetAfter is rounded up to a tick, so what is derived from it may lie a tick beyond, never before.
           expect(seen).toBeGreaterThanOrEqual(Math.max(1, wholeSeconds(exact)))
           expect(seen).toBeLessThanOrEqual(Math.max(1, wholeSeconds(exact + 1 / p.perMs)))
@@ -174,26 +174,26 @@ describe('a linear limit without units shows when the next unit is back', () => 
 
 describe('a denial', () => {
   test('writes in t when the same request is admitted', () => {
-    const told = decide([
+    const decided = decide([
       status(linear('n', 10, 10_000), { remaining: 3, cost: 5, retryAfter: 1100, resetAfter: 7000 }),
     ])
-    expect(written('standard', told)['RateLimit']).toBe('"n";r=3;t=2')
+    expect(written('standard', decided)['RateLimit']).toBe('"n";r=3;t=2')
   })
 
   test('writes when all units are back if the request is never admitted', () => {
-    const told = decide([
+    const decided = decide([
       status(windowed('n', 10, 10_000), { remaining: 3, cost: 50, retryAfter: Infinity, resetAfter: 7000 }),
     ])
-    expect(written('standard', told)['RateLimit']).toBe('"n";r=3;t=7')
-    expect(written('draft-7', told)['RateLimit']).toBe('limit=10, remaining=3, reset=7')
-    expect(written('github', told)['x-ratelimit-reset']).toBe(String(NOW / 1000 + 7))
+    expect(written('standard', decided)['RateLimit']).toBe('"n";r=3;t=7')
+    expect(written('draft-7', decided)['RateLimit']).toBe('limit=10, remaining=3, reset=7')
+    expect(written('github', decided)['x-ratelimit-reset']).toBe(String(NOW / 1000 + 7))
   })
 
   test('describes the limit that never admits the request', () => {
-    const told = decide([
+    const decided = decide([
       status(windowed('a', 5, 1000), { retryAfter: Infinity, remaining: 5 }),
       status(windowed('b', 7, 1000), { retryAfter: 900, resetAfter: 900 }),
     ])
-    expect(written('legacy', told)).toMatchObject({ 'X-RateLimit-Limit': '5', 'X-RateLimit-Remaining': '5' })
+    expect(written('legacy', decided)).toMatchObject({ 'X-RateLimit-Limit': '5', 'X-RateLimit-Remaining': '5' })
   })
 })

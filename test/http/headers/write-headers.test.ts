@@ -9,20 +9,20 @@ import { A1, A2, D1, decide, status, windowed, written } from '../decisions.ts'
 describe('limits in headers', () => {
   test('no shadow limit is written', () => {
     const shadow = windowed('ghost', 1, 1000, { shadow: true })
-    const told = decide([
+    const decided = decide([
       status(shadow, { remaining: 0, retryAfter: 500, resetAfter: 500 }),
       status(windowed('n', 5, 1000), { remaining: 4, resetAfter: 1000 }),
       status(shadow, { remaining: 0 }),
     ])
     for (const style of HEADER_STYLES)
-      expect(JSON.stringify(written(style, told))).not.toMatch(/ghost|[lL]imit"?[=:]"?1\b|\b1;w/)
-    expect(written('standard', told)).toEqual({ 'RateLimit-Policy': '"n";q=5;w=1', RateLimit: '"n";r=4;t=1' })
+      expect(JSON.stringify(written(style, decided))).not.toMatch(/ghost|[lL]imit"?[=:]"?1\b|\b1;w/)
+    expect(written('standard', decided)).toEqual({ 'RateLimit-Policy': '"n";q=5;w=1', RateLimit: '"n";r=4;t=1' })
     for (const style of HEADER_STYLES) expect(written(style, decide([status(shadow)]))).toEqual({})
   })
 
   test('a shadow limit with the same quota does not change the policies', () => {
-    const told = decide([status(windowed('n', 5, 1000)), status(windowed('ghost', 5, 9000, { shadow: true }))])
-    expect(written('draft-6', told)['RateLimit-Policy']).toBe('5;w=1')
+    const decided = decide([status(windowed('n', 5, 1000)), status(windowed('ghost', 5, 9000, { shadow: true }))])
+    expect(written('draft-6', decided)['RateLimit-Policy']).toBe('5;w=1')
   })
 
   test.each(HEADER_STYLES)('%s writes nothing without limits, and nothing when the store did not answer', (style) => {
@@ -106,17 +106,17 @@ describe('every header can be parsed', () => {
   const decision = fc
     .array(one, { maxLength: 5 })
     .map((all) => decide(all.map(({ limit: of, ...said }) => status(of, said))))
-  const enforced = (told: Decision) => told.limits.filter((each) => each.limit.shadow !== true)
+  const enforced = (decided: Decision) => decided.limits.filter((each) => each.limit.shadow !== true)
   const inBounds = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < 1e15
 
   test.each([{}, { partitionKey: { secret: 's' }, unit: 'a"b' }])('standard %o', (options) => {
     fc.assert(
-      fc.property(decision, (told) => {
-        const headers = written('standard', told, options)
+      fc.property(decision, (decided) => {
+        const headers = written('standard', decided, options)
         const policies = parseList(headers['RateLimit-Policy'] ?? '')
         const states = parseList(headers['RateLimit'] ?? '')
-        const listed = enforced(told).filter((each) => told.allowed || !each.allowed)
-        expect(new Set(policies.map(([as]) => as))).toEqual(new Set(enforced(told).map(({ limit: of }) => of.name)))
+        const listed = enforced(decided).filter((each) => decided.allowed || !each.allowed)
+        expect(new Set(policies.map(([as]) => as))).toEqual(new Set(enforced(decided).map(({ limit: of }) => of.name)))
         expect(states.map(([as]) => as)).toEqual(listed.map(({ limit: of }) => of.name))
         for (const [, p] of policies as [BareItem, Map<string, BareItem>][])
           expect(inBounds(p.get('q')) && inBounds(p.get('w')) && p.get('w') !== 0).toBe(true)
@@ -130,10 +130,10 @@ describe('every header can be parsed', () => {
 
   test('draft-7', () => {
     fc.assert(
-      fc.property(decision, (told) => {
-        const { RateLimit } = written('draft-7', told)
+      fc.property(decision, (decided) => {
+        const { RateLimit } = written('draft-7', decided)
         const said = parseDictionary(RateLimit ?? '')
-        expect([...said.keys()]).toEqual(told.binding === undefined ? [] : ['limit', 'remaining', 'reset'])
+        expect([...said.keys()]).toEqual(decided.binding === undefined ? [] : ['limit', 'remaining', 'reset'])
         for (const [value] of said.values()) expect(inBounds(value)).toBe(true)
       }),
     )
@@ -141,10 +141,10 @@ describe('every header can be parsed', () => {
 
   test('draft-6, legacy, github', () => {
     fc.assert(
-      fc.property(decision, (told) => {
+      fc.property(decision, (decided) => {
         for (const style of ['draft-6', 'legacy', 'github'] as const) {
-          for (const [header, value] of Object.entries(written(style, told))) {
-            if (header.endsWith('resource')) expect(value).toBe(told.binding!.limit.name)
+          for (const [header, value] of Object.entries(written(style, decided))) {
+            if (header.endsWith('resource')) expect(value).toBe(decided.binding!.limit.name)
             else if (!header.endsWith('Policy')) expect(value).toMatch(/^\d+$/)
           }
         }

@@ -33,8 +33,8 @@ test('refers to an existing section of the published README', () => {
 })
 
 test('each warner emits each warning once', () => {
-  const told: string[] = []
-  const warners = [proxyWarner((code) => told.push(code)), proxyWarner((code) => told.push(code))]
+  const emitted: string[] = []
+  const warners = [proxyWarner((code) => emitted.push(code)), proxyWarner((code) => emitted.push(code))]
   for (const warnOfProxy of warners) {
     for (let i = 0; i < 3; i++) {
       warnOfProxy(false, 'nobody')
@@ -44,7 +44,7 @@ test('each warner emits each warning once', () => {
     }
   }
   const both = ['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_TRUSTS_ALL']
-  expect(told).toEqual([...both, ...both])
+  expect(emitted).toEqual([...both, ...both])
 })
 
 test('an app with several keyers causes one warning', async () => {

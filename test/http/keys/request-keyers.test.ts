@@ -9,7 +9,7 @@ test('routeKey contains each method once, with HEAD as GET, and no path without 
 })
 
 test('headerKeyer reads a header by its lower-case name, and refuses an invalid name', () => {
-  const byHeader = (name: unknown): unknown => headerKeyer((field: string, name) => field + name, name as string)
+  const byHeader = (name: unknown): unknown => headerKeyer((request: string, name) => request + name, name as string)
   expect((byHeader('X-User') as (request: string) => string)('a ')).toBe('a x-user')
   for (const name of [undefined, '', 'X Y', 'x-user\r\n', { headers: {} }]) {
     expect(() => byHeader(name)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
