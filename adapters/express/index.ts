@@ -1,9 +1,9 @@
 import type { NextFunction, Request, Response } from 'express'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
-import { createGate } from '../../src/http/request-limiter.ts'
-import type { Decider, GateOptions } from '../../src/http/options.ts'
-import type { Surface } from '../../src/http/adapter.ts'
+import { createRequestLimiter } from '../../src/http/request-limiter.ts'
+import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
+import type { HttpAdapter } from '../../src/http/adapter.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
 export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
@@ -11,23 +11,23 @@ export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 declare global {
   namespace Express {
     interface Request {
-      /** What the rate limit that was passed last has decided. */
+      /** The decision of the latest rate limit. */
       rateLimit?: Decision
     }
   }
 }
 
-/** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. */
-export type RateLimitOptions = Decider<Request> &
-  GateOptions<Request, Response> & {
+/** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
+export type RateLimitOptions = LimiterSource<Request> &
+  HttpOptions<Request, Response> & {
     /**
-     * Answers a denied request instead of the 429: `Retry-After` and the fields are set by then, the status is not. It has to
-     * answer, or call `next`; what it returns is not sent.
+     * Answers a denied request instead of the 429. `Retry-After` and the rate-limit headers are already set, the status is not.
+     * It must send a response or call `next`. Its return value is not sent.
      */
     readonly onDenied?: OnDenied
   }
 
-/** A middleware that takes whatever requests and responses a route has, so that the handlers after it keep their types. */
+/** A middleware for any types of requests and responses, so that the handlers after it keep their types. */
 export type RateLimit = <Params, ResBody, ReqBody, Query, Locals extends Record<string, unknown>>(
   request: Request<Params, ResBody, ReqBody, Query, Locals>,
   response: Response<ResBody, Locals>,
@@ -36,29 +36,30 @@ export type RateLimit = <Params, ResBody, ReqBody, Query, Locals extends Record<
 
 type OnDenied = (request: Request, response: Response, next: NextFunction, decision: Decision) => unknown
 
-const surface: Surface<Request, Response, NextFunction, OnDenied> = {
-  method: (request) => request.method,
-  header: (request, name) => request.headers[name] as string | undefined,
-  field: (response, name) => response.getHeader(name),
-  set: (response, name, value) => void response.setHeader(name, value),
-  sent: (response) => response.headersSent,
-  status: (response) => response.statusCode,
-  send: (response, status, body) => void response.status(status).setHeader('Content-Length', body.length).end(body),
-  ended: (response, listener) => whenClosed(response, listener),
-  known: (request) => request.rateLimit,
-  keep: (request, decision) => void (request.rateLimit = decision),
-  deny: (onDenied, request, response, next, decision) => onDenied(request, response, next, decision),
+const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
+  getMethod: (request) => request.method,
+  getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getHeader: (response, name) => response.getHeader(name),
+  setHeader: (response, name, value) => void response.setHeader(name, value),
+  headersSent: (response) => response.headersSent,
+  getStatus: (response) => response.statusCode,
+  sendDenial: (response, status, body) =>
+    void response.status(status).setHeader('Content-Length', body.length).end(body),
+  onEnd: (response, listener) => whenClosed(response, listener),
+  getDecision: (request) => request.rateLimit,
+  setDecision: (request, decision) => void (request.rateLimit = decision),
+  callOnDenied: (onDenied, request, response, next, decision) => onDenied(request, response, next, decision),
 }
 
 /**
- * A middleware for an app, a router or a route, in Express 4 and 5. The decision is on `request.rateLimit`.
+ * Creates a middleware for an app, a router or a route, in Express 4 and 5. The decision is on `request.rateLimit`.
  * Throws `SluiceError` for a wrong or unknown option.
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
-  const gate = createGate(options, surface)
+  const requestLimiter = createRequestLimiter(options, adapter)
   return function limitRate(request, response, next) {
-    const admitted = gate.enter(request as unknown as Request, response as Response, next)
+    const admitted = requestLimiter.admit(request as unknown as Request, response as Response, next)
     if (admitted === true) next()
     else if (admitted !== false) admitted.then((yes) => void (yes && next()), next)
   }

@@ -1,7 +1,7 @@
 import type { Application } from 'express'
 import { routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 
-/** A route as Express 4 and 5 know it. */
+/** A route of Express 4 or 5. */
 export interface Route {
   readonly path: RoutePattern
   readonly methods: Readonly<Record<string, boolean>>
@@ -14,40 +14,40 @@ interface Router {
 const keys = new WeakMap<Application, WeakMap<Route, string>>()
 
 /**
- * The key of an app's route: all its methods together, for of those the client may choose any, its pattern as it was
- * declared, and which router it is in, such as `GET /:id of router 2`, for a router does not know where it is mounted.
+ * Returns the key of a route, such as `GET /:id of router 2`: all its methods, since the client can choose any of them; its
+ * pattern as it was declared; and the number of its router, since a router does not know the path it is mounted at.
  */
 export function keyOfRoute(app: Application, route: Route): string {
   const known = keys.get(app) ?? new WeakMap<Route, string>()
   keys.set(app, known)
-  const key = known.get(route) ?? [describe(route), whereabouts(app, route)].filter(Boolean).join(' of ')
+  const key = known.get(route) ?? [methodsAndPattern(route), placeIn(app, route)].filter(Boolean).join(' of ')
   known.set(route, key)
   return key
 }
 
-function describe({ methods, path }: Route): string {
+function methodsAndPattern({ methods, path }: Route): string {
   return routeKey(
     Object.keys(methods).map((method) => method.toUpperCase()),
     path,
   )
 }
 
-/** Nothing in a route of the app itself. A router that a function calls, in place of `use`, is not to be found. */
-function whereabouts(app: Application, route: Route): string {
-  // Express 4 throws at the sight of `router`.
+/** Returns `''` for a route of the app itself. A router that was not mounted with `use` cannot be found. */
+function placeIn(app: Application, route: Route): string {
+  // In Express 4 reading `router` throws.
   const own = app as unknown as { readonly _router?: Router; readonly router: Router }
   const { _router: router = own.router } = own
-  const place = placeOf(route, router.stack, new Set()) ?? 'out of sight'
+  const place = routerNumbers(route, router.stack, new Set()) ?? 'out of sight'
   return [app.path(), place && `router ${place}`].filter(Boolean).join(', ')
 }
 
-/** The numbers of the routers that lead to a route, such as `2.1`: the same in each process of a program. */
-function placeOf(route: Route, stack: Router['stack'], seen: Set<Router['stack']>): string | undefined {
+/** Returns the numbers of the routers that lead to a route, such as `2.1`. They are the same in each process of a program. */
+function routerNumbers(route: Route, stack: Router['stack'], seen: Set<Router['stack']>): string | undefined {
   if (stack.some((layer) => layer.route === route)) return ''
   seen.add(stack)
   const within = stack.flatMap(({ handle }) => (Array.isArray(handle.stack) ? [handle.stack] : []))
   for (const [index, inner] of within.entries()) {
-    const place = seen.has(inner) ? undefined : placeOf(route, inner, seen)
+    const place = seen.has(inner) ? undefined : routerNumbers(route, inner, seen)
     if (place !== undefined) return `${index + 1}${place && `.${place}`}`
   }
   return undefined

@@ -1,55 +1,56 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
-import { createGate } from '../../src/http/request-limiter.ts'
-import { type Decider, type GateOptions, validateGate } from '../../src/http/options.ts'
-import type { Surface } from '../../src/http/adapter.ts'
+import { createRequestLimiter } from '../../src/http/request-limiter.ts'
+import { type LimiterSource, type HttpOptions, validateHttpOptions } from '../../src/http/options.ts'
+import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { oneOf } from '../../src/util/validate.ts'
 import { calledDirectly } from './messages.ts'
-import { coverScope, type Hook, type Pass, watchApps } from './scope.ts'
+import type { Hook, LimitHook } from './own-routes.ts'
+import { limitScope, watchApps } from './scope.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
 export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the rate limit that was passed last has decided. */
+    /** The decision of the latest rate limit. */
     rateLimit?: Decision
   }
   interface FastifyContextConfig {
-    /** This route's own limits, in place of those of the scopes around it; `false` for none. */
+    /** The limits of this route, in place of those of the scopes around it. `false`: no limits. */
     rateLimit?: RateLimitOptions | false
   }
 }
 
-/** Options of {@link rateLimit}: those of `createLimiter`, or a `limiter`; and how to answer. */
-export type RateLimitOptions = Decider<FastifyRequest> &
-  GateOptions<FastifyRequest, FastifyReply> & {
+/** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
+export type RateLimitOptions = LimiterSource<FastifyRequest> &
+  HttpOptions<FastifyRequest, FastifyReply> & {
     /**
-     * Answers a denied request instead of the 429: `Retry-After` and the fields are set by then, the status is not. What it
-     * returns is sent.
+     * Answers a denied request instead of the 429. `Retry-After` and the rate-limit headers are already set, the status is not.
+     * Its return value is sent.
      */
     readonly onDenied?: OnDenied
-    /** When to decide: `'preHandler'` where keys or costs need the body, or a user known by then. Default `'onRequest'`. */
+    /** When to decide. Use `'preHandler'` when keys or costs need the body or an authenticated user. Default `'onRequest'`. */
     readonly hook?: Hook
   }
 
 type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: Decision) => unknown
 
-const surface: Surface<FastifyRequest, FastifyReply, undefined, OnDenied> = {
-  method: (request) => request.method,
-  header: (request, name) => request.headers[name] as string | undefined,
-  field: (reply, name) => reply.getHeader(name),
-  set: (reply, name, value) => void reply.header(name, value),
-  sent: (reply) => reply.raw.headersSent,
-  status: (reply) => reply.raw.statusCode,
-  // Bytes, for Fastify gives a text of any JSON type a charset.
-  send: (reply, status, body) => void reply.code(status).send(Buffer.from(body)),
-  ended: (reply, listener) => whenClosed(reply.raw, listener),
-  known: (request) => request.rateLimit,
-  keep: (request, decision) => void (request.rateLimit = decision),
-  deny: (onDenied, request, reply, _next, decision) =>
+const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = {
+  getMethod: (request) => request.method,
+  getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getHeader: (reply, name) => reply.getHeader(name),
+  setHeader: (reply, name, value) => void reply.header(name, value),
+  headersSent: (reply) => reply.raw.headersSent,
+  getStatus: (reply) => reply.raw.statusCode,
+  // As bytes: Fastify adds a charset to a text with a JSON type.
+  sendDenial: (reply, status, body) => void reply.code(status).send(Buffer.from(body)),
+  onEnd: (reply, listener) => whenClosed(reply.raw, listener),
+  getDecision: (request) => request.rateLimit,
+  setDecision: (request, decision) => void (request.rateLimit = decision),
+  callOnDenied: (onDenied, request, reply, _next, decision) =>
     chain(
       onDenied(request, reply, decision),
       (answer) => void (answer === undefined || reply.sent || reply.send(answer)),
@@ -57,42 +58,43 @@ const surface: Surface<FastifyRequest, FastifyReply, undefined, OnDenied> = {
 }
 
 /**
- * A plugin that limits the scope that it is registered in, and those within: its routes, whenever declared, and its 404
- * handler. `config: { rateLimit: options }` gives a route its own limits instead, `config: { rateLimit: false }` none. The
- * decision is on `request.rateLimit`.
+ * A plugin that limits the scope that it is registered in, and all scopes within: their routes, whenever they are declared, and
+ * their 404 handlers. `config: { rateLimit: options }` gives a route its own limits instead, `config: { rateLimit: false }` none.
+ * The decision is on `request.rateLimit`.
  *
- * Throws `SluiceError` when the app starts: for a wrong or unknown option, and `NOT_APPLICABLE` where it would limit nothing,
- * or twice. Called with options alone, as if it made a middleware, it throws `NOT_APPLICABLE` at once.
+ * When the app starts, it throws `SluiceError` for a wrong or unknown option, and `NOT_APPLICABLE` when it would limit nothing or
+ * count requests twice. When it is called directly, as if it created a middleware, it throws `NOT_APPLICABLE` at once.
  * @example await app.register(rateLimit, { keyer: byIP, limits: [perSecond(10), perMinute(100)] })
  */
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = Object.assign(
   function rateLimit(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
-    // At once, not by the promise: `register` takes that for a plugin, and may look at it too late.
+    // Throws synchronously: `app.register` takes a promise for a plugin, and may not notice its rejection.
     if (typeof scope?.addHook !== 'function') throw calledDirectly()
     return register(scope, options)
   },
   {
-    // What fastify-plugin does: the hook is for the scope around it, not one of the plugin's own.
+    // As fastify-plugin does: the hook is added to the scope around the plugin, which has no scope of its own.
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'sluice',
     [Symbol.for('plugin-meta')]: { name: 'sluice', fastify: '5.x' },
   },
 )
 
-watchApps(passOf)
+watchApps(createHook)
 
 async function register(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
   if (!scope.hasRequestDecorator('rateLimit')) scope.decorateRequest('rateLimit')
-  coverScope(scope, options.hook ?? 'onRequest', passOf(options), passOf)
+  limitScope(scope, options.hook ?? 'onRequest', createHook(options), createHook)
 }
 
-function passOf(given: RateLimitOptions): Pass {
-  validateGate(given, 'hook')
+/** Creates the hook that limits requests. Throws `SluiceError` for wrong options. */
+function createHook(given: RateLimitOptions): LimitHook {
+  validateHttpOptions(given, 'hook')
   const { hook = 'onRequest', ...options } = given
   oneOf('hook', hook, ['onRequest', 'preHandler'])
-  const gate = createGate(options, surface)
+  const requestLimiter = createRequestLimiter(options, adapter)
   return function limitRate(request, reply, done) {
-    const admitted = gate.enter(request, reply, undefined)
+    const admitted = requestLimiter.admit(request, reply, undefined)
     if (admitted === true) done()
     else if (admitted !== false) admitted.then((yes) => void (yes && done()), done)
   }

@@ -1,33 +1,37 @@
 import type { FastifyRequest } from 'fastify'
-import { type ClientSurface, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
-import type { ProxyTrust } from '../../src/http/keys/proxy.ts'
+import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import type { ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
-// Proxies in a row, more than anybody has, at addresses that documentation has to itself: who trusts them trusts everybody.
-const STRANGERS = Array(32).fill('203.0.113.1').join()
-const FROM_AFAR = { socket: { remoteAddress: '203.0.113.1' }, headers: { 'x-forwarded-for': STRANGERS } }
+// A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts everybody.
+const PROXIES = 32
+const UNKNOWN_ADDRESS = '203.0.113.1'
+const PROBE = {
+  socket: { remoteAddress: UNKNOWN_ADDRESS },
+  headers: { 'x-forwarded-for': Array(PROXIES).fill(UNKNOWN_ADDRESS).join() },
+}
 
-const client: ClientSurface<FastifyRequest> = {
+const client: ClientInfo<FastifyRequest> = {
   address: (request) => request.ip,
   forwarded: (request) => request.headers['x-forwarded-for'] !== undefined,
   trust: trustOf,
   app: (request) => request.server.server,
 }
 
-/** Fastify does not tell its `trustProxy`, but `ips` is only there with one, and shows what it makes of a request. */
+/** Fastify does not expose its `trustProxy`. But `ips` exists only with this option, and shows its effect on a request. */
 function trustOf(request: FastifyRequest): ProxyTrust {
   if (request.ips === undefined) return 'nobody'
-  const probe = Object.create(request, { raw: { value: FROM_AFAR } }) as FastifyRequest
+  const probe = Object.create(request, { raw: { value: PROBE } }) as FastifyRequest
   const { length } = probe.ips!
-  if (length > 32) return 'everybody'
+  if (length > PROXIES) return 'everybody'
   return length === 1 && isCount(request.server) ? 'nobody' : 'some'
 }
 
 /**
- * A number of proxies trusts none of them since Fastify 5.12.1, and Fastify says nothing about it. A stranger that is not
- * trusted does not tell a number from a list, so this looks at what the app was made with: under a symbol that Fastify keeps
- * to itself, without which there is one warning less.
+ * Returns true when `trustProxy` is a number. Since Fastify 5.12.1 a number trusts no proxy, without any message. A probe cannot
+ * distinguish a number from a list of addresses, so this reads the options of the app. Fastify keeps them under a private symbol;
+ * without it there is no warning in this case.
  */
 function isCount(server: object | null): boolean {
   if (server === null) return false
@@ -38,36 +42,41 @@ function isCount(server: object | null): boolean {
 }
 
 /**
- * The client's address as `request.ip` has it, so under the app's `trustProxy`; IPv6 by its prefix.
+ * Returns a keyer for the client's address in `request.ip`, which depends on the app's `trustProxy`. IPv6 addresses are cut to a
+ * prefix.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
- * @example ipKeyer({ ipv6Subnet: 64 }) // /56 unless told
+ * @example ipKeyer({ ipv6Subnet: 64 }) // the default is 56
  */
 export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<FastifyRequest> {
   return clientKeyer(client, options)
 }
 
 /**
- * The client's address; IPv6 by its /56.
+ * The client's address in `request.ip`. IPv6 addresses are cut to their /56.
  * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
  */
 export const byIP: SyncKeyer<FastifyRequest> = ipKeyer()
 
 /**
- * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
+ * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
 export function byHeader(name: string): SyncKeyer<FastifyRequest> {
-  return headerKeyer((request: FastifyRequest, field) => request.headers[field] as string | undefined, name)
+  return headerKeyer(
+    (request: FastifyRequest, lowerCaseName) => request.headers[lowerCaseName] as string | undefined,
+    name,
+  )
 }
 
 /**
- * The method.
+ * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
 export const byMethod: SyncKeyer<FastifyRequest> = (request) => request.method
 
 /**
- * The pattern of the route, such as `GET /users/:id`; one bucket for all requests without a route.
+ * The pattern of the route, such as `GET /users/:id`. Requests without a route share one bucket.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<FastifyRequest> = ({ routeOptions: { method, url } }) => routeKey(String(method), url)

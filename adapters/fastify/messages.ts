@@ -1,7 +1,7 @@
 import { SluiceError } from '../../src/util/errors.ts'
 
-/** A route as error messages name it, such as `GET "/users/:id"`. */
-export function nameOf(method: unknown, url: string | undefined): string {
+/** Returns the name of a route in messages, such as `GET "/users/:id"`. */
+export function routeName(method: unknown, url: string | undefined): string {
   return `${String(method)} ${JSON.stringify(url)}`
 }
 
@@ -12,7 +12,7 @@ export function wrongConfig(route: string, cause: SluiceError): SluiceError {
 export function calledDirectly(): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
-    'rateLimit is a plugin for Fastify to call: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',
+    'rateLimit is a plugin that Fastify calls: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',
   )
 }
 
@@ -32,7 +32,7 @@ export function outOfScope(route: string): SluiceError {
   )
 }
 
-export function coversNothing(prefix: string): SluiceError {
+export function limitsNothing(prefix: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
     `rateLimit is registered in a scope (${JSON.stringify(prefix || '/')}) that has no routes, so it limits nothing. ` +
@@ -40,10 +40,11 @@ export function coversNothing(prefix: string): SluiceError {
   )
 }
 
-export function seenTooLate(route: string): SluiceError {
+export function declaredTooEarly(route: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
-    `The \`config.rateLimit\` of route ${route} asks for another \`hook\` than its scope, and the route was ` +
-      "declared unseen. Import 'sluice/fastify' before the app is made, or declare the route after `await app.register(rateLimit)`.",
+    `The \`config.rateLimit\` of route ${route} has another \`hook\` than its scope, but the route was declared before ` +
+      "this package was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
+      '`await app.register(rateLimit)`.',
   )
 }

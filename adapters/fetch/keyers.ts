@@ -2,24 +2,24 @@ import { type AddressOptions, givenAddressKey } from '../../src/http/keys/ip-key
 import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
-/** What a runtime hands to a handler beside the request: the server, the connection, the environment. */
+/** The other arguments of a handler: the server, the connection, or the environment, depending on the runtime. */
 type Rest = readonly unknown[]
 
 const rests = new WeakMap<Request, Rest>()
 
-/** Keeps what came along with a request for those who look for its address. */
+/** Keeps the other arguments of a request for keyers that need its address. */
 export function keepRest(request: Request, rest: Rest): void {
   if (rest.length > 0) rests.set(request, rest)
 }
 
-/** Options of {@link ipKeyer}. `Arguments` are those of the handlers that are limited. */
+/** The options of {@link ipKeyer}. `Arguments` are the arguments of the limited handlers. */
 export type IpKeyerOptions<Arguments extends readonly [Request, ...Rest] = readonly [Request]> =
   AddressOptions<Arguments>
 
 /**
- * The client's address, IPv6 by its prefix. A web-standard request has none: `address` gets what the handler gets, and says
- * where the runtime has put it. A header such as `X-Forwarded-For` tells an address only behind a proxy of your own that
- * overwrites it; anywhere else the client writes its own.
+ * Returns a keyer for the client's address. A web-standard request has no address: `address` receives the arguments of the handler
+ * and returns it. Use a header such as `X-Forwarded-For` only if your own proxy overwrites it; otherwise the client can write it.
+ * IPv6 addresses are cut to a prefix.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  *
  * @example
@@ -39,15 +39,16 @@ export function ipKeyer<Arguments extends readonly [Request, ...Rest] = readonly
 }
 
 /**
- * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
+ * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
 export function byHeader(name: string): SyncKeyer<Request> {
-  return headerKeyer((request: Request, field) => request.headers.get(field) ?? undefined, name)
+  return headerKeyer((request: Request, lowerCaseName) => request.headers.get(lowerCaseName) ?? undefined, name)
 }
 
 /**
- * The method.
+ * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
 export const byMethod: SyncKeyer<Request> = (request) => request.method

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import {
   type AddressOptions,
-  type ClientSurface,
+  type ClientInfo,
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
@@ -10,11 +10,11 @@ import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { bindingsOf } from './node.ts'
 
-/** Options of {@link ipKeyer}. */
+/** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[context: Context]>>
 
-// The address of the socket: as it is without any proxy.
-const client: ClientSurface<Context> = {
+// The address of the socket, which is the client's address if there is no proxy.
+const client: ClientInfo<Context> = {
   address: (context) => bindingsOf(context).incoming?.socket.remoteAddress,
   forwarded: (context) => context.req.header('x-forwarded-for') !== undefined,
   trust: () => 'nobody',
@@ -22,8 +22,9 @@ const client: ClientSurface<Context> = {
 }
 
 /**
- * The client's address, IPv6 by its prefix: as the socket has it on `@hono/node-server`, or as `address` says, which other
- * runtimes and apps behind a proxy need. Without any all clients share one bucket, and a warning says so.
+ * Returns a keyer for the client's address: the address of the socket on `@hono/node-server`, or the result of `address`, which
+ * other runtimes and apps behind a proxy need. IPv6 addresses are cut to a prefix. Clients without an address share one bucket,
+ * with a warning.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  *
  * @example
@@ -36,33 +37,35 @@ export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<Context> {
 }
 
 /**
- * The client's address on `@hono/node-server`; IPv6 by its /56.
+ * The client's address on `@hono/node-server`. IPv6 addresses are cut to their /56.
  * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
  */
 export const byIP: SyncKeyer<Context> = ipKeyer()
 
 /**
- * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
+ * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
 export function byHeader(name: string): SyncKeyer<Context> {
-  return headerKeyer((context: Context, field) => context.req.header(field), name)
+  return headerKeyer((context: Context, lowerCaseName) => context.req.header(lowerCaseName), name)
 }
 
 /**
- * The method.
+ * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
 export const byMethod: SyncKeyer<Context> = (context) => context.req.method
 
-/** What Hono knows of the routes that a request has matched; its own helper for it would have to be loaded. */
+/** The routes that a request matches. Hono's own helper for them would have to be loaded. */
 interface Matched {
   readonly routeIndex: number
   readonly matchedRoutes: readonly { readonly method: string; readonly path: string }[]
 }
 
 /**
- * The pattern of the route, such as `GET /users/:id`, in a route's own middleware; in others their pattern, such as `ALL /*`.
+ * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. In any other middleware it is the pattern of
+ * that middleware, such as `ALL /*`.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Context> = (context) => {

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type { NodeResponse } from '../../src/http/response/node-end.ts'
 
-/** What `@hono/node-server` hands to an app, also as the `server` of another environment. */
+/** What `@hono/node-server` passes to an app, directly or as the `server` of another environment. */
 interface NodeBindings {
   readonly incoming?: { readonly socket: object & { readonly remoteAddress?: string; readonly server?: object } }
   readonly outgoing?: NodeResponse & {
@@ -12,7 +12,7 @@ interface NodeBindings {
   readonly server?: NodeBindings
 }
 
-/** Node's own request and response; none on other runtimes. */
+/** Returns the request and response of Node. Other runtimes have none. */
 export function bindingsOf({ env }: Context): NodeBindings {
   const bindings = (env ?? {}) as NodeBindings
   return bindings.incoming === undefined ? (bindings.server ?? bindings) : bindings

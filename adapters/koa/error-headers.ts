@@ -1,28 +1,27 @@
 import type { Context } from 'koa'
 import { exposeHeaders } from '../../src/http/headers/cors.ts'
 
-const EXPOSE = 'access-control-expose-headers'
+const EXPOSE_HEADERS = 'access-control-expose-headers'
 
 /**
- * Koa empties a response before it answers an error that nobody has caught, and sets what the error has as `headers`. The
- * fields stay as they are, so that the client learns what the request has cost it. The error is left alone: it may be one
- * and the same for all requests.
+ * Returns a function that keeps headers on the response of an uncaught error. Koa removes all headers before it answers such an
+ * error, and then sets the `headers` of the error. The rate-limit headers do not change, since the request was counted. The error
+ * is not modified: it may be the same object for all requests.
  *
- * @param names the fields that are to stay; so does what is exposed to scripts
- * @returns what sees to it for a request that has them
+ * @param names the headers to keep, in addition to `Access-Control-Expose-Headers`
  */
-export function keepFields(names: readonly string[]): (context: Context) => void {
-  const fields = [...names.map((name) => name.toLowerCase()), EXPOSE]
-  return function keep(context) {
+export function keepHeaders(names: readonly string[]): (context: Context) => void {
+  const lowerCaseNames = [...names.map((name) => name.toLowerCase()), EXPOSE_HEADERS]
+  return function keepOnError(context) {
     const { onerror, res } = context
     function answer(error: Error): void {
       const { removeHeader, setHeader } = res
-      const kept = new Set(fields.filter((name) => res.hasHeader(name)))
-      const exposed = String(res.getHeader(EXPOSE)).split(', ')
+      const kept = new Set(lowerCaseNames.filter((name) => res.hasHeader(name)))
+      const exposed = String(res.getHeader(EXPOSE_HEADERS)).split(', ')
       res.removeHeader = (name) => (kept.has(name.toLowerCase()) ? undefined : removeHeader.call(res, name))
       res.setHeader = (name, value) => {
         const lower = name.toLowerCase()
-        if (kept.has(lower) && lower !== EXPOSE) return res
+        if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res
         return setHeader.call(res, name, kept.has(lower) ? exposeHeaders(String(value), exposed) : value)
       }
       try {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import {
   type AddressOptions,
-  type ClientSurface,
+  type ClientInfo,
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
@@ -9,10 +9,10 @@ import {
 import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
-/** Options of {@link ipKeyer}. */
+/** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>
 
-const client: ClientSurface<IncomingMessage> = {
+const client: ClientInfo<IncomingMessage> = {
   address: (request) => request.socket.remoteAddress,
   forwarded: (request) => request.headers['x-forwarded-for'] !== undefined,
   trust: () => 'nobody',
@@ -20,9 +20,10 @@ const client: ClientSurface<IncomingMessage> = {
 }
 
 /**
- * The client's address, IPv6 by its prefix: as the socket has it, or as `address` says, which is for servers behind a proxy.
+ * Returns a keyer for the client's address: the address of the socket, or the result of `address`, which servers behind a proxy
+ * need. IPv6 addresses are cut to a prefix.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
- * @example ipKeyer({ address: (request) => request.headers['x-real-ip'] as string }) // which the proxy overwrites
+ * @example ipKeyer({ address: (request) => request.headers['x-real-ip'] as string }) // a header that the proxy overwrites
  */
 export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<IncomingMessage> {
   if (options.address === undefined) return clientKeyer(client, options)
@@ -30,21 +31,25 @@ export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<IncomingMessage
 }
 
 /**
- * The address of the socket; IPv6 by its /56.
+ * The address of the socket. IPv6 addresses are cut to their /56.
  * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
  */
 export const byIP: SyncKeyer<IncomingMessage> = ipKeyer()
 
 /**
- * A field of the request, such as an API key. Throws `INVALID_OPTION` for what is no field's name.
+ * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
+ * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
 export function byHeader(name: string): SyncKeyer<IncomingMessage> {
-  return headerKeyer((request: IncomingMessage, field) => request.headers[field] as string | undefined, name)
+  return headerKeyer(
+    (request: IncomingMessage, lowerCaseName) => request.headers[lowerCaseName] as string | undefined,
+    name,
+  )
 }
 
 /**
- * The method.
+ * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
 export const byMethod: SyncKeyer<IncomingMessage> = (request) => request.method

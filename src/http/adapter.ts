@@ -1,52 +1,55 @@
 import type { Decision } from '../limiter/decision.ts'
 
 /**
- * What a framework looks like from the gate: all that an adapter has to say, as one literal object. `Request` is what the
- * framework's users call a request, and what keyers are given; `Response` is wherever fields can be set until it is sent;
- * `Next` is what handlers get besides, and `OnDenied` a handler of theirs that is given the decision last.
+ * What the request limiter needs to know about a framework: how to read a request, and how to answer it. An adapter is one
+ * literal object of this type.
  *
- * Where a response is a value that a handler returns (`fetch`), `Response` is a draft that the adapter makes for each
- * request: `set` and `send` write into it, and once the handler has answered the adapter copies its fields over.
+ * `Request` is what users of the framework call a request, and what keyers receive. `Response` is the object on which headers
+ * are set. `Next` is what handlers of the framework receive in addition, and `OnDenied` is the type of the `onDenied` option.
+ *
+ * Where a response is a value that a handler returns (`fetch`), `Response` is a draft that the adapter creates for each request.
+ * `setHeader` and `sendDenial` write to the draft, and the adapter copies its headers to the response of the handler.
  *
  * @example
- * const surface: Surface<IncomingMessage, ServerResponse, undefined, RequestListener> = {
- *   method: (request) => request.method!,
- *   header: (request, name) => request.headers[name] as string | undefined,
- *   field: (response, name) => response.getHeader(name),
- *   set: (response, name, value) => response.setHeader(name, value),
- *   sent: (response) => response.headersSent,
- *   status: (response) => response.statusCode,
- *   send: (response, status, body) => { response.statusCode = status; response.end(body) },
- *   ended: (response, listener) => finished(response, listener),
- *   known: (request) => decisions.get(request),
- *   keep: (request, decision) => decisions.set(request, decision),
- *   deny: (onDenied, request, response) => onDenied(request, response),
+ * const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, RequestListener> = {
+ *   getMethod: (request) => request.method,
+ *   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+ *   getHeader: (response, name) => response.getHeader(name),
+ *   setHeader: (response, name, value) => response.setHeader(name, value),
+ *   headersSent: (response) => response.headersSent,
+ *   getStatus: (response) => response.statusCode,
+ *   sendDenial: (response, status, body) => { response.statusCode = status; response.end(body) },
+ *   onEnd: (response, listener) => whenClosed(response, listener),
+ *   getDecision: (request) => decisions.get(request),
+ *   setDecision: (request, decision) => decisions.set(request, decision),
+ *   callOnDenied: (onDenied, request, response) => onDenied(request, response),
  * }
  */
-export interface Surface<Request, Response, Next, OnDenied> {
-  /** The method, in capitals. */
-  method(request: Request): string | undefined
-  /** A field of the request; `name` is in lower case. */
-  header(request: Request, name: string): string | undefined
-  /** A field of the response as far as it is known; absent is `undefined` or `''`. */
-  field(response: Response, name: string): string | number | readonly string[] | undefined
-  /** Sets a field of the response, in place of one of that name. */
-  set(response: Response, name: string, value: string): void
-  /** True once the head of the response is on its way. */
-  sent(response: Response): boolean
-  /** The status that was sent. Asked only when `sent`. */
-  status(response: Response): number
-  /** Answers, with the fields set before; a HEAD request without the body, which Node leaves out by itself. */
-  send(response: Response, status: number, body: string): void
+export interface HttpAdapter<Request, Response, Next, OnDenied> {
+  /** Returns the method of the request, in capitals. */
+  getMethod(request: Request): string | undefined
+  /** Returns a header of the request. `name` is in lower case. */
+  getRequestHeader(request: Request, name: string): string | undefined
+  /** Returns a header of the response, as far as it is known. `undefined` and `''` mean that there is none. */
+  getHeader(response: Response, name: string): string | number | readonly string[] | undefined
+  /** Sets a header of the response and replaces an earlier value. */
+  setHeader(response: Response, name: string, value: string): void
+  /** Returns true once the headers of the response have been sent. */
+  headersSent(response: Response): boolean
+  /** Returns the status that was sent. It is only called when `headersSent` returns true. */
+  getStatus(response: Response): number
+  /** Sends a denial with the headers that were set before. A response to HEAD has no body; Node omits it by itself. */
+  sendDenial(response: Response, status: number, body: string): void
   /**
-   * Calls `listener` once, later, when the response is over: delivered whole or cut off. Also when it is over already.
-   * @returns what stops listening
+   * Calls `listener` once, and never synchronously, when the response has ended: it was sent completely or was aborted. An
+   * ended response counts too.
+   * @returns a function that removes the listener
    */
-  ended(response: Response, listener: () => void): () => void
-  /** The decision that `keep` was last given for this request. */
-  known(request: Request): Decision | undefined
-  /** Puts the decision where the framework's users look for it. */
-  keep(request: Request, decision: Decision): void
-  /** Calls the user's `onDenied` the way that the framework calls handlers, and sees to what it returns. */
-  deny(onDenied: OnDenied, request: Request, response: Response, next: Next, decision: Decision): unknown
+  onEnd(response: Response, listener: () => void): () => void
+  /** Returns the decision that `setDecision` last stored for this request. */
+  getDecision(request: Request): Decision | undefined
+  /** Stores the decision where users of the framework look for it. */
+  setDecision(request: Request, decision: Decision): void
+  /** Calls the user's `onDenied` with the arguments of the framework's handlers, and handles what it returns. */
+  callOnDenied(onDenied: OnDenied, request: Request, response: Response, next: Next, decision: Decision): unknown
 }

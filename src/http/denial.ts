@@ -1,21 +1,23 @@
 import type { Decision } from '../limiter/decision.ts'
 import type { Limit } from '../limits/limit.ts'
-import { longDuration, shortDuration } from '../util/duration.ts'
 import type { LimitStatus } from '../stores/store.ts'
+import { longDuration, shortDuration } from '../util/duration.ts'
+import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import type { HttpAdapter } from './adapter.ts'
 import { prefersText } from './headers/accept.ts'
-import { retryAfter } from './headers/retry-after.ts'
+import { mergeRetryAfter, retryAfter } from './headers/retry-after.ts'
 
-/** A refusal, ready to be sent. */
+/** The response to a request that was not admitted. */
 export interface Denial {
   readonly status: 429 | 503
-  /** In the order in which to set them; the fields of the limits are not among them. */
+  /** The headers in the order in which to set them. The rate-limit headers are not among them. */
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** Empty for HEAD. ASCII. */
+  /** ASCII text. Empty for HEAD. */
   readonly body: string
 }
 
-/** What a refusal needs to know of the request. */
-export interface Refused {
+/** The parts of the request that a denial depends on. */
+export interface DeniedRequest {
   readonly method?: string | undefined
   readonly accept?: string | undefined
 }
@@ -32,14 +34,14 @@ interface Problem {
 const TYPES = 'https://iana.org/assignments/http-problem-types'
 
 /**
- * What to answer to a request that was not admitted: 429 for a quota exceeded, 503 when the store could not answer and the
- * limiter is closed then. Problem details as JSON, or plain text for a client that takes no JSON.
+ * Returns the response to a request that was not admitted: 429 when a quota is exceeded, 503 when the store did not answer and
+ * the limiter is closed then. The body is problem details as JSON, or plain text for a client that accepts no JSON.
  *
  * @example
  * const { status, headers, body } = denial(decision, { method: 'GET', accept: '*\/*' })
  */
-export function denial(decision: Decision, { method, accept }: Refused = {}): Denial {
-  const problem = decision.degraded === 'closed' ? outage(decision) : exceeded(decision)
+export function denial(decision: Decision, { method, accept }: DeniedRequest = {}): Denial {
+  const problem = decision.degraded === 'closed' ? outage(decision) : quotaExceeded(decision)
   const text = prefersText(accept)
   const headers: (readonly [string, string])[] = [
     ['Cache-Control', 'no-store'],
@@ -54,7 +56,7 @@ export function denial(decision: Decision, { method, accept }: Refused = {}): De
 }
 
 /**
- * A refusal as it goes over a bare socket, such as one that asked to become a WebSocket. Close the socket after it.
+ * Returns a denial as it is sent over a bare socket, such as the socket of a WebSocket upgrade. Close the socket after it.
  * @example socket.end(rawResponse(denial(decision)))
  */
 export function rawResponse({ status, headers, body }: Denial): string {
@@ -64,7 +66,43 @@ export function rawResponse({ status, headers, body }: Denial): string {
   return `${head}Content-Length: ${body.length}\r\n\r\n${body}`
 }
 
-function exceeded(decision: Decision): Problem {
+/** Answers a denied request. Always returns false, as `admit` does for a denied request. */
+export type DenialResponder<Request, Response, Next> = (
+  decision: Decision,
+  request: Request,
+  response: Response,
+  next: Next,
+) => MaybePromise<boolean>
+
+/** Creates the responder of a request limiter: the `onDenied` of its user with `Retry-After` already set, or problem details. */
+export function denialResponder<Request, Response, Next, OnDenied>(
+  onDenied: OnDenied | undefined,
+  adapter: HttpAdapter<Request, Response, Next, OnDenied>,
+): DenialResponder<Request, Response, Next> {
+  /** Keeps a larger `Retry-After` of the application. */
+  function setRetryAfter(decision: Decision, response: Response): void {
+    const seconds = mergeRetryAfter(adapter.getHeader(response, 'Retry-After'), retryAfter(decision), Date.now())
+    if (seconds !== undefined) adapter.setHeader(response, 'Retry-After', String(seconds))
+  }
+
+  if (onDenied === undefined) {
+    return function sendProblem(decision, request, response) {
+      // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
+      const { status, headers, body } = denial(decision, { accept: adapter.getRequestHeader(request, 'accept') })
+      for (const [name, value] of headers) if (name !== 'Retry-After') adapter.setHeader(response, name, value)
+      setRetryAfter(decision, response)
+      adapter.sendDenial(response, status, body)
+      return false
+    }
+  }
+  return function callOnDenied(decision, request, response, next) {
+    setRetryAfter(decision, response)
+    const answer = adapter.callOnDenied(onDenied, request, response, next, decision)
+    return isPromise(answer) ? Promise.resolve(answer).then(() => false) : false
+  }
+}
+
+function quotaExceeded(decision: Decision): Problem {
   const retry = retryAfter(decision)
   const violated = decision.limits.filter(isViolated)
   const allowances = violated.map(({ limit }) => allowance(limit)).join(', ')

@@ -1,112 +1,103 @@
+import type { ChargeBuilder } from '../limiter/charge-builder.ts'
 import type { Decision } from '../limiter/decision.ts'
-import type { Limiter } from '../limiter/limiter.ts'
-import { chain, type MaybePromise } from '../util/maybe-promise.ts'
-import { Charge, type LimitStatus, type Policy } from '../stores/store.ts'
+import { chargeBuildersOf, type Limiter } from '../limiter/limiter.ts'
+import { Charge, type LimitStatus } from '../stores/store.ts'
+import { all, chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
+import type { HttpAdapter } from './adapter.ts'
+import { defaultHeaders, type MergedHeaders } from './headers/stacked.ts'
 
-/** Sees to it that a request which passes one limiter twice is counted once. */
-export interface Passage<Request> {
-  /**
-   * The decision that has counted already all that this limiter would count for the request now, if there is one. Warns,
-   * once, where there is; and where it would count a part of it again.
-   * @param latest the decision that was made for the request before, by whichever limiter
-   */
-  before(request: Request, latest: Decision): MaybePromise<Decision | undefined>
-  /** Takes note of a decision of this limiter, and of the one that was made for the same request before. */
-  note(decision: Decision, latest: Decision | undefined): void
+/** What one request limiter decided about a request. The passes of a request are a list, the latest first. */
+export interface Pass {
+  readonly decision: Decision
+  readonly earlier: Pass | undefined
+  /** The headers that the response has since this pass. */
+  readonly headers: MergedHeaders
 }
 
-/** What is known of a limiter, whichever gates it has: where its limits are at home, and whether somebody was told. */
-interface Known {
-  /** One policy for each limiter of a stack. */
-  readonly homes: Policy[]
-  warned: boolean
+/** By decision. A first pass with the default headers is not in it: `passOf` can derive it. */
+const passes = new WeakMap<Decision, Pass>()
+
+/** Returns the latest pass of a request. Other packages, too, store a value as `rateLimit`; only a decision counts. */
+export function latestPass<Request>(
+  adapter: Pick<HttpAdapter<Request, never, never, never>, 'getDecision'>,
+  request: Request,
+): Pass | undefined {
+  const found = adapter.getDecision(request) as Partial<Decision> | null | undefined
+  return Array.isArray(found?.limits) ? passOf(found as Decision) : undefined
 }
 
-const COUNTED_ONCE = 'It is counted once. Mount the middleware in one place on the way of a request.'
-const COUNTED_IN_PART =
-  'The second time asks for other limits as well, so that what both have in common is counted twice. Give all limits to one ' +
-  'middleware, or those of the app and those of the route to different limiters.'
+function passOf(decision: Decision): Pass {
+  return passes.get(decision) ?? { decision, earlier: undefined, headers: defaultHeaders(decision) }
+}
 
-const knowledge = new WeakMap<object, Known>()
-/** The decision before a decision, where a request passes several gates. */
-const previous = new WeakMap<Decision, Decision>()
+/** Keeps a pass for the request limiters that follow. `headers` is `undefined` for the default headers of the decision alone. */
+export function recordPass(decision: Decision, earlier: Pass | undefined, headers: MergedHeaders | undefined): void {
+  if (headers !== undefined) passes.set(decision, { decision, earlier, headers })
+}
 
-/** Makes the passage of a gate. A request that passes no other gate costs it next to nothing. */
-export function passage<Request>(limiter: Limiter<Request>): Passage<Request> {
-  const known = knownOf(limiter)
-  const { homes } = known
+/**
+ * Finds the decision that already counted what a limiter is about to count for a request. Returns `undefined` when the limiter
+ * would count anything else. It warns, once for each limiter, when a limit would count the same request twice.
+ */
+export type FindCounted<Request> = (request: Request, latest: Pass) => MaybePromise<Decision | undefined>
 
-  function covering(again: Decision, latest: Decision): Decision | undefined {
-    let inPart = false
-    for (let each: Decision | undefined = latest; each !== undefined; each = previous.get(each)) {
-      const { limits } = each
-      const twice = again.limits.filter((status) => limits.some((other) => sameBucket(status, other)))
-      if (twice.length > 0 && twice.length === again.limits.length) {
-        warnOnce(known, COUNTED_ONCE)
-        return each
+const COUNTED_ONCE = 'It is counted once. Use the middleware in one place only.'
+const COUNTED_TWICE =
+  'The second time has other limits as well, so that the common ones are counted twice. Give all limits to one middleware, or ' +
+  'use different limiters for the app and for its routes.'
+
+/** The limiters that a warning was written for. */
+const warned = new WeakSet<object>()
+
+/** Creates the function for one limiter. It asks no store: the same limit and the same key are enough. */
+export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<Request> {
+  const builders = chargeBuildersOf(limiter)
+
+  function findIn(latest: Pass, charges: readonly Charge[]): Decision | undefined {
+    let isCountedInPart = false
+    for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
+      const { decision } = pass
+      const common = charges.filter((charge) => decision.limits.some((status) => countsTogether(charge, status)))
+      if (common.length > 0 && common.length === charges.length) {
+        warnOnce(limiter, builders, COUNTED_ONCE)
+        return decision
       }
-      inPart ||= twice.length > 0
+      isCountedInPart ||= common.length > 0
     }
-    if (inPart) warnOnce(known, COUNTED_IN_PART)
+    if (isCountedInPart) warnOnce(limiter, builders, COUNTED_TWICE)
     return undefined
   }
 
-  return {
-    before(request, latest) {
-      if (!isSuspect(homes, latest)) return undefined
-      return chain(limiter.peek(request), (again) => covering(again, latest))
-    },
-    note(decision, latest) {
-      if (latest !== undefined) previous.set(decision, latest)
-      const { limits } = decision
-      for (let i = 0; i < limits.length; i++) learn(homes, policyOf(limits[i]!))
-    },
+  return function findCounted(request, latest) {
+    if (!hasCountedFor(builders, latest)) return undefined
+    const charges = all(builders.map((builder) => builder.charges(request, undefined)))
+    return chain(charges, (known) => findIn(latest, known.flat()))
   }
 }
 
-function knownOf(limiter: object): Known {
-  const made = knowledge.get(limiter) ?? { homes: [], warned: false }
-  knowledge.set(limiter, made)
-  return made
-}
-
-function learn(homes: Policy[], policy: Policy | undefined): void {
-  if (policy !== undefined && !includes(homes, policy)) homes.push(policy)
-}
-
-/** True when a request has been counted in one of these places. */
-function isSuspect(homes: readonly Policy[], latest: Decision): boolean {
-  for (let each: Decision | undefined = latest; each !== undefined; each = previous.get(each)) {
-    for (const status of each.limits) {
-      const policy = policyOf(status)
-      if (policy !== undefined && includes(homes, policy)) return true
+/** Returns true when one of these limiters took part in a pass, so that a closer look is needed. */
+function hasCountedFor(builders: readonly ChargeBuilder<never>[], latest: Pass): boolean {
+  for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
+    for (const status of pass.decision.limits) {
+      if (status instanceof Charge && builders.some((builder) => builder === status.policy.home)) return true
     }
   }
   return false
 }
 
-function includes(homes: readonly Policy[], policy: Policy): boolean {
-  for (let i = 0; i < homes.length; i++) if (homes[i]!.home === policy.home) return true
-  return false
+/** Returns true for the same limit of the same limiter and the same key. */
+function countsTogether(charge: Charge, status: LimitStatus): boolean {
+  if (!(status instanceof Charge) || charge.policy.home !== status.policy.home) return false
+  return charge.limit.name === status.limit.name && charge.key === status.key
 }
 
-function policyOf(status: LimitStatus): Policy | undefined {
-  return status instanceof Charge ? status.policy : undefined
-}
-
-function sameBucket(a: LimitStatus, b: LimitStatus): boolean {
-  const [policy, other] = [policyOf(a), policyOf(b)]
-  if (policy === undefined || other === undefined || a.key !== b.key) return false
-  return a.limit.name === b.limit.name && policy.home === other.home
-}
-
-function warnOnce(known: Known, message: string): void {
-  if (known.warned) return
-  known.warned = true
-  const names = new Set(known.homes.map((home) => `"${home.limiter}"`))
+function warnOnce(limiter: object, builders: readonly ChargeBuilder<never>[], advice: string): void {
+  if (warned.has(limiter)) return
+  warned.add(limiter)
+  const names = [...new Set(builders.map(({ name }) => `"${name}"`))].join(', ')
   warn(
     'SLUICE_MOUNTED_TWICE',
-    `A request has passed the limiter ${[...names].join(', ')} twice, such as on the app and on a router or route of it. ${message}`,
+    `A request passed the limiter ${names} twice, such as on the app and on one of its routes. ${advice}`,
   )
 }

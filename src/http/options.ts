@@ -4,14 +4,13 @@ import { LIMITER_OPTIONS, type LimiterOptions } from '../limiter/options.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, oneOf, refuse } from '../util/validate.ts'
-import type { FieldOptions } from './headers/options.ts'
-import type { Headers } from './headers/write-headers.ts'
+import type { HeaderOptions } from './headers/options.ts'
 
-/** Who decides: a limiter made here from its options, or one made elsewhere. */
-export type Decider<Request> =
+/** Where the limiter comes from: the options of `createLimiter`, or an existing limiter. */
+export type LimiterSource<Request> =
   | (LimiterOptions<Request> & { readonly limiter?: never })
   | {
-      /** A limiter, or several as a `stack`. */
+      /** A limiter, or several limiters as a `stack`. */
       readonly limiter: Limiter<Request>
       readonly keyer?: never
       readonly limits?: never
@@ -21,31 +20,29 @@ export type Decider<Request> =
       readonly shared?: never
     }
 
-/** What every adapter's `rateLimit` can be told, beside who decides and what a denial looks like. */
-export interface GateOptions<Request, Response> extends FieldOptions {
-  /** The fields that tell clients where they stand; several styles may be told at once. Default `'standard'`. */
-  readonly headers?: Headers
-  /** Leaves a request alone: neither counted nor told. A CORS preflight always is. */
+/** The options of every adapter's `rateLimit`, except the limiter and `onDenied`. */
+export interface HttpOptions<Request, Response> extends HeaderOptions {
+  /** Returns true for requests that are neither counted nor given headers. CORS preflights are always skipped. */
   readonly skip?: (request: Request) => MaybePromise<boolean>
   /**
-   * Gives back what a request was charged, once its answer is known: `'success'` below status 400, `'failure'` from there
-   * on. A request that is cut off before it was answered stays charged, whoever hung up.
+   * Refunds the charge of a request once its response is known: `'success'` for a status below 400, `'failure'` for any other.
+   * A request that is aborted before it is answered stays charged.
    * @example rateLimit({ keyer: byIP, limits: perMinute(5), refundWhen: 'success' }) // counts failed logins only
    */
   readonly refundWhen?: 'success' | 'failure' | ((request: Request, response: Response) => MaybePromise<boolean>)
   /**
-   * What an answered request really cost, under all of its limits or under each; `undefined` leaves the charge as it is.
+   * Returns the actual cost of an answered request, for all of its limits or for each. `undefined` leaves the charge unchanged.
    * @example rateLimit({ keyer, limits, settleWith: (_request, response) => Number(response.getHeader('x-tokens')) })
    */
   readonly settleWith?: (
     request: Request,
     response: Response,
   ) => MaybePromise<number | ((limit: Limit) => number) | undefined>
-  /** Sees every decision, denials included, before it takes effect, which waits for nothing that this may do later. */
+  /** Called with every decision, also with denials, before it takes effect. A promise that it returns is not awaited. */
   readonly onDecision?: (decision: Decision, request: Request) => void
 }
 
-const GATE_OPTIONS = [
+const HTTP_OPTIONS = [
   'headers',
   'headerNames',
   'unit',
@@ -58,16 +55,16 @@ const GATE_OPTIONS = [
 ]
 
 /**
- * Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for what no `rateLimit` knows; `headers` and limits see to themselves.
- * @param besides the options that an adapter has besides, and has taken off
+ * Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for options that no `rateLimit` has. Headers and limits are checked elsewhere.
+ * @param more the names of options that only this adapter has
  */
-export function validateGate(
-  options: Decider<never> & GateOptions<never, never> & { readonly onDenied?: unknown },
-  ...besides: readonly string[]
+export function validateHttpOptions(
+  options: LimiterSource<never> & HttpOptions<never, never> & { readonly onDenied?: unknown },
+  ...more: readonly string[]
 ): void {
   if (typeof options !== 'object' || options === null)
     refuse('rateLimit', 'options such as { keyer, limits }, or { limiter }', options)
-  knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...GATE_OPTIONS, ...besides])
+  knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...HTTP_OPTIONS, ...more])
   optionalFunction('skip', options.skip)
   optionalFunction('onDenied', options.onDenied)
   optionalFunction('settleWith', options.settleWith)
@@ -77,13 +74,13 @@ export function validateGate(
     oneOf('refundWhen', refundWhen, ['success', 'failure'])
 }
 
-/** The limiter that is given, or that is asked for. */
-export function limiterOf<Request>(options: Decider<Request>): Limiter<Request> {
+/** Returns the given limiter, or creates one. Throws `INVALID_OPTION` for a limiter together with options of `createLimiter`. */
+export function limiterOf<Request>(options: LimiterSource<Request>): Limiter<Request> {
   const own = Object.entries(options).filter(([name, value]) => LIMITER_OPTIONS.includes(name) && value !== undefined)
   if (options.limiter === undefined) return createLimiter(Object.fromEntries(own) as unknown as LimiterOptions<Request>)
   for (const [name, value] of own) refuse(name, 'nothing beside `limiter`, which has its own', value)
   if (typeof options.limiter?.consume !== 'function')
-    refuse('limiter', 'what createLimiter or stack has made', options.limiter)
+    refuse('limiter', 'a limiter of createLimiter or stack', options.limiter)
   return options.limiter
 }
 

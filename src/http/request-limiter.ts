@@ -1,102 +1,109 @@
 import type { Decision } from '../limiter/decision.ts'
-import { SluiceError, shown } from '../util/errors.ts'
+import { shown, SluiceError } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { sleep } from '../util/timer.ts'
 import { warn } from '../util/warn.ts'
+import type { HttpAdapter } from './adapter.ts'
+import { denialResponder } from './denial.ts'
 import { isPreflight } from './headers/cors.ts'
-import { earlierDecision } from './earlier.ts'
-import { hold } from './hold.ts'
-import { type Decider, type GateOptions, limiterOf, validateGate } from './options.ts'
-import { outcomeWatch } from './settlement.ts'
-import { passage } from './history.ts'
-import { refusal } from './denial-responder.ts'
-import type { Surface } from './adapter.ts'
-import { teller } from './headers/stacked.ts'
+import { stackedHeaderWriter } from './headers/stacked.ts'
+import { countedFinder, latestPass, type Pass, recordPass } from './history.ts'
+import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from './options.ts'
+import { settlement } from './settlement.ts'
 
-/** What stands before a handler: the same for every framework. */
-export interface Gate<Request, Response, Next> {
+/** Limits the requests of a framework. It works in the same way for every framework. */
+export interface RequestLimiter<Request, Response, Next> {
   /**
-   * Decides about a request, and answers it when it is denied. True: go on. False: leave it, for it has been answered or
-   * the client is gone. At once, unless the limiter, the options or a delay take time.
+   * Decides about a request, and answers it when it is denied. Returns true when the request may go on; false when it was
+   * answered or the client is gone. It returns a promise only if the limiter, an option or a delay takes time.
    *
-   * Throws, or rejects, with what a keyer, a LimitFunc or an option threw: hand that to the framework's error handling.
-   * @param next what the framework's handlers have besides request and response; for `onDenied`
+   * Throws, or rejects, with the error of a keyer, a LimitFunc or an option. Pass it to the error handling of the framework.
+   * @param next what handlers of the framework receive in addition; for `onDenied`
    */
-  enter(request: Request, response: Response, next: Next): MaybePromise<boolean>
+  admit(request: Request, response: Response, next: Next): MaybePromise<boolean>
 }
 
 /**
- * Makes the gate of an adapter from its user's options. Throws `SluiceError` for a wrong or unknown option.
+ * Creates the request limiter of an adapter from the options of its user. A request passes these steps: skip, decide, write
+ * headers, then deny or hold. Throws `SluiceError` for a wrong or unknown option.
  * @example
- * const gate = createGate(options, surface)
+ * const requestLimiter = createRequestLimiter(options, adapter)
  * return async function limitRate(request, response) {
- *   if (await gate.enter(request, response, undefined)) handle(request, response)
+ *   if (await requestLimiter.admit(request, response, undefined)) handle(request, response)
  * }
  */
-export function createGate<Request, Response, Next, OnDenied>(
-  options: Decider<Request> & GateOptions<Request, Response> & { readonly onDenied?: OnDenied },
-  surface: Surface<Request, Response, Next, OnDenied>,
-): Gate<Request, Response, Next> {
-  validateGate(options)
+export function createRequestLimiter<Request, Response, Next, OnDenied>(
+  options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
+  adapter: HttpAdapter<Request, Response, Next, OnDenied>,
+): RequestLimiter<Request, Response, Next> {
+  validateHttpOptions(options)
   const limiter = limiterOf(options)
-  const tell = teller(options, surface)
-  const refuse = refusal(options.onDenied, surface)
-  const watchOutcome = outcomeWatch(options, limiter, surface)
-  const passed = passage(limiter)
+  const findCounted = countedFinder(limiter)
+  const writeHeaders = stackedHeaderWriter(options, adapter)
+  const deny = denialResponder(options.onDenied, adapter)
+  const settleAtEnd = settlement(options, limiter, adapter)
   const { skip, onDecision } = options
-  const observe = observer()
+  const ignoreFailure = failureIgnorer()
 
-  function decide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
-    const latest = earlierDecision(surface, request)
-    if (latest === undefined) return check(request, response, next, latest)
-    return chain(passed.before(request, latest), (before) => {
-      if (before === undefined) return check(request, response, next, latest)
-      // An `onDenied` may have let it go on, which this gate need not do.
-      return before.allowed || (surface.sent(response) ? false : refuse(before, request, response, next))
-    })
-  }
-
-  function check(
-    request: Request,
-    response: Response,
-    next: Next,
-    latest: Decision | undefined,
-  ): MaybePromise<boolean> {
-    const decision = limiter.consume(request)
-    if (!isPromise(decision)) return carryOut(decision, latest, request, response, next)
-    // Another gate may have been entered at the same time, and be the latest by now.
-    return decision.then((known) => carryOut(known, earlierDecision(surface, request), request, response, next))
-  }
-
-  function carryOut(
-    decision: Decision,
-    latest: Decision | undefined,
-    request: Request,
-    response: Response,
-    next: Next,
-  ): MaybePromise<boolean> {
-    const sent = surface.sent(response)
-    passed.note(decision, latest)
-    tell(decision, latest, request, sent ? undefined : response)
-    if (onDecision !== undefined) observe(onDecision(decision, request))
-    if (!decision.allowed) return sent ? false : refuse(decision, request, response, next)
-    if (watchOutcome !== undefined) watchOutcome(request, response, decision)
-    return decision.delay === 0 ? true : hold(surface, response, decision.delay)
-  }
-
-  function unlessSkipped(request: Request, response: Response, next: Next): MaybePromise<boolean> {
-    const preflight =
-      surface.method(request) === 'OPTIONS' && isPreflight('OPTIONS', (name) => surface.header(request, name))
-    if (preflight) return true
+  function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    if (adapter.getMethod(request) === 'OPTIONS' && isPreflightOf(adapter, request)) return true
     if (skip === undefined) return decide(request, response, next)
     const skipped = skip(request)
     if (!isPromise(skipped)) return skipped ? true : decide(request, response, next)
     return skipped.then((known) => (known ? true : decide(request, response, next)))
   }
 
+  function decide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    const earlier = latestPass(adapter, request)
+    if (earlier === undefined) return consume(earlier, request, response, next)
+    return chain(findCounted(request, earlier), (counted) => {
+      if (counted === undefined) return consume(earlier, request, response, next)
+      // An `onDenied` may have let a denied request go on.
+      return counted.allowed || (adapter.headersSent(response) ? false : deny(counted, request, response, next))
+    })
+  }
+
+  function consume(earlier: Pass | undefined, request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    const decision = limiter.consume(request)
+    if (!isPromise(decision)) return apply(decision, earlier, request, response, next)
+    // Another request limiter may have decided about the request in the meantime.
+    return decision.then((known) => apply(known, latestPass(adapter, request), request, response, next))
+  }
+
+  function apply(
+    decision: Decision,
+    earlier: Pass | undefined,
+    request: Request,
+    response: Response,
+    next: Next,
+  ): MaybePromise<boolean> {
+    const sent = adapter.headersSent(response)
+    adapter.setDecision(request, decision)
+    recordPass(decision, earlier, writeHeaders(decision, earlier?.headers, sent ? undefined : response))
+    if (onDecision !== undefined) ignoreFailure(onDecision(decision, request))
+    if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
+    if (settleAtEnd !== undefined) settleAtEnd(request, response, decision)
+    return decision.delay === 0 ? true : hold(response, decision.delay)
+  }
+
+  /** Waits for the slot of a request. Returns false if the client hangs up before; no timer remains then. */
+  function hold(response: Response, ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const cancel = sleep(ms, function slotReached() {
+        stop()
+        resolve(true)
+      })
+      const stop = adapter.onEnd(response, function clientGone() {
+        cancel()
+        resolve(false)
+      })
+    })
+  }
+
   return {
-    enter(request, response, next) {
+    admit(request, response, next) {
       try {
-        const admitted = unlessSkipped(request, response, next)
+        const admitted = skipOrDecide(request, response, next)
         return isPromise(admitted) ? admitted.catch(rethrow) : admitted
       } catch (reason) {
         return rethrow(reason)
@@ -105,19 +112,23 @@ export function createGate<Request, Response, Next, OnDenied>(
   }
 }
 
-/** What sees to an async `onDecision`: it is not waited for, and its failure is none of the request's. */
-function observer(): (seen: unknown) => void {
+function isPreflightOf<Request>(adapter: HttpAdapter<Request, never, never, never>, request: Request): boolean {
+  return isPreflight('OPTIONS', (name) => adapter.getRequestHeader(request, name))
+}
+
+/** Returns a function for the result of `onDecision`. A promise is not awaited, and its rejection becomes one warning. */
+function failureIgnorer(): (result: unknown) => void {
   let warned = false
-  return function observe(seen) {
-    if (!isPromise(seen)) return
-    void Promise.resolve(seen).catch((error: unknown) => {
-      if (!warned) warn('SLUICE_OUTCOME', `onDecision failed, and the decision stands: ${String(error)}`)
+  return function ignoreFailure(result) {
+    if (!isPromise(result)) return
+    void Promise.resolve(result).catch((error: unknown) => {
+      if (!warned) warn('SLUICE_OUTCOME', `onDecision failed. The decision is not changed. ${String(error)}`)
       warned = true
     })
   }
 }
 
-/** To a framework, `undefined` may mean that all is well, and a text such as 'route' the way on. */
+/** Throws an Error in any case. For some frameworks `undefined` or a text such as 'route' is not an error. */
 function rethrow(reason: unknown): never {
   if (typeof reason === 'object' && reason !== null) throw reason as Error
   throw new SluiceError('INVALID_OPTION', `A function given to rateLimit threw ${shown(reason)}; throw an Error`, {

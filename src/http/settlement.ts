@@ -1,56 +1,56 @@
 import type { Decision } from '../limiter/decision.ts'
-import { SluiceError } from '../util/errors.ts'
 import type { Limiter } from '../limiter/limiter.ts'
+import { SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
-import type { GateOptions } from './options.ts'
-import type { Surface } from './adapter.ts'
+import type { HttpAdapter } from './adapter.ts'
+import type { HttpOptions } from './options.ts'
 
-/** Looks at how an admitted request ended, and changes what it was charged. */
-export type Watch<Request, Response> = (request: Request, response: Response, decision: Decision) => void
+/** Refunds or settles the charge of an admitted request once its response has ended. */
+export type Settlement<Request, Response> = (request: Request, response: Response, decision: Decision) => void
 
-type Outcome<Response> = Pick<Surface<never, Response, never, never>, 'ended' | 'sent' | 'status'>
+type ResponseState<Response> = Pick<HttpAdapter<never, Response, never, never>, 'onEnd' | 'headersSent' | 'getStatus'>
 
-/** What refunds and settles when responses end; `undefined` when that is not asked for. */
-export function outcomeWatch<Request, Response>(
-  { refundWhen, settleWith }: GateOptions<Request, Response>,
+/** Creates the settlement of a request limiter. Returns `undefined` when no option asks for one. */
+export function settlement<Request, Response>(
+  { refundWhen, settleWith }: HttpOptions<Request, Response>,
   limiter: Limiter<Request>,
-  surface: Outcome<Response>,
-): Watch<Request, Response> | undefined {
+  adapter: ResponseState<Response>,
+): Settlement<Request, Response> | undefined {
   if (refundWhen === undefined && settleWith === undefined) return undefined
-  const refunds = typeof refundWhen === 'function' ? refundWhen : byStatus(refundWhen, surface)
+  const isRefunded = typeof refundWhen === 'function' ? refundWhen : byStatus(refundWhen, adapter)
   let warned = false
 
-  /** The response is over, so that a fault can no longer reach the framework's error handling; nor may it end the process. */
-  async function settleUp(request: Request, response: Response, decision: Decision): Promise<void> {
-    // Who hangs up before the answer has no outcome: a refund would let him have the work done for nothing.
-    if (!surface.sent(response)) return
+  /** Catches every error: the response has ended, so that the framework can no longer handle one. */
+  async function settle(request: Request, response: Response, decision: Decision): Promise<void> {
+    // A client that hangs up before the answer stays charged. With a refund it could cause work for nothing.
+    if (!adapter.headersSent(response)) return
     try {
-      const cost = (await refunds(request, response)) ? 0 : await settleWith?.(request, response)
+      const cost = (await isRefunded(request, response)) ? 0 : await settleWith?.(request, response)
       if (cost === 0) await limiter.refund(decision)
       else if (cost !== undefined) await limiter.settle(decision, cost)
     } catch (error) {
-      if (!warned) warn('SLUICE_OUTCOME', `${failed(error)}, and the charge stands: ${String(error)}`)
+      if (!warned) warn('SLUICE_OUTCOME', `${describe(error)} The charge is not changed. ${String(error)}`)
       warned = true
     }
   }
 
-  return function watchOutcome(request, response, decision) {
-    surface.ended(response, () => void settleUp(request, response, decision))
+  return function settleAtEnd(request, response, decision) {
+    adapter.onEnd(response, () => void settle(request, response, decision))
   }
 }
 
 function byStatus<Response>(
   when: 'success' | 'failure' | undefined,
-  surface: Outcome<Response>,
+  adapter: ResponseState<Response>,
 ): (request: unknown, response: Response) => MaybePromise<boolean> {
   if (when === undefined) return () => false
-  return (_request, response) => surface.status(response) < 400 === (when === 'success')
+  return (_request, response) => adapter.getStatus(response) < 400 === (when === 'success')
 }
 
-function failed(error: unknown): string {
+function describe(error: unknown): string {
   const isCost = error instanceof SluiceError && error.code === 'INVALID_COST'
   return isCost
-    ? '`settleWith` yielded no cost, nor a function of the limit, nor undefined'
-    : 'A refund or settlement failed'
+    ? '`settleWith` returned a value that is not a cost, a function of the limit, or undefined.'
+    : 'A refund or settlement failed.'
 }

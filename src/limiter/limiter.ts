@@ -217,3 +217,8 @@ function register(name: string, store: Store, shared: boolean): void {
   }
   names.set(identity, taken.add(name))
 }
+
+/** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
+export function chargeBuildersOf<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
+  return limiter instanceof DefaultLimiter ? DefaultLimiter.builders<Input>(limiter) : []
+}

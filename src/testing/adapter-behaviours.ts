@@ -1,17 +1,17 @@
 import { delayCases, endCases } from './adapter/connection-cases.ts'
 import { decisionCases, denialCases } from './adapter/denial-cases.ts'
 import { faultCases, optionCases } from './adapter/fault-cases.ts'
-import { earlyFieldCases, fieldCases } from './adapter/field-cases.ts'
 import type { AdapterHarness, Lack } from './adapter/harness.ts'
+import { earlyHeaderCases, headerCases } from './adapter/header-cases.ts'
 import { addressCases, keyerCases, proxyCases, skipCases } from './adapter/keyer-cases.ts'
 import { limitCases } from './adapter/limit-cases.ts'
-import { outcomeCases } from './adapter/outcome-cases.ts'
+import { settlementCases } from './adapter/settlement-cases.ts'
 import { createWorld } from './adapter/world.ts'
 import { type Behaviour, behavioursOf } from './behaviour.ts'
 
 /**
- * What every adapter does, whatever its framework, over real sockets on 127.0.0.1: fields, denials, keys, faults, delays and
- * outcomes. For any test runner; run one at a time, for some listen to the warnings of the process.
+ * The behaviours of every adapter, over real sockets on 127.0.0.1: headers, denials, keys, errors, delays and refunds. For any test
+ * runner. Run them one at a time: some of them listen to the warnings of the process.
  *
  * @example
  * import { adapterBehaviours } from 'sluice/testing'
@@ -20,17 +20,17 @@ import { type Behaviour, behavioursOf } from './behaviour.ts'
 export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[] {
   const can = (lack: Lack): boolean => harness.lacks?.includes(lack) !== true
   const subjects = {
-    'the fields': { ...fieldCases, ...(can('early-fields') && earlyFieldCases) },
+    'the headers': { ...headerCases, ...(can('early-headers') && earlyHeaderCases) },
     'a denial': denialCases,
-    'who and which limits': limitCases,
+    'the limits': limitCases,
     'the address': { ...addressCases, ...(can('proxy-trust') && proxyCases) },
-    'other keyers': keyerCases,
+    'the keyers': keyerCases,
     skip: skipCases,
     'the decision': decisionCases,
-    'a fault': faultCases,
-    options: optionCases,
+    'an error': faultCases,
+    'the options': optionCases,
     'a delay': delayCases,
-    'the outcome': { ...outcomeCases, ...endCases },
+    'a refund or settlement': { ...settlementCases, ...endCases },
   }
   return behavioursOf(subjects, () => createWorld(harness))
 }

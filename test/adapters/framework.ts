@@ -1,6 +1,6 @@
 import type { AdapterHarness, AnyOptions, AppSetup, Handler, Served } from '../../src/testing.ts'
 
-/** Options of any `rateLimit`. */
+/** The options of any `rateLimit`. */
 export type Options = AnyOptions
 
 /** A harness for the conformance suite. */
@@ -8,12 +8,12 @@ export interface NamedHarness extends AdapterHarness {
   readonly name: string
 }
 
-/** An app as tests ask for it: handlers that are left out answer `ok`. */
+/** The setup of an app. The default of a handler answers `ok`. */
 export type Setup = Partial<Omit<AppSetup, 'routes'>> & {
   readonly routes?: readonly { readonly path: string; readonly limit?: Options; readonly handler?: Handler }[]
 }
 
-/** A framework and our adapter for it. */
+/** A framework and its adapter. */
 export interface TestedFramework extends NamedHarness {
   serve(setup: Setup): Promise<Served>
 }

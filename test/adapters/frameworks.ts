@@ -22,5 +22,5 @@ function lenient(harness: NamedHarness): TestedFramework {
 
 export const everyFramework: readonly NamedHarness[] = [...nodeFrameworks, ...webFrameworks]
 
-/** Those with requests of Node's own, or like them. */
+/** The frameworks whose requests are like those of Node. */
 export const frameworks: readonly TestedFramework[] = nodeFrameworks.map(lenient)

@@ -23,7 +23,7 @@ import {
 } from '../../src/testing.ts'
 import type { NamedHarness } from './framework.ts'
 
-/** A request that has Node's fields. */
+/** A request with the headers of Node. */
 const nodeRequest: Pick<AdapterHarness, 'header' | 'method'> = {
   header: (request: Pick<IncomingMessage, 'headers'>, name) => request.headers[name] as string | undefined,
   method: (request: Pick<IncomingMessage, 'method'>) => request.method!,
@@ -38,7 +38,7 @@ function expressOf(name: string, express: typeof express5): NamedHarness {
         decision: request.rateLimit,
         set: (name: string, value: string) => void response.setHeader(name, value),
       }
-      // In a promise, for Express 4 does not hear of one that is rejected.
+      // Express 4 does not handle a rejected promise.
       void new Promise<Answer>((resolve) => resolve(handler(exchange))).then((answer) => send(response, answer), next)
     }
   function send(response: Response, { status = 200, text, stream }: Answer): void {
@@ -165,7 +165,7 @@ const fastify: NamedHarness = {
   },
 }
 
-/** A scope has one limit, so that the second is in a scope within the first. */
+/** A scope has one limit, so the second one is in a scope within the first. */
 async function nested(
   scope: FastifyInstance,
   [first = NO_LIMIT, ...others]: readonly AnyOptions[],
@@ -176,7 +176,7 @@ async function nested(
   else await scope.register(async (inner) => nested(inner, others, build))
 }
 
-/** For routes that alone have limits: Fastify's are limited where the plugin is. */
+/** For apps where only routes have limits: in Fastify the plugin must be registered. */
 const NO_LIMIT: AnyOptions = { keyer: everyone, limits: [] }
 
 const fastifyHandler =
@@ -195,7 +195,7 @@ function sendFastify(reply: FastifyReply, { status = 200, text, stream }: Answer
   return reply
 }
 
-/** A stream that Fastify is given with its first piece, for it sends the head at once. */
+/** A stream that Fastify gets with its first chunk, since it sends the headers immediately. */
 function fastifySink(reply: FastifyReply): Sink {
   const body = new PassThrough()
   const begin = (): unknown => reply.sent || reply.send(body)

@@ -1,45 +1,52 @@
-import { createGate, type Decider, type Decision, type Gate, type GateOptions, type Surface } from 'sluice/adapter'
+import {
+  createRequestLimiter,
+  type LimiterSource,
+  type Decision,
+  type RequestLimiter,
+  type HttpOptions,
+  type HttpAdapter,
+} from 'sluice/adapter'
 import { describe, expect, test } from 'vitest'
 import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/limits/factories.ts'
 
-// A framework whose responses are values: a draft takes what is said before there is one.
+// A framework whose handlers return a response. A draft takes the headers before there is one.
 interface Draft {
-  readonly fields: Headers
+  readonly headers: Headers
   denial: Response | undefined
   answer: Response | undefined
   readonly listeners: Set<() => void>
 }
 
 type OnDenied = (request: Request, decision: Decision) => Response
-type Options = Decider<Request> & GateOptions<Request, Draft> & { readonly onDenied?: OnDenied }
+type Options = LimiterSource<Request> & HttpOptions<Request, Draft> & { readonly onDenied?: OnDenied }
 
 const decisions = new WeakMap<Request, Decision>()
 
-const surface: Surface<Request, Draft, undefined, OnDenied> = {
-  method: ({ method }) => method,
-  header: ({ headers }, name) => headers.get(name) ?? undefined,
-  field: ({ fields }, name) => fields.get(name) ?? undefined,
-  set: ({ fields }, name, value) => fields.set(name, value),
-  sent: ({ answer }) => answer !== undefined,
-  status: ({ answer }) => answer!.status,
-  send: (draft, status, body) => void (draft.denial = new Response(body, { status })),
-  ended({ listeners }, listener) {
+const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
+  getMethod: ({ method }) => method,
+  getRequestHeader: ({ headers }, name) => headers.get(name) ?? undefined,
+  getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
+  setHeader: ({ headers }, name, value) => headers.set(name, value),
+  headersSent: ({ answer }) => answer !== undefined,
+  getStatus: ({ answer }) => answer!.status,
+  sendDenial: (draft, status, body) => void (draft.denial = new Response(body, { status })),
+  onEnd({ listeners }, listener) {
     listeners.add(listener)
     return () => void listeners.delete(listener)
   },
-  known: (request) => decisions.get(request),
-  keep: (request, decision) => void decisions.set(request, decision),
-  deny: (onDenied, request, draft, _next, decision) => void (draft.denial = onDenied(request, decision)),
+  getDecision: (request) => decisions.get(request),
+  setDecision: (request, decision) => void decisions.set(request, decision),
+  callOnDenied: (onDenied, request, draft, _next, decision) => void (draft.denial = onDenied(request, decision)),
 }
 
 function limited(options: Options, handler: (request: Request) => Response): (request: Request) => Promise<Response> {
-  const gate: Gate<Request, Draft, undefined> = createGate(options, surface)
+  const requestLimiter: RequestLimiter<Request, Draft, undefined> = createRequestLimiter(options, adapter)
   return async function handle(request) {
-    const draft: Draft = { fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() }
-    const made = (await gate.enter(request, draft, undefined)) ? handler(request) : draft.denial!
+    const draft: Draft = { headers: new Headers(), denial: undefined, answer: undefined, listeners: new Set() }
+    const made = (await requestLimiter.admit(request, draft, undefined)) ? handler(request) : draft.denial!
     const answer = new Response(request.method === 'HEAD' ? null : made.body, made)
-    for (const [name, value] of draft.fields) answer.headers.set(name, value)
+    for (const [name, value] of draft.headers) answer.headers.set(name, value)
     draft.answer = answer
     for (const listener of draft.listeners) listener()
     return answer
@@ -47,10 +54,13 @@ function limited(options: Options, handler: (request: Request) => Response): (re
 }
 
 const request = (init?: RequestInit): Request => new Request('http://localhost/', init)
-const times = (quota: number): Decider<Request> => ({ keyer: everyone, limits: fixedWindow({ quota, window: '1m' }) })
+const times = (quota: number): LimiterSource<Request> => ({
+  keyer: everyone,
+  limits: fixedWindow({ quota, window: '1m' }),
+})
 
 describe('an adapter for responses that are values', () => {
-  test('collects the fields before there is a response, and sets them after', async () => {
+  test('collects headers before there is a response, and sets them afterwards', async () => {
     const app = limited(times(2), () => Response.json({ ok: true }))
     const { status, headers } = await app(request())
     expect(status).toBe(200)
@@ -58,7 +68,7 @@ describe('an adapter for responses that are values', () => {
     expect(headers.get('ratelimit')).toBe('"2-per-1m";r=1;t=60')
   })
 
-  test('denies', async () => {
+  test('sends a denial', async () => {
     const app = limited(times(1), () => new Response('ok'))
     await app(request())
     const denied = await app(request())
@@ -68,7 +78,7 @@ describe('an adapter for responses that are values', () => {
     expect(await (await app(request({ method: 'HEAD' }))).text()).toBe('')
   })
 
-  test('denies as its user likes', async () => {
+  test('calls onDenied', async () => {
     const onDenied: OnDenied = (_request, { binding }) =>
       new Response(`too many ${binding!.limit.name}`, { status: 418 })
     const app = limited({ ...times(1), onDenied }, () => new Response('ok'))
@@ -77,7 +87,7 @@ describe('an adapter for responses that are values', () => {
     expect([denied.status, await denied.text()]).toEqual([418, 'too many 1-per-1m'])
   })
 
-  test('refunds by the response that came of it', async () => {
+  test('refunds depending on the response', async () => {
     const app = limited({ ...times(1), refundWhen: 'success' }, ({ headers }) => {
       return new Response('', { status: Number(headers.get('x-status')) })
     })
@@ -87,11 +97,11 @@ describe('an adapter for responses that are values', () => {
   })
 })
 
-describe('a gate', () => {
-  test('answers at once when nothing takes time', () => {
-    const gate = createGate(times(1), surface)
-    const draft = (): Draft => ({ fields: new Headers(), denial: undefined, answer: undefined, listeners: new Set() })
-    expect(gate.enter(request(), draft(), undefined)).toBe(true)
-    expect(gate.enter(request(), draft(), undefined)).toBe(false)
+describe('a request limiter', () => {
+  test('returns synchronously when nothing is asynchronous', () => {
+    const requestLimiter = createRequestLimiter(times(1), adapter)
+    const draft = (): Draft => ({ headers: new Headers(), denial: undefined, answer: undefined, listeners: new Set() })
+    expect(requestLimiter.admit(request(), draft(), undefined)).toBe(true)
+    expect(requestLimiter.admit(request(), draft(), undefined)).toBe(false)
   })
 })

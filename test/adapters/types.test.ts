@@ -14,8 +14,8 @@ import { keyers } from '../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter/limiter.ts'
 import { perMinute, perSecond } from '../../src/limits/factories.ts'
 
-// The compiler is the test; nothing here need run.
-test('options know their framework’s requests', () => {
+// The compiler checks these types. The code does not have to run.
+test('options have the types of the framework’s requests', () => {
   const forApp: forExpress.RateLimitOptions[] = [
     { keyer: forExpress.byIP, limits: [perSecond(10), perMinute(100)] },
     {
@@ -35,16 +35,16 @@ test('options know their framework’s requests', () => {
     },
     { limiter: createLimiter({ keyer: forExpress.byIP, limits: perSecond(1) }), headers: ['standard', 'legacy'] },
     { keyer: forExpress.byIP, limits: [], headers: 'legacy', headerNames: { limit: 'X-Quota', reset: false } },
-    // @ts-expect-error -- no such part
+    // @ts-expect-error -- there is no such part
     { keyer: forExpress.byIP, limits: [], headers: 'legacy', headerNames: { total: 'X-Quota' } },
-    // @ts-expect-error -- a field has a name, or is left out
+    // @ts-expect-error -- a name is a string or false
     { keyer: forExpress.byIP, limits: [], headers: 'legacy', headerNames: { limit: true } },
     { limiter: stack(createLimiter({ keyer: keyers(forExpress.byIP, forExpress.byRoute), limits: perSecond(1) })) },
     // @ts-expect-error -- a limiter has its own limits
     { limiter: createLimiter({ keyer: forExpress.byIP, limits: perSecond(1) }), limits: perSecond(1) },
-    // @ts-expect-error -- who?
+    // @ts-expect-error -- there is no keyer
     { limits: perSecond(1) },
-    // @ts-expect-error -- Koa's
+    // @ts-expect-error -- a keyer of Koa
     { keyer: forKoa.byIP, limits: perSecond(1) },
   ]
   const koa: forKoa.RateLimitOptions = {
@@ -75,7 +75,7 @@ test('the decision is on the request', () => {
   expectTypeOf<FastifyRequest['rateLimit']>().toEqualTypeOf<Decision | undefined>()
 })
 
-test('options of the web’s, Hono’s and Node’s own', () => {
+test('options of fetch, Hono and Node have the types of their requests', () => {
   const web: forFetch.RateLimitOptions = {
     keyer: forFetch.ipKeyer({ address: (_request: globalThis.Request, info: { ip: string }) => info.ip }),
     limits: perSecond(1),
@@ -99,12 +99,12 @@ test('options of the web’s, Hono’s and Node’s own', () => {
     onError: (_error, _request, response) => response?.destroy(),
   }
   expect([web, hono, node]).toHaveLength(3)
-  // @ts-expect-error -- Koa's
+  // @ts-expect-error -- a keyer of Koa
   const wrong: forNode.RateLimitOptions = { keyer: forKoa.byIP, limits: perSecond(1) }
   expect(wrong).toBeDefined()
 })
 
-test('a limited handler takes what it took', () => {
+test('a limited handler has the same arguments', () => {
   const limit = forFetch.rateLimit({ keyer: forFetch.byMethod, limits: perSecond(1) })
   const handler = limit(async (_request: globalThis.Request, _context: { params: string }) => new globalThis.Response())
   expectTypeOf(handler).toEqualTypeOf<
@@ -112,7 +112,7 @@ test('a limited handler takes what it took', () => {
   >()
 })
 
-test('a middleware leaves the handlers after it the parameters of their route', () => {
+test('handlers after a middleware have the parameters of their route', () => {
   const options = { keyer: forExpress.byIP, limits: perSecond(1) }
   const limit = forExpress.rateLimit(options)
   const either: RequestHandler = limit

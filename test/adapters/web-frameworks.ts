@@ -20,7 +20,7 @@ import type { NamedHarness } from './framework.ts'
 
 type FetchHandler = (request: Request, bindings: HttpBindings) => Response | Promise<Response>
 
-/** Serves a web-standard handler by Hono's bridge to Node. */
+/** Serves a web-standard handler with `@hono/node-server`. */
 export async function serveFetch(handler: FetchHandler, errors: readonly unknown[] = []): Promise<Served> {
   const server = serveNode({ fetch: handler as never, port: 0, hostname: '127.0.0.1' }) as Server
   if (!server.listening) await once(server, 'listening')
@@ -35,7 +35,7 @@ export async function serveFetch(handler: FetchHandler, errors: readonly unknown
   }
 }
 
-/** An answer as a response; one in pieces is there with its first. */
+/** Returns an answer as a response. A streamed one is returned with its first chunk. */
 function responseOf({ status = 200, text = '', stream }: Answer, request: Request): Response | Promise<Response> {
   const headers = { 'content-type': 'text/plain' }
   if (!stream) return new Response(status === 204 ? null : text, { status, headers })
@@ -77,7 +77,7 @@ const ipKeyer = (options: object = {}): unknown =>
 
 const fetchFramework: NamedHarness = {
   name: 'fetch',
-  lacks: ['early-fields', 'proxy-trust'],
+  lacks: ['early-headers', 'proxy-trust'],
   keyers: { ...forFetch, ipKeyer, byIP: ipKeyer() },
   ...webRequest,
   make: (options) => forFetch.rateLimit(options as never),
@@ -161,7 +161,7 @@ const hono = honoWith({}, (bindings) => bindings)
 const honoIpKeyer = (options: object = {}): unknown =>
   forHono.ipKeyer({ address: ({ env }: Context) => (env as { address: string }).address, ...options })
 
-/** As on runtimes that have no response of Node's. */
+/** Like a runtime that has no Node responses. */
 const honoElsewhere = honoWith(
   {
     name: 'Hono 4, not on Node',

@@ -8,7 +8,7 @@ import { withRedis } from '../../src/cli/connect.ts'
 import { fetchHeld } from '../../src/cli/fetch.ts'
 import { held } from '../../src/cli/inspect.ts'
 import { printed } from '../../src/cli/print.ts'
-import { fieldWriter } from '../../src/http/headers/write-headers.ts'
+import { headerConfig, headerWriter } from '../../src/http/headers/write-headers.ts'
 import { createLimiter, defineAlgorithm, memoryStore } from '../../src/index.ts'
 import { knownAlgorithms } from '../../src/limits/limit.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -37,7 +37,7 @@ describe('a new algorithm is found by', () => {
     const limiter = createLimiter({ keyer: () => 'key', limits: limit, store: memoryStore({ clock }) })
     const headers: Record<string, string> = {}
     const decision = limiter.consume({}, { cost: 9 })
-    fieldWriter('standard')(decision, clock.now(), (name, value) => (headers[name] = value))
+    headerWriter(headerConfig({ headers: 'standard' }))(decision, clock.now(), (name, value) => (headers[name] = value))
     // Nine units return in 90 s, the first of them in 10 s.
     expect(headers).toEqual({ 'RateLimit-Policy': '"new";q=9;w=90', RateLimit: '"new";r=0;t=10' })
     expect(decision.resetAfter).toBe(90_000)

@@ -1,13 +1,14 @@
 import { combine, type Decision } from '../../src/limiter/decision.ts'
-import type { FieldOptions } from '../../src/http/headers/options.ts'
-import { fieldWriter, type Headers } from '../../src/http/headers/write-headers.ts'
+import type { HeaderOptions } from '../../src/http/headers/options.ts'
+import type { HeaderStyles } from '../../src/http/headers/types.ts'
+import { headerConfig, headerWriter } from '../../src/http/headers/write-headers.ts'
 import { limit, type Limit, type LimitInput } from '../../src/limits/limit.ts'
 import type { Degraded, LimitStatus } from '../../src/stores/store.ts'
 
-/** The moment of the worked values, in epoch milliseconds. */
+/** The time of the worked values, in epoch milliseconds. */
 export const NOW = 1_767_225_600_000
 
-/** One limit's word; a wait makes it a denial. */
+/** Returns the status of a limit. With a `retryAfter` it is a denial. */
 export function status(of: Limit, said: Partial<LimitStatus> = {}): LimitStatus {
   const allowed = said.allowed ?? !(said.retryAfter! > 0)
   return { limit: of, key: 'k', cost: 1, allowed, remaining: 0, retryAfter: 0, resetAfter: 0, delay: 0, ...said }
@@ -17,7 +18,7 @@ export function decide(limits: readonly LimitStatus[], degraded?: Degraded): Dec
   return combine(limits, degraded)
 }
 
-/** A limit whose headers are plain: all of it comes back at once. */
+/** Returns a limit whose units all come back at once. */
 export function windowed(name: string, quota: number, window: number, more: Partial<LimitInput> = {}): Limit {
   return limit({ algorithm: 'fixedWindow', name, quota, window, ...more })
 }
@@ -26,19 +27,19 @@ export function linear(name: string, quota: number, window: number, more: Partia
   return limit({ algorithm: 'gcra', name, quota, window, ...more })
 }
 
-/** The fields that are written, by name. */
+/** Returns the headers that are written, by name. */
 export function written(
-  styles: Headers,
+  styles: HeaderStyles,
   decision: Decision,
-  options?: FieldOptions,
+  options?: HeaderOptions,
   now: number = NOW,
 ): Record<string, string> {
-  const fields: Record<string, string> = {}
-  fieldWriter(styles, options)(decision, now, (name, value) => {
-    if (name in fields) throw new Error(`${name} is written twice`)
-    fields[name] = value
+  const headers: Record<string, string> = {}
+  headerWriter(headerConfig({ headers: styles, ...options }))(decision, now, (name, value) => {
+    if (name in headers) throw new Error(`${name} is written twice`)
+    headers[name] = value
   })
-  return fields
+  return headers
 }
 
 const main = windowed('default', 100, 60_000)
@@ -46,7 +47,7 @@ const burst = windowed('burst', 10, 1000)
 const hourly = windowed('hourly', 1000, 3_600_000)
 const hourlyStanding = status(hourly, { remaining: 650, resetAfter: 1_800_000 })
 
-/** The decisions that the worked values are about. */
+/** The decisions of the worked values. */
 export const A1: Decision = decide([status(main, { remaining: 99, resetAfter: 60_000 })])
 export const D1: Decision = decide([status(main, { remaining: 0, retryAfter: 12_200, resetAfter: 12_200 })])
 export const A2: Decision = decide([status(burst, { remaining: 9, resetAfter: 1000 }), hourlyStanding])

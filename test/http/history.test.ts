@@ -28,7 +28,7 @@ const limiterOf = (quota: number, options: Partial<LimiterOptions<Request>> = {}
   createLimiter({ keyer: everyone, limits: fixedWindow({ quota, window: '1h', name: 'all' }), ...options })
 const ok: RequestHandler = (_request, response) => void response.send('ok')
 
-/** Asks so often: the status of each reply, and the warnings on the way. */
+/** Returns the statuses of some requests, and the warnings. */
 async function asked(count: number, headers = {}): Promise<[number[], readonly string[]]> {
   const statuses: number[] = []
   const codes = await warningsOf(async () => {
@@ -41,7 +41,7 @@ describe.each([
   ['Express 4', express4],
   ['Express 5', express5],
 ])('%s', (_version, express) => {
-  test('one middleware on the app and on a route counts a request once, and says so once', async () => {
+  test('counts a request once for one middleware on the app and on a route, with one warning', async () => {
     const app = express()
     const limit = rateLimit(times(2))
     app.use(limit)
@@ -50,7 +50,7 @@ describe.each([
     expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
   })
 
-  test('so do two middlewares of one limiter, and a third of another limiter between them', async () => {
+  test('counts a request once for two middlewares of one limiter, also with another limiter between them', async () => {
     const app = express()
     const limiter = limiterOf(2)
     app.use(rateLimit({ limiter }))
@@ -60,7 +60,7 @@ describe.each([
     expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
   })
 
-  test('and a middleware that comes thrice, where keys are found later', async () => {
+  test('counts a request once for a middleware that comes three times, also with an asynchronous keyer', async () => {
     const app = express()
     const limit = rateLimit(times(2, { keyer: async () => 'key' }))
     app.use(limit, limit, limit, ok)
@@ -68,7 +68,7 @@ describe.each([
     expect(await asked(3)).toEqual([[200, 200, 429], [TWICE]])
   })
 
-  test('what one passage has let go on although it was denied, another one need not', async () => {
+  test('denies a request again that an earlier onDenied admitted', async () => {
     const app = express()
     const limiter = limiterOf(1)
     app.use(rateLimit({ limiter, onDenied: (_request, _response, next) => next() }))
@@ -77,7 +77,7 @@ describe.each([
     expect(await asked(2)).toEqual([[200, 429], [TWICE]])
   })
 
-  test('a passage that was skipped is none', async () => {
+  test('counts a request that an earlier middleware of the limiter skipped', async () => {
     const app = express()
     const limiter = limiterOf(1)
     app.use(rateLimit({ limiter, skip: () => true }))
@@ -86,7 +86,7 @@ describe.each([
     expect(await asked(2)).toEqual([[200, 429], []])
   })
 
-  test('under another key it is another count', async () => {
+  test('counts a request again under another key', async () => {
     const app = express()
     const limiter = limiterOf(2, { keyer: byHeader('x-user') })
     app.use(rateLimit({ limiter }))
@@ -100,7 +100,7 @@ describe.each([
     expect(await asked(2, { 'x-user': 'b' })).toEqual([[200, 429], []])
   })
 
-  test('and so it is under other limits of one limiter', async () => {
+  test('counts a request again under other limits of the limiter', async () => {
     const app = express()
     const limit = (name: string, quota: number): ReturnType<typeof fixedWindow> =>
       fixedWindow({ name, quota, window: '1h' })
@@ -116,7 +116,7 @@ describe.each([
     expect(await asked(3)).toEqual([[200, 429, 429], []])
   })
 
-  test('a stack that has a limiter in common with a middleware before it is warned of', async () => {
+  test('warns of a stack that shares a limiter with an earlier middleware', async () => {
     const store = memoryStore()
     const user = limiterOf(4, { name: 'user', store })
     const all = limiterOf(9, { name: 'all', store })
@@ -124,18 +124,17 @@ describe.each([
     app.use(rateLimit({ limiter: user }))
     app.get('/', rateLimit({ limiter: stack(user, all) }), ok)
     server = await serve(app)
-    // Nothing can tell before the stack has decided once.
     expect((await asked(3))[1]).toEqual([TWICE])
   })
 
-  test('limits of different limiters are no repetition, however alike', async () => {
+  test('counts a request for each of two limiters with equal options', async () => {
     const app = express()
     app.use(rateLimit(times(2)), rateLimit(times(2)), ok)
     server = await serve(app)
     expect(await asked(3)).toEqual([[200, 200, 429], []])
   })
 
-  test('what another package keeps as rateLimit is no decision', async () => {
+  test('ignores a rateLimit property of another package', async () => {
     for (const foreign of [{ limit: 5, used: 1, remaining: 4 }, null, 'none', { limits: 3 }]) {
       const app = express()
       app.use((request, _response, next) => {
@@ -157,7 +156,7 @@ describe.each([
 ])('%s', (_version, Koa) => {
   const answer: Middleware = (context) => void (context.body = 'ok')
 
-  test('one middleware that is used twice counts a request once, and says so once', async () => {
+  test('counts a request once for one middleware that is used twice, with one warning', async () => {
     const app = new Koa()
     const limit = koaRateLimit(times(2) as never)
     app.use(limit).use(limit).use(answer)
@@ -165,7 +164,7 @@ describe.each([
     expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
   })
 
-  test('so do two middlewares of one limiter', async () => {
+  test('counts a request once for two middlewares of one limiter', async () => {
     const app = new Koa()
     const limiter = limiterOf(2) as never
     app.use(koaRateLimit({ limiter })).use(koaRateLimit({ limiter })).use(answer)
@@ -173,7 +172,7 @@ describe.each([
     expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
   })
 
-  test('what another package keeps as rateLimit is no decision', async () => {
+  test('ignores a rateLimit property of another package', async () => {
     const app = new Koa()
     app.use((context, next) => {
       Object.assign(context.state, { rateLimit: { limit: 5 } })
@@ -185,7 +184,7 @@ describe.each([
   })
 })
 
-test('Fastify: one limiter in a scope and in a scope within counts a request once, and says so once', async () => {
+test('Fastify: counts a request once for one limiter in a scope and a scope within, with one warning', async () => {
   const app = Fastify({ forceCloseConnections: true })
   const limiter = limiterOf(2) as never
   await app.register(fastifyRateLimit, { limiter })

@@ -1,183 +1,218 @@
 import { inFile } from './mutation.mjs'
 
 const everywhere = ['test/adapters/adapters.test.ts']
+const inTests = (file, ...files) => inFile(file, { files })
 
-const gate = inFile('src/http/request-limiter.ts', {
-  files: [...everywhere, 'test/adapters/express/express.test.ts', 'test/adapters/koa/koa.test.ts'],
-})
-const teller = inFile('src/http/headers/stacked.ts', { files: everywhere })
-const stacked = { files: ['test/http/headers/stacked.test.ts'] }
-const together = inFile('src/http/headers/stacked.ts', stacked)
-const merging = inFile('src/http/headers/write-headers.ts', stacked)
-const passed = inFile('src/http/history.ts', {
-  files: ['test/http/headers/stacked.test.ts', 'test/http/history.test.ts'],
-})
-const terms = inFile('src/http/headers/values.ts', { files: ['test/http/headers/write-headers.test.ts'] })
-const partFull = inFile('src/algorithms/token-bucket-initial.ts', {
-  files: ['test/http/headers/write-headers.test.ts'],
-})
-const outcome = inFile('src/http/settlement.ts', { files: everywhere, name: 'the outcome' })
-const hold = inFile('src/http/hold.ts', { files: everywhere, name: 'a delay' })
-const ended = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
-const closing = inFile('src/http/response/node-end.ts', { files: ['test/http/response/node-end.test.ts'] })
-const ending = inFile('src/http/response/web-end.ts', { files: ['test/adapters/fetch/fetch.test.ts'] })
-const address = inFile('src/http/keys/address.ts', { files: ['test/http/keys/address.test.ts'] })
-const accept = inFile('src/http/headers/accept.ts', { files: ['test/http/denial.test.ts'] })
-const problem = inFile('src/http/denial.ts', { files: ['test/http/denial.test.ts'] })
-const retry = inFile('src/http/headers/retry-after.ts', { files: ['test/http/headers/retry-after.test.ts'] })
-const fields = { files: ['test/http/headers/write-headers.test.ts', 'test/http/headers/names.test.ts'] }
-const figures = inFile('src/http/headers/figures.ts', fields)
-const names = inFile('src/http/headers/names.ts', fields)
-const validation = inFile('src/util/validate.ts', fields)
-const styles = inFile('src/http/headers/styles.ts', fields)
-const numbered = inFile('src/http/headers/numbered.ts', fields)
-const newest = inFile('src/http/headers/standard.ts', fields)
-const client = inFile('src/http/keys/ip-keyer.ts', { files: ['test/adapters/express/express.test.ts'] })
-const express = inFile('adapters/express/keyers.ts', { files: ['test/adapters/express/express.test.ts'] })
-const koa = inFile('adapters/koa/error-headers.ts', { files: ['test/adapters/koa/koa.test.ts'] })
-const routes = inFile('adapters/express/route-key.ts', { files: ['test/adapters/express/express.test.ts'] })
-const koaKeyers = inFile('adapters/koa/keyers.ts', { files: ['test/adapters/koa/koa.test.ts'] })
-const fastify = { files: ['test/adapters/fastify/fastify.test.ts'] }
-const scope = inFile('adapters/fastify/scope.ts', fastify)
-const late = inFile('adapters/fastify/scope.ts', { files: ['test/adapters/fastify/fastify-late.test.ts'] })
-const plugin = inFile('adapters/fastify/index.ts', fastify)
-const fastifyKeyers = inFile('adapters/fastify/keyers.ts', fastify)
-const lateFields = inFile('src/http/response/web-response.ts', {
-  files: ['test/adapters/fetch/fetch.test.ts', 'test/adapters/hono/hono.test.ts'],
-})
-const hono = inFile('adapters/hono/index.ts', { files: ['test/adapters/hono/hono.test.ts'] })
-const node = inFile('adapters/node/index.ts', { files: ['test/adapters/node/node.test.ts'] })
+const requestLimiter = inTests(
+  'src/http/request-limiter.ts',
+  ...everywhere,
+  'test/adapters/express',
+  'test/adapters/koa',
+)
+const hold = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a delay' })
+const exposing = inTests('src/http/headers/cors.ts', ...everywhere)
+const allAdapters = inTests('src/http/headers/stacked.ts', ...everywhere)
+const stacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')
+const history = inTests('src/http/history.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
+const settlement = inFile('src/http/settlement.ts', { files: everywhere, name: 'a refund or settlement' })
+const denial = inTests('src/http/denial.ts', 'test/http/denial.test.ts')
+const accept = inTests('src/http/headers/accept.ts', 'test/http/headers/accept.test.ts')
+const retryAfter = inTests('src/http/headers/retry-after.ts', 'test/http/headers/retry-after.test.ts')
+const headers = ['test/http/headers']
+const values = inTests('src/http/headers/values.ts', ...headers)
+const lag = inTests('src/algorithms/token-bucket-initial.ts', 'test/http/headers/values.test.ts')
+const names = inTests('src/http/headers/names.ts', ...headers)
+const headerName = inTests('src/util/validate.ts', 'test/http/headers/names.test.ts')
+const writeHeaders = inTests('src/http/headers/write-headers.ts', ...headers)
+const draft6And7 = inTests('src/http/headers/draft-6-7.ts', ...headers)
+const policyList = inTests('src/http/headers/policy-list.ts', ...headers)
+const standard = inTests('src/http/headers/standard.ts', ...headers)
+const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
+const ipKeyer = inTests('src/http/keys/ip-keyer.ts', 'test/adapters/express/keyers.test.ts')
+const closedEarly = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
+const nodeEnd = inTests('src/http/response/node-end.ts', 'test/http/response/node-end.test.ts')
+const webEnd = inTests('src/http/response/web-end.ts', 'test/adapters/fetch')
+const webResponse = inTests('src/http/response/web-response.ts', 'test/adapters/fetch', 'test/adapters/hono')
+const express = inTests('adapters/express/keyers.ts', 'test/adapters/express/keyers.test.ts')
+const routeKey = inTests('adapters/express/route-key.ts', 'test/adapters/express/keyers.test.ts')
+const koa = inTests('adapters/koa/error-headers.ts', 'test/adapters/koa/error-headers.test.ts')
+const koaKeyers = inTests('adapters/koa/keyers.ts', 'test/adapters/koa/keyers.test.ts')
+const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
+const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/own-routes.test.ts')
+const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/early-routes.test.ts')
+const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
+const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
+const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
+const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
+const node = inTests('adapters/node/index.ts', 'test/adapters/node/upgrade.test.ts')
+const upgrade = inTests('adapters/node/upgrade.ts', 'test/adapters/node/upgrade.test.ts')
 
-/** Slips in what clients and frameworks see. */
+/** Mistakes in what clients and frameworks see. */
 export const http = [
-  gate('a preflight counted', 'if (preflight) return true', 'if (preflight && skip !== undefined) return true'),
-  gate('a fault that is no object passed on', "typeof reason === 'object' && reason !== null", 'reason !== 1'),
-  teller('fields of the limit before lost', ': mergeDecisions(before.decision, decision)', ': decision'),
-  teller(
-    'fields not exposed to scripts',
-    '    expose(response)\n    if (silent) return\n    written = response\n    write(',
-    '    if (silent) return\n    written = response\n    write(',
+  requestLimiter(
+    'counts a preflight',
+    'isPreflightOf(adapter, request)) return true',
+    'skip !== undefined) return true',
   ),
-  teller('the time of day for that of a clock', '(clock ?? Date)', '(clock && Date ? Date : Date)'),
-  together('limits in the words of the last gate', 'for (const each of [earlier, decision]) lend(each)', ''),
-  together('styles compared with none', 'if (compared.has(other)) continue', 'if (compared !== undefined) continue'),
-  together('styles of the latest gate alone', '[...before.voices, voice]', '[voice]'),
-  together('a denial told in one style', 'decision.allowed ? [] : told.voices', 'told.voices.slice(0, 0)'),
-  together('a silent gate told of', 'voice.headers === false ? NOTHING : earlier', 'earlier'),
-  merging('nothing told where one store gave no answer', 'if (!isAnswered(earlier)) return later', ''),
-  passed(
-    'limits of one limiter taken for one',
-    'a.limit.name === b.limit.name && policy.home === other.home',
-    'policy.home === other.home',
+  requestLimiter(
+    'throws a value that is not an object',
+    "typeof reason === 'object' && reason !== null",
+    'reason !== 1',
   ),
-  terms(
-    'a window rounded in floats',
+  requestLimiter(
+    'takes any thenable for a promise',
+    'void Promise.resolve(result).catch',
+    'void (result as Promise<unknown>).catch',
+  ),
+  hold('leaves the timer of a client that hung up', '        cancel()\n', ''),
+  allAdapters('drops the headers of the earlier limit', ': mergeDecisions(decision, part.decision)', ': part.decision'),
+  allAdapters('uses the time of day instead of the clock', '(clock ?? Date)', '(clock && Date ? Date : Date)'),
+  exposing('does not expose the headers to scripts', 'exposeHeaders(String(existing ??', 'String((existing ??'),
+  stacked(
+    'uses the options of the last request limiter for all limits',
+    'parts.find(({ decision }) => decision.limits.includes(status))',
+    'parts.at(-1)',
+  ),
+  stacked('compares no styles', 'if (compared.has(other)) continue', 'if (compared !== undefined) continue'),
+  stacked('forgets the styles of earlier request limiters', 'parts: [...parts, part]', 'parts: [part]'),
+  stacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),
+  stacked('writes the limits of a silent request limiter', 'isSilent(config) ? NO_LIMITS : decision', 'decision'),
+  stacked('writes nothing when one store did not answer', 'if (!isAnswered(earlier)) return later', ''),
+  history(
+    'takes all limits of a limiter for one',
+    'charge.limit.name === status.limit.name && charge.key === status.key',
+    'charge.key === status.key',
+  ),
+  history('takes all keys of a limiter for one', ' && charge.key === status.key', ''),
+  history(
+    'forgets what came before the latest pass',
+    'passes.set(decision, { decision, earlier,',
+    'passes.set(decision, { decision, earlier: undefined,',
+  ),
+  values(
+    'rounds a window in floats',
     'Number((BigInt(window) * BigInt(units) + divisor - 1n) / divisor)',
     'Math.ceil((window * units) / Number(divisor))',
   ),
-  partFull(
-    'a part-full bucket that refills at once',
-    'bucket.resetLag!(params) + params.idle',
-    'bucket.resetLag!(params)',
-  ),
-  outcome('a refund for who hung up before the answer', 'if (!surface.sent(response)) return', ''),
-  outcome(
-    'a settlement beside a refund',
+  lag('refills a part-full bucket at once', 'bucket.resetLag!(params) + params.idle', 'bucket.resetLag!(params)'),
+  values('takes a rounding error for a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
+  values('writes t=0 while nothing is left', 'left === 0 && seconds === 0 ? 1 : seconds', 'seconds'),
+  settlement('refunds a client that hung up before the answer', 'if (!adapter.headersSent(response)) return', ''),
+  settlement(
+    'settles in addition to a refund',
     '? 0 : await settleWith',
     '&& settleWith === undefined ? 0 : await settleWith',
   ),
-  hold('a timer for who has hung up', '      cancel()\n', ''),
-  ended(
-    'a response that was over unnoticed',
+  closedEarly(
+    'misses that a response has already ended',
     'if (response.destroyed || response.stream?.destroyed || connection?.destroyed)',
     'if (response.destroyed === undefined)',
   ),
-  closing('a response that waits left to itself', '  queue?.add(over)\n', ''),
-  closing('one that is over listened to', '    queue?.delete(over)\n', ''),
-  closing('a stream that was cancelled unnoticed', ' || response.stream?.destroyed', ''),
-  closing('a connection that is gone unnoticed', ' || connection?.destroyed', ''),
-  ending('a body that is dropped never over', '      end()\n      return reader.cancel', '      return reader.cancel'),
-  ending(
-    'a response without a body never over',
-    '      queueMicrotask(() => this.#over(answer))\n      return answer',
-    '      return answer',
+  nodeEnd('misses the end of a response that waits', '  waiting?.add(closed)\n', ''),
+  nodeEnd('keeps the listener of a response that has ended', '    waiting?.delete(closed)\n', ''),
+  nodeEnd('misses a stream that was cancelled', ' || response.stream?.destroyed', ''),
+  nodeEnd('misses a connection that is closed', ' || connection?.destroyed', ''),
+  webEnd('misses a body that is cancelled', '      end()\n      return reader.cancel', '      return reader.cancel'),
+  webEnd(
+    'misses the end of a response without a body',
+    '      queueMicrotask(() => this.#ended(response))\n      return response',
+    '      return response',
   ),
-  address('a mapped address taken for IPv6', 'if (address.isIPv4MappedAddress())', 'if (network === undefined)'),
+  address('takes a mapped address for IPv6', 'if (address.isIPv4MappedAddress())', 'if (network === undefined)'),
   address(
-    'a number taken for an address',
+    'takes a number for an address',
     'if (isIP(tail) === 4) return tail',
     'if (ipaddr.IPv4.isValid(tail)) return tail',
   ),
-  address('an IPv4 tail left to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
-  address('the last group taken for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
-  accept('text for who takes JSON as well', ' && JSON_TYPES.every((type) => weight(ranges, type) === 0)', ''),
-  problem('a denial that is cached', "'no-store'", "'no-cache'"),
-  problem('a shadow limit named as violated', '!allowed && limit.shadow !== true', '!allowed'),
-  retry('the smaller of two waits', 'theirs > largest', 'theirs < largest'),
-  retry('Retry-After: 0', 'return Math.max(1, seconds(ms))\n}\n\n/**', 'return seconds(ms)\n}\n\n/**'),
-  figures('a hair that costs a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
-  figures('t=0 while nothing is left', 'left === 0 && whole === 0 ? 1 : whole', 'whole'),
-  validation('a name with a line break', '{1,128}$/', '{1,128}/'),
+  address('leaves an IPv4 tail to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
+  address('takes the last group for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
+  accept(
+    'sends text to a client that accepts JSON',
+    ' && JSON_TYPES.every((type) => weightOf(type, ranges) === 0)',
+    '',
+  ),
+  denial('lets caches store a denial', "'no-store'", "'no-cache'"),
+  denial('lists a shadow limit as violated', '!allowed && limit.shadow !== true', '!allowed'),
+  retryAfter('uses the smaller of two waits', 'theirs > largest', 'theirs < largest'),
+  retryAfter(
+    'writes Retry-After: 0',
+    'return Math.max(1, wholeSeconds(ms))\n}\n\n/**',
+    'return wholeSeconds(ms)\n}\n\n/**',
+  ),
+  headerName('allows a name with a line break', '{1,128}$/', '{1,128}/'),
   names(
-    'two parts in one field',
-    'const twice = told.find((name, i) => told.indexOf(name) !== i)',
-    'const twice = told[9]',
+    'allows one name for two parts',
+    'const repeated = used.find((name, i) => used.indexOf(name) !== i)',
+    'const repeated = used[9]',
   ),
-  styles('another part taken for the same', '`${part} in ${syntax}`', 'syntax'),
-  numbered('one quota listed twice', 'list.twins ? withoutTwins(decision) : list.text', 'list.text'),
-  newest('a unit that goes without saying', " && unit !== 'requests'", ''),
-  client('an app for all', 'if (app !== latest)', 'if (watch === undefined)'),
-  express('everybody taken for somebody', "? 'everybody' : 'some'", "? 'some' : 'some'"),
-  koa('fields that go with an error', 'kept.has(name.toLowerCase()) ? undefined : ', ''),
-  koa('fields of another’s error for ours', 'if (kept.has(lower) && lower !== EXPOSE) return res', ''),
-  koa('what we expose forgotten', 'kept.has(lower) ? exposeHeaders(String(value), exposed) : value', 'value'),
-  koaKeyers('a method for its route', "route.methods.length > 10 ? 'ALL' : route.methods", 'method'),
-  koaKeyers('routes that have passed', 'Math.max(at, 0)', '0'),
-  routes('routers alike', '`${index + 1}${place && `.${place}`}`', 'place'),
-  routes('apps alike', '[app.path(), place', "['', place"),
-  node('a socket left open', '        } finally {\n', '        } catch (failed) {\n          throw failed\n'),
-  koaKeyers('a count of proxies not seen', 'app.maxIpsCount > 0 || ', ''),
-  scope('a route and its HEAD apart', 'known.find((each) => areTwins(each, own))?.pass ?? make', 'make'),
+  writeHeaders('takes two parts for the same', '`${part} in ${unit}`', 'unit'),
+  draft6And7('lists a quota twice', 'list.repeatsQuota ? withDistinctQuotas(decision) : list.text', 'list.text'),
+  policyList(
+    'reuses the list of other limits',
+    'if (items.length !== limits.length) return false',
+    'if (items.length > 0) return true',
+  ),
+  policyList('lists a shadow limit', 'limit.shadow !== true', 'limit.quota >= 0'),
+  standard('writes the unit of requests', " && unit !== 'requests'", ''),
+  ipKeyer('takes all apps for one', 'if (app !== latestApp)', 'if (settings === undefined)'),
+  express('misses that an app trusts everybody', "? 'everybody' : 'some'", "? 'some' : 'some'"),
+  routeKey('takes all routers for one', '`${index + 1}${place && `.${place}`}`', 'place'),
+  routeKey('takes all apps for one', '[app.path(), place', "['', place"),
+  koa('loses the headers on an error', 'kept.has(name.toLowerCase()) ? undefined : ', ''),
+  koa('takes the headers of an error for ours', 'if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res', ''),
+  koa('loses the exposed names', 'kept.has(lower) ? exposeHeaders(String(value), exposed) : value', 'value'),
+  koa('misses an error of an earlier middleware', '    Object.assign(context, { onerror: answer })\n', ''),
+  koaKeyers('takes a method for its route', "route.methods.length > 10 ? 'ALL' : route.methods", 'method'),
+  koaKeyers('takes a route that already ran', 'Math.max(at, 0)', '0'),
+  koaKeyers('misses a number of proxies', 'app.maxIpsCount > 0 || ', ''),
+  koaKeyers('takes a middleware after all routes', 'matched?.slice(0, last)', 'matched'),
+  ownRoutes(
+    'counts a route and its HEAD route separately',
+    'routes.find((each) => isHeadRouteOf(each, own))?.limit ?? createFor',
+    'createFor',
+  ),
+  ownRoutes(
+    'counts a HEAD route separately when a hook creates its options',
+    ' || (a.given === b.given && a.handler === b.handler)',
+    '',
+  ),
+  earlyRoutes('counts an early route and its HEAD route separately', '  known.push(early)\n', ''),
   scope(
-    'a limit of one’s own beside that of the scope',
-    'own.runner === cover ? own.pass!(request, reply, done) : done()',
-    'pass(request, reply, done)',
+    'limits a route by its scope in addition to its own limit',
+    'own.caller === scopeLimit ? own.limit!(request, reply, done) : done()',
+    'limit(request, reply, done)',
   ),
-  scope('a route that opts out limited', 'if (config.rateLimit === false) return done()', ''),
-  scope('a 404 handler not seen', 'cover.attached = true', 'cover.attached = false'),
-  scope('another plugin’s options taken for ours', "&& ('limits' in options || 'limiter' in options)", ''),
-  scope('a HEAD apart where a hook makes its options', ' || (a.given === b.given && a.handler === b.handler)', ''),
-  late('an unseen route and its HEAD apart', 'runner.unseen.push(made)', ''),
-  scope('hooks that run again taken for a second mount', 'if (passed?.has(request)) return done()', ''),
-  plugin('a scope of the plugin’s own', "[Symbol.for('skip-override')]: true", "[Symbol.for('skip-override')]: false"),
-  fastifyKeyers('a number of proxies not seen', "typeof trustProxy === 'number'", "typeof trustProxy === 'bigint'"),
-  lateFields('a field of the handler’s overwritten', '.filter(([name]) => !response.has(name))', ''),
-  lateFields('a shorter wait for a longer one', 'String(mergeRetryAfter(theirs, Number(ours), Date.now()))', 'ours'),
-  koaKeyers('middlewares after all routes', 'matched?.slice(0, last)', 'matched'),
-  koa('an error answered by who is passed before', '    Object.assign(context, { onerror: answer })\n', ''),
-  hono('ours in place of what a denial says', 'for (const name of draftOf(context).keys()) context.header(name)', ''),
+  scope('limits a route that opts out', 'if (config.rateLimit === false) return done()', ''),
+  scope('misses a 404 handler', 'scopeLimit.attached = true', 'scopeLimit.attached = false'),
+  scope('takes the options of another plugin for ours', "&& ('limits' in options || 'limiter' in options)", ''),
+  scope('counts again when hooks run again', 'if (passed?.has(request)) return done()', ''),
+  fastify(
+    'gives the plugin its own scope',
+    "[Symbol.for('skip-override')]: true",
+    "[Symbol.for('skip-override')]: false",
+  ),
+  fastifyKeyers('misses a number of proxies', "typeof trustProxy === 'number'", "typeof trustProxy === 'bigint'"),
+  webResponse('overwrites a header of the handler', '.filter(([name]) => !response.has(name))', ''),
+  webResponse('uses the shorter of two waits', 'String(mergeRetryAfter(theirs, Number(ours), Date.now()))', 'ours'),
+  webResponse(
+    'admits a request whose onDenied returns no response',
+    "typeof returned === 'object' && returned !== null && 'headers' in returned",
+    'returned !== null',
+  ),
+  hono('replaces the headers of a denial', 'for (const name of draftOf(context).keys()) context.header(name)', ''),
   hono(
-    'what belongs to the body of a denial',
+    'keeps the headers of a body that was replaced',
     "for (const name of ['Content-Type', 'Cache-Control']) draftOf(context).delete(name)",
     '',
   ),
-  hono('an answer past Hono', ' && !context.res.headers.has(ALREADY_SENT)', ''),
-  gate(
-    'an onDecision that is no whole promise',
-    'void Promise.resolve(seen).catch',
-    'void (seen as Promise<unknown>).catch',
-  ),
-  hono('fields before those of the handler', 'context.newResponse(null, 200).headers', 'context.res.headers'),
+  hono('writes headers over those of the handler', 'context.newResponse(null, 200).headers', 'context.res.headers'),
   hono(
-    'an outcome told at the first look on Node',
-    'outgoing === undefined ? endingOf',
-    'outgoing !== null ? endingOf',
+    'takes the first read of a response on Node for its end',
+    'outgoing === undefined ? responseEndOf',
+    'outgoing !== null ? responseEndOf',
   ),
-  lateFields(
-    'an onDenied without an answer a way in',
-    "typeof answer === 'object' && answer !== null && 'headers' in answer",
-    'answer !== null',
-  ),
-  node('a socket that is gone handed on', 'if (!socket.destroyed) listener', 'listener'),
-  node('a refused socket left half open', "  socket.once('finish', () => socket.destroy())\n", ''),
+  honoEnd('misses a response that bypasses Hono', ' && !context.res.headers.has(ALREADY_SENT)', ''),
+  node('leaves a socket open', '        } finally {\n', '        } catch (failed) {\n          throw failed\n'),
+  node('passes on a socket that is closed', 'if (!socket.destroyed) listener', 'listener'),
+  upgrade('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
 ]

@@ -25,7 +25,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
     'SluiceError',
     'stack',
   ],
-  'sluice/adapter': ['clientKeyer', 'createGate', 'Ending', 'whenClosed'],
+  'sluice/adapter': ['clientKeyer', 'createRequestLimiter', 'ResponseEnd', 'whenClosed'],
   'sluice/express': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/fastify': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/fetch': ['byHeader', 'ipKeyer', 'rateLimit', 'rateLimitOf'],

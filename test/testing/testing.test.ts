@@ -134,19 +134,19 @@ describe('adapterBehaviours', () => {
       ...express,
       serve: (setup: Parameters<typeof express.serve>[0]) => express.serve({ ...setup, limits: [] }),
     }
-    const quick = adapterBehaviours(unlimited).filter(({ name }) => !/delay|outcome/.test(name))
+    const quick = adapterBehaviours(unlimited).filter(({ name }) => !/delay|refund/.test(name))
     const failed = await failing(quick)
     expect(failed).toEqual(
       expect.arrayContaining([
-        'the fields tell an allowed client where it stands',
-        'a denial does not run the handler',
+        'the headers show an admitted client the remaining quota',
+        'a denial does not call the handler',
       ]),
     )
-    expect(failed).toContain('a fault admits nobody, whatever is thrown')
+    expect(failed).toContain('an error admits no request, whatever value is thrown')
   })
 
   test('omits what a framework cannot do', () => {
     const names = (lacks: typeof express.lacks): number => adapterBehaviours({ ...express, lacks: lacks! }).length
-    expect(names([]) - names(['early-fields', 'proxy-trust'])).toBe(4)
+    expect(names([]) - names(['early-headers', 'proxy-trust'])).toBe(4)
   })
 })

@@ -1,35 +1,33 @@
-/** A longer `Accept` is not worth reading for a denial. */
-const LONGEST = 1024
+/** The longest `Accept` header that is read. */
+const MAX_ACCEPT_LENGTH = 1024
 const JSON_TYPES = ['application/problem+json', 'application/json']
 
 /**
- * True when `Accept` takes plain text but no JSON.
+ * Returns true when an `Accept` header allows plain text but no JSON.
  * @see https://www.rfc-editor.org/rfc/rfc9110#name-accept
  */
 export function prefersText(accept: string | undefined): boolean {
-  if (accept === undefined || accept.length > LONGEST || !/text\/(plain|\*)/i.test(accept)) return false
-  const ranges = weights(accept)
-  return weight(ranges, 'text/plain') > 0 && JSON_TYPES.every((type) => weight(ranges, type) === 0)
+  if (accept === undefined || accept.length > MAX_ACCEPT_LENGTH || !/text\/(plain|\*)/i.test(accept)) return false
+  const ranges = weightsIn(accept)
+  return weightOf('text/plain', ranges) > 0 && JSON_TYPES.every((type) => weightOf(type, ranges) === 0)
 }
 
-/** The weight of each range, 1 unless told. */
-function weights(accept: string): ReadonlyMap<string, number> {
+/** Returns the weight of each media range. The default is 1. */
+function weightsIn(accept: string): ReadonlyMap<string, number> {
   const ranges = new Map<string, number>()
-  // Quoted parameters may hold commas, and tell us nothing.
-  for (const each of accept
-    .toLowerCase()
-    .replace(/"(?:[^"\\]|\\.)*"/g, '')
-    .split(',')) {
+  // Quoted parameters may contain commas, and are not used.
+  const unquoted = accept.toLowerCase().replace(/"(?:[^"\\]|\\.)*"/g, '')
+  for (const each of unquoted.split(',')) {
     const [range = '', ...parameters] = each.split(';').map((part) => part.trim())
     const q = parameters.find((parameter) => parameter.startsWith('q='))
-    const given = q === undefined ? 1 : Number(q.slice(2))
-    ranges.set(range, Math.max(ranges.get(range) ?? 0, given > 0 ? given : 0))
+    const weight = q === undefined ? 1 : Number(q.slice(2))
+    ranges.set(range, Math.max(ranges.get(range) ?? 0, weight > 0 ? weight : 0))
   }
   return ranges
 }
 
-/** The most specific range that covers a type decides. */
-function weight(ranges: ReadonlyMap<string, number>, type: string): number {
+/** Returns the weight of the most specific range that matches a type. */
+function weightOf(type: string, ranges: ReadonlyMap<string, number>): number {
   const [family] = type.split('/')
   return ranges.get(type) ?? ranges.get(`${family}/*`) ?? ranges.get('*/*') ?? 0
 }

@@ -1,5 +1,7 @@
+import type { ResponseHeaders } from './types.ts'
+
 /**
- * `Access-Control-Expose-Headers` with our fields added to what it exposes already, each once. `*` is left alone.
+ * Returns the value of `Access-Control-Expose-Headers` with more names. Each name appears once. `*` stays as it is.
  * @example exposeHeaders('X-Foo', ['Retry-After', 'RateLimit']) // 'X-Foo, Retry-After, RateLimit'
  */
 export function exposeHeaders(existing: string, names: readonly string[]): string {
@@ -12,7 +14,27 @@ export function exposeHeaders(existing: string, names: readonly string[]): strin
   return [...exposed, ...names.filter((name) => !known.has(name.toLowerCase()))].join(', ')
 }
 
-/** True for a CORS preflight, which is neither counted nor refused. `header` gets a header of the request by its lower-case name. */
-export function isPreflight(method: string | undefined, header: (name: string) => unknown): boolean {
-  return method === 'OPTIONS' && header('origin') !== undefined && header('access-control-request-method') !== undefined
+/**
+ * Returns true for a CORS preflight, which is neither counted nor denied. `getHeader` returns a header of the request by its
+ * lower-case name.
+ */
+export function isPreflight(method: string | undefined, getHeader: (name: string) => unknown): boolean {
+  return (
+    method === 'OPTIONS' &&
+    getHeader('origin') !== undefined &&
+    getHeader('access-control-request-method') !== undefined
+  )
+}
+
+/** Returns a function that adds names to `Access-Control-Expose-Headers` of a response with CORS headers. */
+export function exposedWriter<Response>(
+  names: readonly string[],
+  adapter: ResponseHeaders<Response>,
+): (response: Response) => void {
+  return function writeExposed(response) {
+    const existing = adapter.getHeader(response, 'access-control-expose-headers') || undefined
+    const cors = existing ?? adapter.getHeader(response, 'access-control-allow-origin')
+    if (cors === undefined || cors === '') return
+    adapter.setHeader(response, 'Access-Control-Expose-Headers', exposeHeaders(String(existing ?? ''), names))
+  }
 }

@@ -2,8 +2,8 @@ import { shown, SluiceError } from '../../util/errors.ts'
 import { HEADER_NAME, knownOptions, refuse } from '../../util/validate.ts'
 
 /**
- * Names of your own for the fields of `'legacy'` and `'github'`, by what they tell; `false` leaves a field out, and what is not
- * named keeps the name it has.
+ * Your own names for the headers of `'legacy'` and `'github'`. `false` omits a header. A header without a name here keeps its
+ * default name.
  * @example { limit: 'X-Quota', remaining: 'X-Quota-Left', reset: false }
  */
 export interface HeaderNames {
@@ -13,17 +13,17 @@ export interface HeaderNames {
   readonly remaining?: string | false
   /** Default `X-RateLimit-Reset`. */
   readonly reset?: string | false
-  /** Default `x-ratelimit-used`. Of `'github'` alone. */
+  /** Default `x-ratelimit-used`. Only in `'github'`. */
   readonly used?: string | false
-  /** Default `x-ratelimit-resource`. Of `'github'` alone. */
+  /** Default `x-ratelimit-resource`. Only in `'github'`. */
   readonly resource?: string | false
 }
 
-/** The field that tells each part. */
+/** The header of each part of a style, or false when it is omitted. */
 export type PartNames<Part extends keyof HeaderNames> = Readonly<Record<Part, string | false>>
 
-/** What a denial sets besides, what frames a message, and what means something else to every client. */
-const TAKEN = new Set(
+/** Headers that a denial also sets, that frame a message, or that have another meaning for every client. */
+const RESERVED = new Set(
   [
     'retry-after cache-control content-type access-control-expose-headers',
     'content-length content-encoding transfer-encoding connection trailer upgrade date',
@@ -31,30 +31,30 @@ const TAKEN = new Set(
   ].flatMap((names) => names.split(' ')),
 )
 
-/** Names as they were asked for, the others as they are. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
-export function named<Part extends keyof HeaderNames>(
+/** Returns the given names, and the defaults for the others. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
+export function partNames<Part extends keyof HeaderNames>(
   defaults: Readonly<Record<Part, string>>,
   names: HeaderNames,
 ): PartNames<Part> {
   const parts = Object.keys(defaults) as Part[]
   knownOptions('headerNames', names, parts)
-  const all = parts.map((part) => [part, nameOf(part, names[part], defaults[part])] as const)
-  const told = all.flatMap(([, name]) => (name === false ? [] : [name.toLowerCase()]))
-  const twice = told.find((name, i) => told.indexOf(name) !== i)
-  if (twice !== undefined) {
+  const chosen = parts.map((part) => [part, partName(part, names[part], defaults[part])] as const)
+  const used = chosen.flatMap(([, name]) => (name === false ? [] : [name.toLowerCase()]))
+  const repeated = used.find((name, i) => used.indexOf(name) !== i)
+  if (repeated !== undefined) {
     throw new SluiceError(
       'INVALID_OPTION',
-      `headerNames: two parts are told in ${shown(twice)}; name each its own field`,
+      `headerNames: ${shown(repeated)} is used twice; give each part its own name`,
     )
   }
-  return Object.fromEntries(all) as PartNames<Part>
+  return Object.fromEntries(chosen) as PartNames<Part>
 }
 
-function nameOf(part: string, given: unknown, unlessGiven: string): string | false {
-  if (given === undefined) return unlessGiven
+function partName(part: string, given: unknown, byDefault: string): string | false {
+  if (given === undefined) return byDefault
   if (given === false) return false
   if (typeof given !== 'string' || !HEADER_NAME.test(given))
-    return refuse(`headerNames.${part}`, 'the name of a header field, or false', given)
-  if (TAKEN.has(given.toLowerCase())) return refuse(`headerNames.${part}`, 'a name that no other field has', given)
+    return refuse(`headerNames.${part}`, 'the name of a header, or false', given)
+  if (RESERVED.has(given.toLowerCase())) return refuse(`headerNames.${part}`, 'a name that no other header uses', given)
   return given
 }

@@ -1,30 +1,58 @@
-import { refuse } from '../../util/validate.ts'
+import { shown } from '../../util/errors.ts'
+import { oneOf, refuse } from '../../util/validate.ts'
 import type { HeaderNames } from './names.ts'
 import { partitioner } from './partition-key.ts'
 import type { StandardOptions } from './standard.ts'
+import { HEADER_STYLES, type HeaderStyle, type HeaderStyles } from './types.ts'
 
-/** What the fields tell beyond the limits themselves, and under which names. */
-export interface FieldOptions {
+/** The options of the rate-limit headers. */
+export interface HeaderOptions {
+  /** The style of the rate-limit headers, or several styles. `false`: no headers. Default `'standard'`. */
+  readonly headers?: HeaderStyles
   /**
-   * Names of your own for the fields of `'legacy'` and `'github'`, such as those that clients of yours read already.
+   * Your own names for the headers of `'legacy'` and `'github'`, such as names that your clients already read.
    * @example rateLimit({ keyer, limits, headers: 'legacy', headerNames: { limit: 'X-Quota', remaining: 'X-Quota-Left' } })
    */
   readonly headerNames?: HeaderNames
-  /** The quota unit, of all limits or by the name of each. Default `'requests'`. Told by the newest draft alone. */
+  /** The quota unit of all limits, or of each limit by its name. Only in the newest draft. Default `'requests'`. */
   readonly unit?: string | Readonly<Record<string, string>>
-  /** Tell partitions apart, without telling keys. Default: no. Told by the newest draft alone. */
+  /** Shows which partition a request belongs to, without revealing its key. Only in the newest draft. Default: not shown. */
   readonly partitionKey?: { readonly secret: string }
 }
 
-/** Checks what the newest draft is to tell beyond quota and window. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
-export function standardOptions({ unit, partitionKey }: FieldOptions): StandardOptions {
+/** The styles that no standard defines. */
+const NAMEABLE: readonly HeaderStyle[] = ['legacy', 'github']
+
+/** Returns the styles that are asked for. Throws `INVALID_OPTION`. */
+export function chosenStyles({ headers = 'standard' }: HeaderOptions): readonly HeaderStyle[] {
+  if (headers === false) return []
+  const list = typeof headers === 'string' ? [headers] : headers
+  if (!Array.isArray(list))
+    refuse('headers', `false, ${HEADER_STYLES.map(shown).join(', ')}, or a list of these`, headers)
+  return list.map((style: unknown) => oneOf('headers', style, HEADER_STYLES))
+}
+
+/** Returns the names that are asked for. Throws `INVALID_OPTION` when no style has headers that can be renamed. */
+export function chosenNames({ headerNames = {} }: HeaderOptions, styles: readonly HeaderStyle[]): HeaderNames {
+  if (typeof headerNames !== 'object' || headerNames === null || Array.isArray(headerNames))
+    refuse('headerNames', 'names such as { limit, remaining, reset }', headerNames)
+  if (Object.keys(headerNames).length > 0 && !styles.some((style) => NAMEABLE.includes(style)))
+    refuse('headerNames', `nothing unless headers are ${NAMEABLE.map(shown).join(' or ')}`, headerNames)
+  return headerNames
+}
+
+/** Returns what the newest draft shows except quota and window. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
+export function standardOptions({ unit, partitionKey }: HeaderOptions): StandardOptions {
   if (unit !== undefined) for (const each of unitsIn(unit)) checkUnit(each)
   return {
-    ...(unit !== undefined && {
-      unit: (name: string) => (typeof unit === 'string' ? unit : Object.hasOwn(unit, name) ? unit[name] : undefined),
-    }),
-    ...(partitionKey !== undefined && { partition: partitioner(partitionKey) }),
+    unit: unit === undefined ? undefined : (name) => unitOf(name, unit),
+    partition: partitionKey === undefined ? undefined : partitioner(partitionKey),
   }
+}
+
+function unitOf(name: string, unit: string | Readonly<Record<string, string>>): string | undefined {
+  if (typeof unit === 'string') return unit
+  return Object.hasOwn(unit, name) ? unit[name] : undefined
 }
 
 function unitsIn(unit: unknown): readonly unknown[] {

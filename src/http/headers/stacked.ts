@@ -1,145 +1,149 @@
 import { combine, type Decision } from '../../limiter/decision.ts'
 import { Charge, type LimitStatus } from '../../stores/store.ts'
 import { warn } from '../../util/warn.ts'
-import { exposeHeaders } from './cors.ts'
-import { type FieldOptions, standardOptions } from './options.ts'
-import { clashBetween, fieldNames, fieldWriter, type Headers, mergeDecisions } from './write-headers.ts'
-import type { FieldWriter } from './types.ts'
-import type { GateOptions } from '../options.ts'
-import type { StandardOptions } from './standard.ts'
-import type { Surface } from '../adapter.ts'
+import { exposedWriter } from './cors.ts'
+import type { HeaderOptions } from './options.ts'
+import type { ResponseHeaders, StandardFormat } from './types.ts'
+import {
+  clashBetween,
+  DEFAULT_CONFIG,
+  type HeaderConfig,
+  headerConfig,
+  headerWriter,
+  isAnswered,
+  writtenHeaders,
+} from './write-headers.ts'
+
+/** The rate-limit headers of a response that passes several request limiters. */
+export interface MergedHeaders {
+  /** All limits that the headers describe, as one decision. */
+  readonly decision: Decision
+  /** The request limiters that were passed, in this order. */
+  readonly parts: readonly HeaderPart[]
+}
+
+/** The decision of one request limiter, and its header options. */
+interface HeaderPart {
+  readonly decision: Decision
+  readonly config: HeaderConfig
+}
 
 /**
- * Keeps a decision for the framework's users and, where there still is a response to write to, tells the client; `earlier` is
- * the one that was made for the request before.
+ * Writes the headers of a decision, merged with the headers of earlier request limiters. Writes nothing without a response.
+ * @returns the merged headers, or `undefined` when they are just `defaultHeaders(decision)`
  */
-export type Teller<Request, Response> = (
+export type StackedHeaderWriter<Response> = (
   decision: Decision,
-  earlier: Decision | undefined,
-  request: Request,
+  earlier: MergedHeaders | undefined,
   response: Response | undefined,
-) => void
+) => MergedHeaders | undefined
 
-/** How a gate tells of its decisions. */
-interface Voice {
-  readonly headers: Headers
-  readonly options: FieldOptions
-  readonly words: StandardOptions
-  /** Tells of limits of several gates, each in the words of its own. */
-  writeAll?: FieldWriter
-}
+const NO_LIMITS: Decision = combine([], undefined)
 
-/** What the client has been told by the time of a decision, and by which gates, where that is not just the decision's. */
-interface Told {
-  readonly decision: Decision
-  readonly voices: readonly Voice[]
-}
+/** Creates the header writer of a request limiter. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
+export function stackedHeaderWriter<Response>(
+  options: HeaderOptions,
+  adapter: ResponseHeaders<Response>,
+): StackedHeaderWriter<Response> {
+  const config = headerConfig(options)
+  // Not `config.write`, which all request limiters without header options share: a writer keeps its latest list of policies.
+  const write = headerWriter(config)
+  const writeExposed = exposedWriter(['Retry-After', ...writtenHeaders(config)], adapter)
+  const warnOfClashes = clashWarner(config)
+  const needsTime = config.styles.includes('github')
+  // One function for all requests: headers are written synchronously, so that no other response can come between.
+  let current: Response
+  const set = (name: string, value: string): void => adapter.setHeader(current, name, value)
 
-const toldBy = new WeakMap<Decision, Told>()
-const NOTHING: Decision = combine([], undefined)
-
-/** How most gates tell. Others are noted for each decision, since another gate may have to tell of it again. */
-const USUAL: Voice = { headers: 'standard', options: {}, words: {} }
-const voices = new WeakMap<Decision, Voice>()
-const wordsBy = new WeakMap<LimitStatus, StandardOptions>()
-
-/** Makes the teller of a gate. Gates that a request passes one after another tell of all their limits in one field. */
-export function teller<Request, Response>(
-  options: GateOptions<never, never>,
-  surface: Pick<Surface<Request, Response, never, never>, 'field' | 'set' | 'keep'>,
-): Teller<Request, Response> {
-  const voice = voiceOf(options)
-  const { headers } = voice
-  const write = fieldWriter(headers, options, voice.words)
-  const exposed = ['Retry-After', ...fieldNames(headers, options)]
-  const silent = headers === false
-  const timed = [headers].flat().includes('github')
-  // One function for all requests: fields are written at once, so that no other response can come between.
-  let written: Response
-  const set = (name: string, value: string): void => surface.set(written, name, value)
-  const compare = comparison(voice)
-
-  function expose(response: Response): void {
-    const existing = surface.field(response, 'access-control-expose-headers') || undefined
-    const cors = existing ?? surface.field(response, 'access-control-allow-origin')
-    if (cors === undefined || cors === '') return
-    surface.set(response, 'Access-Control-Expose-Headers', exposeHeaders(String(existing ?? ''), exposed))
+  function writeMerged({ decision, parts }: MergedHeaders, latest: Decision, response: Response): void {
+    current = response
+    const now = timeOf(latest)
+    const formatOf = (status: LimitStatus): StandardFormat => formatIn(parts, status)
+    // Earlier headers may be in another style. They describe an admitted request, so a denial replaces them.
+    if (!latest.allowed) for (const each of otherConfigs(parts, config)) each.write(decision, now, set, formatOf)
+    write(decision, now, set, formatOf)
   }
 
-  /** Of all that the gates before have told of, too. */
-  function retold(decision: Decision, earlier: Decision): Told {
-    const before = toldBefore(earlier)
-    compare(before.voices)
-    const all = silent ? before.decision : mergeDecisions(before.decision, decision)
-    const told = { decision: all, voices: before.voices.includes(voice) ? before.voices : [...before.voices, voice] }
-    toldBy.set(decision, told)
-    for (const each of [earlier, decision]) lend(each)
-    return told
-  }
-
-  function tellAll(decision: Decision, earlier: Decision, response: Response | undefined): void {
-    const told = retold(decision, earlier)
-    if (response === undefined) return
-    expose(response)
-    if (silent) return
-    written = response
-    const now = timeOf(decision)
-    // Of a denial in all styles: what the gates before have told of was none.
-    const others = decision.allowed ? [] : told.voices.filter((each) => each !== voice && each.headers !== false)
-    for (const each of [...others, voice]) allWriter(each)(told.decision, now, set)
-  }
-
-  return function tell(decision, earlier, request, response) {
-    surface.keep(request, decision)
-    if (voice !== USUAL) voices.set(decision, voice)
-    if (earlier !== undefined) return tellAll(decision, earlier, response)
-    if (response === undefined) return
-    expose(response)
-    if (silent) return
-    written = response
-    write(decision, timed ? timeOf(decision) : 0, set)
+  return function writeHeaders(decision, earlier, response) {
+    if (response !== undefined) writeExposed(response)
+    if (earlier === undefined) {
+      current = response as Response
+      if (response !== undefined) write(decision, needsTime ? timeOf(decision) : 0, set)
+      return config === DEFAULT_CONFIG ? undefined : headersOf(decision, config)
+    }
+    warnOfClashes(earlier.parts)
+    const merged = mergeHeaders(earlier, { decision, config })
+    if (response !== undefined && !isSilent(config)) writeMerged(merged, decision, response)
+    return merged
   }
 }
 
-function toldBefore(earlier: Decision): Told {
-  const known = toldBy.get(earlier)
-  if (known !== undefined) return known
-  const voice = voices.get(earlier) ?? USUAL
-  return { decision: voice.headers === false ? NOTHING : earlier, voices: [voice] }
+/** Returns the headers of a decision that was made without any header option. */
+export function defaultHeaders(decision: Decision): MergedHeaders {
+  return headersOf(decision, DEFAULT_CONFIG)
 }
 
-function allWriter(voice: Voice): FieldWriter {
-  const { headers, options } = voice
-  return (voice.writeAll ??= fieldWriter(headers, options, (status) => wordsBy.get(status) ?? USUAL.words))
+function headersOf(decision: Decision, config: HeaderConfig): MergedHeaders {
+  return { decision: isSilent(config) ? NO_LIMITS : decision, parts: [{ decision, config }] }
 }
 
-function voiceOf(options: GateOptions<never, never>): Voice {
-  const { headers = 'standard' } = options
-  const words = standardOptions(options)
-  return headers === 'standard' && Object.keys(words).length === 0 ? USUAL : { headers, options, words }
+function mergeHeaders({ decision, parts }: MergedHeaders, part: HeaderPart): MergedHeaders {
+  return {
+    decision: isSilent(part.config) ? decision : mergeDecisions(decision, part.decision),
+    parts: [...parts, part],
+  }
 }
 
-/** Keeps the words of a decision's gate for each of its limits. */
-function lend(decision: Decision): void {
-  const voice = voices.get(decision)
-  if (voice !== undefined) for (const status of decision.limits) wordsBy.set(status, voice.words)
+/** Returns true for a request limiter without headers. */
+function isSilent({ styles }: HeaderConfig): boolean {
+  return styles.length === 0
 }
 
-/** Warns, once each, when this gate and one before it tell one field in two ways. */
-function comparison(voice: Voice): (before: readonly Voice[]) => void {
-  const compared = new WeakSet([voice])
-  return function compare(before) {
-    for (const other of before) {
+/**
+ * Returns two decisions about one request as one decision. A limit that both applied to the same key appears once, with the
+ * stricter status. Limits of a store that did not answer do not appear.
+ */
+export function mergeDecisions(earlier: Decision, later: Decision): Decision {
+  if (!isAnswered(later)) return earlier
+  if (!isAnswered(earlier)) return later
+  const before = earlier.limits.filter((status) => !later.limits.some((again) => isStricter(again, status)))
+  const after = later.limits.filter((status) => !before.some((other) => hasSameLimitAndKey(other, status)))
+  return combine([...before, ...after], later.degraded ?? earlier.degraded)
+}
+
+function isStricter(later: LimitStatus, earlier: LimitStatus): boolean {
+  return hasSameLimitAndKey(later, earlier) && (!later.allowed || later.remaining <= earlier.remaining)
+}
+
+function hasSameLimitAndKey(a: LimitStatus, b: LimitStatus): boolean {
+  return a.limit === b.limit && a.key === b.key
+}
+
+/** Returns the format of the request limiter that a status belongs to. */
+function formatIn(parts: readonly HeaderPart[], status: LimitStatus): StandardFormat {
+  const part = parts.find(({ decision }) => decision.limits.includes(status))
+  return (part?.config ?? DEFAULT_CONFIG).format
+}
+
+function otherConfigs(parts: readonly HeaderPart[], own: HeaderConfig): readonly HeaderConfig[] {
+  return [...new Set(parts.map(({ config }) => config))].filter((config) => config !== own)
+}
+
+/** Returns a function that warns, once for each, of earlier request limiters that write the same header in another way. */
+function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => void {
+  const compared = new WeakSet([config])
+  return function warnOfClashes(earlier) {
+    for (const { config: other } of earlier) {
       if (compared.has(other)) continue
       compared.add(other)
-      const clash = clashBetween(other, voice)
+      const clash = clashBetween(other, config)
       if (clash !== undefined)
-        warn('SLUICE_STYLES_CLASH', `Two limiters on one request tell ${clash}. Give both the same \`headers\`.`)
+        warn('SLUICE_STYLES_CLASH', `Two rate limits of one request clash: ${clash}. Give both the same \`headers\`.`)
     }
   }
 }
 
-/** Epoch milliseconds by the clock of the store that has decided, where it was given one; else the time of day. */
+/** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock of its own. */
 function timeOf({ limits: [first] }: Decision): number {
   const clock = first instanceof Charge ? first.policy.store.clock : undefined
   return (clock ?? Date).now()

@@ -1,93 +1,89 @@
 import { serializeBareItem, serializeItem } from 'structured-headers'
-import type { Limit } from '../../limits/limit.ts'
+import type { Decision } from '../../limiter/decision.ts'
 import type { LimitStatus } from '../../stores/store.ts'
-import type { FieldWriter, SetField } from './types.ts'
-import { available, reset } from './figures.ts'
-import { follow, policies, type Policies, type Wording } from './policy-list.ts'
-import type { Terms } from './values.ts'
+import { isShown, policyItems, type PolicyList, policyLists } from './policy-list.ts'
+import type { HeaderValues, HeaderWriter, PolicyItem, SetHeader, StandardFormat } from './types.ts'
+import { resetSeconds, unitsLeft } from './values.ts'
 
-/** What the newest draft can tell beyond quota and window. */
+/** What the newest draft can show of a limit, except quota and window. */
 export interface StandardOptions {
-  /** The quota unit of a limit; requests unless told. */
-  readonly unit?: (name: string) => string | undefined
-  /** The partition of a key, as a byte sequence. */
-  readonly partition?: (key: string) => string
+  /** Returns the quota unit of a limit, by its name. Default: requests. */
+  readonly unit?: ((name: string) => string | undefined) | undefined
+  /** Returns the partition of a key, as a byte sequence. */
+  readonly partition?: ((key: string) => string) | undefined
 }
 
-/**
- * `RateLimit-Policy` and `RateLimit` as in drafts 8 to 11: lists with an item for each limit; on a denial `RateLimit` has only
- * the violated ones.
- * @see https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
- */
-export function standard(words: StandardOptions | ((status: LimitStatus) => StandardOptions) = {}): FieldWriter {
-  if (typeof words === 'function') return worded(words)
-  return words.partition === undefined ? plain(wordingOf(words)) : worded(() => words)
-}
-
-function plain(wording: Wording): FieldWriter {
-  const none = policies()
-  return function writeStandard({ allowed, limits }, _now, set) {
-    let list = none
-    let state = ''
-    for (let i = 0; i < limits.length; i++) {
-      const status = limits[i]!
-      list = follow(list, status.limit, wording)
-      if (list.told && (allowed || !status.allowed)) state = joined(state, list.head + standing(status, list.terms!))
-    }
-    tell(list.text, state, set)
+/** Creates the format of one request limiter. */
+export function standardFormat({ unit, partition }: StandardOptions = {}): StandardFormat {
+  return {
+    itemOf: policyItems((values) => ({
+      text: policyText(values, unit?.(values.limit.name)),
+      start: `${serializeBareItem(values.limit.name)};r=`,
+    })),
+    partition,
   }
 }
 
-/** The policies too differ from key to key here, or from gate to gate, so they are put together for each decision. */
-function worded(wordsOf: (status: LimitStatus) => StandardOptions): FieldWriter {
-  return function writeWorded({ allowed, limits }, _now, set) {
-    const items: string[] = []
-    let state = ''
-    for (const status of limits) {
-      const words = wordsOf(status)
-      const { told, head, terms, text } = follow(...beginning(words, status.limit))
-      if (!told) continue
-      const part = words.partition === undefined ? '' : `;pk=${words.partition(status.key)}`
-      if (!items.includes(text + part)) items.push(text + part)
-      if (allowed || !status.allowed) state = joined(state, head + standing(status, terms!) + part)
-    }
-    tell(items.join(', '), state, set)
-  }
-}
-
-const beginnings = new WeakMap<StandardOptions, readonly [none: Policies, wording: Wording]>()
-
-/** A list that a limit begins, in these words. */
-function beginning(words: StandardOptions, limit: Limit): [none: Policies, limit: Limit, wording: Wording] {
-  const known = beginnings.get(words) ?? [policies(), wordingOf(words)]
-  beginnings.set(words, known)
-  return [known[0], limit, known[1]]
-}
-
-function wordingOf({ unit }: StandardOptions): Wording {
-  return { item: (terms) => policyItem(terms, unit?.(terms.limit.name)), head: itemHead }
-}
-
-function policyItem({ limit, quota, window }: Terms, unit: string | undefined): string {
+function policyText({ limit, quota, window }: HeaderValues, unit: string | undefined): string {
   const parameters = new Map<string, number | string>([['q', quota]])
   if (unit !== undefined && unit !== 'requests') parameters.set('qu', unit)
   return serializeItem(limit.name, parameters.set('w', window))
 }
 
-function itemHead({ limit }: Terms): string {
-  return `${serializeBareItem(limit.name)};r=`
+/**
+ * Writes `RateLimit-Policy` and `RateLimit` as in drafts 8 to 11. Both are lists with an item for each limit. On a denial
+ * `RateLimit` has only the violated limits.
+ * @see https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
+ */
+export function standard(format: StandardFormat): HeaderWriter {
+  const listOf = policyLists(format.itemOf)
+  return function writeStandard(decision, _now, set, formatOf) {
+    if (formatOf !== undefined) writeItems(decision, formatOf, set)
+    else if (format.partition !== undefined) writeItems(decision, () => format, set)
+    else writeList(decision, listOf(decision.limits), set)
+  }
 }
 
-function standing(status: LimitStatus, terms: Terms): string {
-  const left = available(status, terms)
-  return left + ';t=' + reset(status, terms, left)
+/** Writes a list of policies that is the same for every key. */
+function writeList({ allowed, limits }: Decision, { items, text }: PolicyList, set: SetHeader): void {
+  let states = ''
+  for (let i = 0; i < limits.length; i++) {
+    const status = limits[i]!
+    if (isShown(status.limit) && (allowed || !status.allowed)) states = append(states, stateText(status, items[i]!))
+  }
+  writeBoth(text, states, set)
 }
 
-function joined(list: string, item: string): string {
+/** Writes policies that differ between keys, or between the request limiters of a request. */
+function writeItems(
+  { allowed, limits }: Decision,
+  formatOf: (status: LimitStatus) => StandardFormat,
+  set: SetHeader,
+): void {
+  const policies = new Set<string>()
+  let states = ''
+  for (const status of limits) {
+    if (!isShown(status.limit)) continue
+    const { itemOf, partition } = formatOf(status)
+    const item = itemOf(status.limit)
+    const pk = partition === undefined ? '' : `;pk=${partition(status.key)}`
+    policies.add(item.text + pk)
+    if (allowed || !status.allowed) states = append(states, stateText(status, item) + pk)
+  }
+  writeBoth([...policies].join(', '), states, set)
+}
+
+function stateText(status: LimitStatus, { start, values }: PolicyItem): string {
+  const left = unitsLeft(status, values)
+  return start + left + ';t=' + resetSeconds(status, values, left)
+}
+
+function append(list: string, item: string): string {
   return list === '' ? item : list + ', ' + item
 }
 
-function tell(list: string, state: string, set: SetField): void {
-  if (list !== '') set('RateLimit-Policy', list)
-  if (state !== '') set('RateLimit', state)
+/** An empty list is not sent. */
+function writeBoth(policies: string, states: string, set: SetHeader): void {
+  if (policies !== '') set('RateLimit-Policy', policies)
+  if (states !== '') set('RateLimit', states)
 }

@@ -1,52 +1,67 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { findCompiled, type Limit } from '../../limits/limit.ts'
+import type { LimitStatus } from '../../stores/store.ts'
+import type { HeaderValues } from './types.ts'
 
-/** The largest integer of a structured field (RFC 9651): 15 digits. */
-export const LARGEST = 999_999_999_999_999
+/** The largest integer in a structured field: 15 digits (RFC 9651). */
+export const MAX_HEADER_INTEGER = 999_999_999_999_999
 
-/** What a client is told of a limit, as far as it never changes. */
-export interface Terms {
-  readonly limit: Limit
-  /** Units that may be had back to back: the quota, or the capacity where that is larger. */
-  readonly quota: number
-  /** Seconds in which as many flow back. */
-  readonly window: number
-  /** Milliseconds between the first unit's return, when none is left, and the return of all. */
-  readonly lag: number
+const valuesByLimit = new WeakMap<Limit, HeaderValues>()
+
+/** Returns the header values of a limit. They are computed once for each limit. */
+export function headerValuesOf(limit: Limit): HeaderValues {
+  let values = valuesByLimit.get(limit)
+  if (values === undefined) valuesByLimit.set(limit, (values = computeValues(limit)))
+  return values
 }
 
-const known = new WeakMap<Limit, Terms>()
-
-/** The terms of a limit, made once for each. */
-export function termsOf(limit: Limit): Terms {
-  let terms = known.get(limit)
-  if (terms === undefined) known.set(limit, (terms = learn(limit)))
-  return terms
-}
-
-/** The terms of a limit, made afresh. */
-export function learn(limit: Limit): Terms {
-  const known = findCompiled(limit)
-  const quota = Math.max(limit.quota, known?.algorithm.capacity?.(known.parameters) ?? 0)
+function computeValues(limit: Limit): HeaderValues {
+  const compiled = findCompiled(limit)
+  const quota = Math.max(limit.quota, compiled?.algorithm.capacity?.(compiled.parameters) ?? 0)
   const window = Math.max(1, secondsFor(quota, limit))
   return {
     limit,
-    quota: Math.min(quota, LARGEST),
-    window: Math.min(window, LARGEST),
-    lag: lagOf(known),
+    quota: Math.min(quota, MAX_HEADER_INTEGER),
+    window: Math.min(window, MAX_HEADER_INTEGER),
+    lag: lagOf(compiled),
   }
 }
 
-/** Seconds in which so many units flow back, rounded up; products of a quota and a window are no exact floats. */
+/** Returns the seconds in which `units` come back, rounded up. The product of a quota and a window needs more than 53 bits. */
 function secondsFor(units: number, { quota, window }: Limit): number {
   const divisor = BigInt(quota) * 1000n
   return Number((BigInt(window) * BigInt(units) + divisor - 1n) / divisor)
 }
 
+/** Returns `HeaderValues.lag`: `resetAfter` refers to the last unit, but a client without units waits for the first one. */
+function lagOf(compiled: CompiledLimit | undefined): number {
+  if (compiled === undefined) return 0
+  const { algorithm, parameters } = compiled
+  return (algorithm.resetLag?.(parameters) ?? 0) / parameters.perMs
+}
+
+/** Rounds milliseconds up to whole seconds, at least 0. Ignores the last 1e-6 ms, which may be a rounding error. */
+export function wholeSeconds(ms: number): number {
+  return ms > 1e-6 ? Math.min(Math.ceil((ms - 1e-6) / 1000), MAX_HEADER_INTEGER) : 0
+}
+
+/** Returns the whole units that are left, from 0 to the quota. */
+export function unitsLeft(status: LimitStatus, values: HeaderValues): number {
+  return status.remaining > 0 ? Math.min(Math.floor(status.remaining), values.quota) : 0
+}
+
 /**
- * Returns the milliseconds between the return of the first unit and of the last one. `resetAfter` is when nothing is owed,
- * and a header with no unit left reports when the first one is back.
+ * Returns the milliseconds until the state improves. For a limit that denies it is the same time as `Retry-After`; with no unit
+ * left it is the time until the first unit is back. For a request that is never admitted it is the time until all units are back.
  */
-function lagOf(known: CompiledLimit | undefined): number {
-  return known === undefined ? 0 : (known.algorithm.resetLag?.(known.parameters) ?? 0) / known.parameters.perMs
+export function resetIn(status: LimitStatus, values: HeaderValues, left: number): number {
+  if (!status.allowed && status.retryAfter !== Infinity) return status.retryAfter
+  const ms = left === 0 ? status.resetAfter - values.lag : status.resetAfter
+  return ms > 0 ? ms : 0
+}
+
+/** Returns `resetIn` in whole seconds. It is at least 1 while no unit is left. */
+export function resetSeconds(status: LimitStatus, values: HeaderValues, left: number): number {
+  const seconds = wholeSeconds(resetIn(status, values, left))
+  return left === 0 && seconds === 0 ? 1 : seconds
 }

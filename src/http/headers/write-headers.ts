@@ -1,122 +1,126 @@
-import { combine, type Decision } from '../../limiter/decision.ts'
+import type { Decision } from '../../limiter/decision.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
-import type { LimitStatus } from '../../stores/store.ts'
-import { oneOf, refuse } from '../../util/validate.ts'
-import type { FieldWriter } from './types.ts'
-import type { HeaderNames } from './names.ts'
-import { type HeaderStyle, NAMEABLE, STYLES } from './styles.ts'
-import { type FieldOptions, standardOptions } from './options.ts'
-import type { StandardOptions } from './standard.ts'
+import { draft6, DRAFT_6_NAMES, draft7 } from './draft-6-7.ts'
+import { type HeaderNames, partNames } from './names.ts'
+import { chosenNames, chosenStyles, type HeaderOptions, standardOptions } from './options.ts'
+import { standard, standardFormat } from './standard.ts'
+import type { HeaderStyle, HeaderWriter, StandardFormat } from './types.ts'
+import { github, GITHUB_NAMES, legacy, LEGACY_NAMES } from './x-ratelimit.ts'
 
-const NAMES = Object.keys(STYLES) as HeaderStyle[]
+/** A style of headers. */
+interface Style {
+  writer(format: StandardFormat, names: HeaderNames): HeaderWriter
+  /** Returns the syntax of each header by its name. Two styles can share a header only if its syntax is the same. */
+  syntaxes(names: HeaderNames): Readonly<Record<string, string>>
+}
 
-/** One style, several at once, or none. */
-export type Headers = HeaderStyle | readonly HeaderStyle[] | false
+const NEWEST: Style = { writer: standard, syntaxes: () => ({ RateLimit: 'items', 'RateLimit-Policy': 'items' }) }
+
+/** All styles. A new style is a file with its writer, and an entry here. */
+const STYLES: Readonly<Record<HeaderStyle, Style>> = {
+  standard: NEWEST,
+  'draft-8': NEWEST,
+  'draft-7': { writer: draft7, syntaxes: () => ({ RateLimit: 'dictionary', 'RateLimit-Policy': 'numbers' }) },
+  'draft-6': {
+    writer: draft6,
+    syntaxes: () => ({ ...partSyntaxes(DRAFT_6_NAMES, 'seconds'), 'RateLimit-Policy': 'numbers' }),
+  },
+  legacy: {
+    writer: (_format, names) => legacy(partNames(LEGACY_NAMES, names)),
+    syntaxes: (names) => partSyntaxes(partNames(LEGACY_NAMES, names), 'seconds'),
+  },
+  github: {
+    writer: (_format, names) => github(partNames(GITHUB_NAMES, names)),
+    syntaxes: (names) => partSyntaxes(partNames(GITHUB_NAMES, names), 'epoch'),
+  },
+}
+
+/** The same part is the same text in all styles with the same unit of time. */
+function partSyntaxes(names: Readonly<Record<string, string | false>>, unit: string): Readonly<Record<string, string>> {
+  const written = Object.entries(names).filter((entry): entry is [string, string] => entry[1] !== false)
+  return Object.fromEntries(written.map(([part, name]) => [name, `${part} in ${unit}`]))
+}
+
+/** The checked header options of a request limiter. */
+export interface HeaderConfig {
+  readonly styles: readonly HeaderStyle[]
+  readonly names: HeaderNames
+  readonly format: StandardFormat
+  readonly write: HeaderWriter
+}
+
+/** The configuration of request limiters without any header option. */
+export const DEFAULT_CONFIG: HeaderConfig = createConfig(['standard'], {}, standardFormat())
+
+function createConfig(styles: readonly HeaderStyle[], names: HeaderNames, format: StandardFormat): HeaderConfig {
+  return { styles, names, format, write: headerWriter({ styles, names, format }) }
+}
+
+/** Checks header options. Throws `INVALID_OPTION`, also for two styles that write the same header in different ways. */
+export function headerConfig(options: HeaderOptions): HeaderConfig {
+  const styles = chosenStyles(options)
+  const names = chosenNames(options, styles)
+  const format = standardOptions(options)
+  const clash = clashIn(writtenBy({ styles, names }))
+  if (clash !== undefined) throw new SluiceError('INVALID_OPTION', `headers: ${clash}; choose one of them`)
+  const isDefault = styles.join() === 'standard' && format.unit === undefined && format.partition === undefined
+  return isDefault ? DEFAULT_CONFIG : createConfig(styles, names, standardFormat(format))
+}
 
 /**
- * Makes what writes the fields of a decision, in one style or several. Shadow limits are not told of, nor is anything when the
- * store gave no answer. Throws `INVALID_OPTION` for an unknown style, and for two that write one field in two ways.
- *
- * @param words what to tell of each limit beside it, where the decision is that of several gates; unless given, what `options` say
+ * Returns a function that writes the headers of a decision. It writes nothing about shadow limits, and nothing when the store
+ * did not answer.
  * @example
- * const write = fieldWriter('standard')
+ * const write = headerWriter(headerConfig({ headers: 'legacy' }))
  * write(decision, Date.now(), (name, value) => response.setHeader(name, value))
  */
-export function fieldWriter(
-  styles: Headers,
-  options: FieldOptions = {},
-  words: StandardOptions | ((status: LimitStatus) => StandardOptions) = standardOptions(options),
-): FieldWriter {
-  const chosen = chosenStyles(styles)
-  const names = chosenNames(chosen, options)
-  const clash = clashIn(fieldsOf(chosen, names))
-  if (clash !== undefined) throw new SluiceError('INVALID_OPTION', `headers: ${clash}; choose one of them`)
-  const writers = chosen.map((name) => STYLES[name].make(words, names))
-  return function writeFields(decision, now, set) {
+export function headerWriter({ styles, names, format }: Omit<HeaderConfig, 'write'>): HeaderWriter {
+  const writers = styles.map((style) => STYLES[style].writer(format, names))
+  return function writeHeaders(decision, now, set, formatOf) {
     if (!isAnswered(decision)) return
-    for (let i = 0; i < writers.length; i++) writers[i]!(decision, now, set)
+    for (let i = 0; i < writers.length; i++) writers[i]!(decision, now, set, formatOf)
   }
 }
 
-/**
- * The names of the fields that these styles write, for `Access-Control-Expose-Headers`.
- * @example fieldNames('standard') // ['RateLimit', 'RateLimit-Policy']
- */
-export function fieldNames(styles: Headers, options: FieldOptions = {}): readonly string[] {
-  const chosen = chosenStyles(styles)
-  const names = chosenNames(chosen, options)
-  return [...new Set(chosen.flatMap((name) => Object.keys(STYLES[name].fields(names))))]
-}
-
-/**
- * What two limiters of one request decided, as one decision, so that their fields merge. Of a limit that both put to one key the
- * tighter word stands, and of one whose store gave no answer nothing is told.
- */
-export function mergeDecisions(earlier: Decision, later: Decision): Decision {
-  if (!isAnswered(later)) return earlier
-  if (!isAnswered(earlier)) return later
-  const before = earlier.limits.filter((status) => !later.limits.some((again) => covers(again, status)))
-  const after = later.limits.filter((status) => !before.some((other) => sameBucket(other, status)))
-  return combine([...before, ...after], later.degraded ?? earlier.degraded)
-}
-
-function isAnswered({ degraded }: Decision): boolean {
+/** Returns false when the store did not answer, so that nothing is known about the limits. */
+export function isAnswered({ degraded }: Decision): boolean {
   return degraded !== 'open' && degraded !== 'closed'
 }
 
-function covers(later: LimitStatus, earlier: LimitStatus): boolean {
-  return sameBucket(later, earlier) && (!later.allowed || later.remaining <= earlier.remaining)
+/**
+ * Returns the names of the headers that are written, for `Access-Control-Expose-Headers`.
+ * @example writtenHeaders(headerConfig({})) // ['RateLimit', 'RateLimit-Policy']
+ */
+export function writtenHeaders(config: HeaderConfig): readonly string[] {
+  return [...new Set(writtenBy(config).map(({ header }) => header))]
 }
 
-function sameBucket(a: LimitStatus, b: LimitStatus): boolean {
-  return a.limit === b.limit && a.key === b.key
-}
-
-function chosenStyles(styles: Headers): readonly HeaderStyle[] {
-  if (styles === false) return []
-  const list = typeof styles === 'string' ? [styles] : styles
-  if (!Array.isArray(list)) refuse('headers', `false, ${NAMES.map(shown).join(', ')}, or a list of these`, styles)
-  return list.map((style: unknown) => oneOf('headers', style, NAMES))
-}
-
-function chosenNames(styles: readonly HeaderStyle[], { headerNames = {} }: FieldOptions): HeaderNames {
-  if (typeof headerNames !== 'object' || headerNames === null || Array.isArray(headerNames))
-    refuse('headerNames', 'names such as { limit, remaining, reset }', headerNames)
-  if (Object.keys(headerNames).length > 0 && !styles.some((style) => NAMEABLE.includes(style)))
-    refuse('headerNames', `nothing unless headers are ${NAMEABLE.map(shown).join(' or ')}`, headerNames)
-  return headerNames
-}
-
-/** A field that a style writes, and in whose syntax. */
-interface Written {
+/** A header that a style writes. */
+interface WrittenHeader {
   readonly style: HeaderStyle
-  readonly field: string
+  readonly header: string
   readonly syntax: string
 }
 
-function fieldsOf(styles: readonly HeaderStyle[], names: HeaderNames): readonly Written[] {
+function writtenBy({ styles, names }: Pick<HeaderConfig, 'styles' | 'names'>): readonly WrittenHeader[] {
   return styles.flatMap((style) =>
-    Object.entries(STYLES[style].fields(names)).map(([field, syntax]) => ({ style, field, syntax })),
+    Object.entries(STYLES[style].syntaxes(names)).map(([header, syntax]) => ({ style, header, syntax })),
   )
 }
 
-/** What two styles tell in one field in two ways, in words. */
-function clashIn(written: readonly Written[]): string | undefined {
-  const taken = new Map<string, Written>()
+/** Returns a description of two styles that write the same header in different ways, if there are such. */
+function clashIn(written: readonly WrittenHeader[]): string | undefined {
+  const seen = new Map<string, WrittenHeader>()
   for (const each of written) {
-    const other = taken.get(each.field.toLowerCase()) ?? each
-    if (other.syntax !== each.syntax) return `${shown(other.style)} and ${shown(each.style)} both write ${each.field}`
-    taken.set(each.field.toLowerCase(), each)
+    const name = each.header.toLowerCase()
+    const other = seen.get(name) ?? each
+    if (other.syntax !== each.syntax) return `${shown(other.style)} and ${shown(each.style)} both write ${each.header}`
+    seen.set(name, each)
   }
   return undefined
 }
 
-/** What two limiters of one request tell in one field in two ways, in words. */
-export function clashBetween(...gates: readonly { headers: Headers; options: FieldOptions }[]): string | undefined {
-  return clashIn(
-    gates.flatMap(({ headers, options }) => {
-      const styles = chosenStyles(headers)
-      return fieldsOf(styles, chosenNames(styles, options))
-    }),
-  )
+/** Returns a description of two request limiters' styles that write the same header in different ways, if there are such. */
+export function clashBetween(...configs: readonly HeaderConfig[]): string | undefined {
+  return clashIn(configs.flatMap(writtenBy))
 }

@@ -1,17 +1,17 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { refuse } from '../../util/validate.ts'
-import { remembered } from './recent-cache.ts'
+import { recentCache } from './recent-cache.ts'
 
-/** No way to write an address is longer, unless its zone is. */
-const LONGEST = 128
-/** Addresses a keyer remembers, in each of two generations. */
-const REMEMBERED = 1000
+/** The longest text that is read as an address. Only a zone can make an address longer. */
+const MAX_ADDRESS_LENGTH = 128
+/** The addresses that a keyer caches, in each of two generations. */
+const CACHE_SIZE = 1000
 const MAPPED = '::ffff:'
 
 /**
- * The address in what a framework, a socket or a forwarded header says: without port, brackets and zone, an IPv4-mapped
- * address as the IPv4 address it is, IPv6 as RFC 5952 writes it. `undefined` for what is no address.
+ * Returns the address in a text of a framework, a socket or a forwarded header: without port, brackets and zone. An IPv4-mapped
+ * address becomes its IPv4 address. IPv6 is written as in RFC 5952. Returns `undefined` for any other text.
  *
  * @example
  * clientAddress('[2001:DB8::1%eth0]:443') // '2001:db8::1'
@@ -22,9 +22,9 @@ export function clientAddress(raw: string | undefined): string | undefined {
 }
 
 /**
- * Says which key an address counts under: an IPv4 address under itself, an IPv6 address under its network of `ipv6Subnet`
- * bits (32 to 128, default 56; with 128 under itself), for whoever has one has all of it. What is no address yields
- * `undefined`: the shared bucket of the unidentified. Throws `INVALID_OPTION` for any other `ipv6Subnet`.
+ * Returns a function from an address to its key. The key of an IPv4 address is the address. The key of an IPv6 address is its
+ * network of `ipv6Subnet` bits (32 to 128, default 56), since a client usually has the whole network. Any other text has the key
+ * `undefined`: the bucket that unidentified clients share. Throws `INVALID_OPTION` for any other `ipv6Subnet`.
  *
  * @example
  * const key = addressKeyer(56)
@@ -35,9 +35,9 @@ export function addressKeyer(ipv6Subnet = 56): (raw: string | undefined) => stri
     refuse('ipv6Subnet', 'a whole number from 32 to 128', ipv6Subnet)
   }
   const network: Network = { bits: ipv6Subnet, mask: ipaddr.IPv6.subnetMaskFromPrefixLength(ipv6Subnet).parts }
-  const recall = remembered(REMEMBERED, (raw) => keyOf(raw, network))
+  const cachedKey = recentCache(CACHE_SIZE, (raw) => keyOf(raw, network))
   return function addressKey(raw) {
-    return typeof raw === 'string' ? recall(raw) : undefined
+    return typeof raw === 'string' ? cachedKey(raw) : undefined
   }
 }
 
@@ -48,8 +48,8 @@ interface Network {
 
 function keyOf(raw: string | undefined, network: Network | undefined): string | undefined {
   if (typeof raw !== 'string') return undefined
-  const text = bare(raw.trim())
-  // A socket that listens on both families says '::ffff:' of nearly everybody.
+  const text = withoutPort(raw.trim())
+  // A socket that accepts both families reports nearly every address as '::ffff:…'.
   const tail = text.startsWith(MAPPED) ? text.slice(MAPPED.length) : text
   if (isIP(tail) === 4) return tail
   return isIP(text) === 6 ? keyOfIPv6(text, network) : undefined
@@ -63,17 +63,17 @@ function keyOfIPv6(text: string, network: Network | undefined): string {
   return `${new ipaddr.IPv6(prefix).toString()}/${network.bits}`
 }
 
-/** Without port, brackets and zone; `''` for what cannot be an address. */
-function bare(text: string): string {
-  if (text.length > LONGEST) return ''
-  if (text.startsWith('[')) return withoutZone(bracketed(text))
+/** Removes port, brackets and zone. Returns `''` for a text that cannot be an address. */
+function withoutPort(text: string): string {
+  if (text.length > MAX_ADDRESS_LENGTH) return ''
+  if (text.startsWith('[')) return withoutZone(withoutBrackets(text))
   const colon = text.indexOf(':')
-  // Two colons or more: IPv6, whose last group is no port.
+  // Two colons or more: IPv6 without brackets, which has no port.
   if (colon === -1 || text.includes(':', colon + 1)) return withoutZone(text)
   return isPort(text.slice(colon)) ? text.slice(0, colon) : ''
 }
 
-function bracketed(text: string): string {
+function withoutBrackets(text: string): string {
   const end = text.indexOf(']')
   const rest = text.slice(end + 1)
   return end !== -1 && (rest === '' || isPort(rest)) ? text.slice(1, end) : ''
@@ -88,7 +88,7 @@ function withoutZone(text: string): string {
   return zone !== -1 && text.includes(':') ? text.slice(0, zone) : text
 }
 
-/** An IPv4 tail in hexadecimal: the library takes `::1.2.3.4` for `::ffff:1.2.3.4`, which is another address. */
+/** Writes an IPv4 tail in hexadecimal. `ipaddr.js` reads `::1.2.3.4` as `::ffff:1.2.3.4`, which is another address. */
 function hexadecimal(text: string): string {
   const tail = text.lastIndexOf(':') + 1
   if (!text.includes('.', tail)) return text

@@ -1,44 +1,45 @@
 import type { SyncKeyer } from '../../limiter/keyers.ts'
 import { knownOptions, refuse } from '../../util/validate.ts'
 import { addressKeyer } from './address.ts'
-import { type ProxyTrust, proxyWatch } from './proxy.ts'
+import { type ProxyTrust, proxyWarner } from './proxy-warning.ts'
 
-/** How a framework tells where a request comes from. */
-export interface ClientSurface<Request> {
-  /** The client's address as the framework has it, proxies seen through as far as it trusts them. */
+/** What a framework knows about the client of a request. */
+export interface ClientInfo<Request> {
+  /** Returns the client's address, as the framework reports it under its own proxy settings. */
   address(request: Request): string | undefined
-  /** True when some proxy says that it has passed the request on. */
+  /** Returns true when the request has a header of a proxy. */
   forwarded(request: Request): boolean
-  /** Whose word the framework takes for the address. */
+  /** Returns which proxies the framework trusts. */
   trust(request: Request): ProxyTrust
-  /** What is one per app, each of which is warned of on its own; `undefined` for a request outside of any. */
+  /** Returns the app of the request. Each app has its own warnings. `undefined` for a request outside of any app. */
   app(request: Request): object | undefined
 }
 
-/** Options of every adapter's `ipKeyer`. */
+/** The options of every adapter's `ipKeyer`. */
 export interface IpKeyerOptions {
-  /** The bits of an IPv6 address that make a client, 32 to 128. Default 56: whoever has one address has many. */
+  /** The bits of an IPv6 address that identify a client, 32 to 128. Default 56, since a client has many addresses. */
   readonly ipv6Subnet?: number
 }
 
-/** Where an adapter cannot know the address by itself: how to find it. */
+/** The options of an `ipKeyer` whose user says where to find the address. */
 export interface AddressOptions<Arguments extends readonly unknown[]> extends IpKeyerOptions {
   /**
-   * The client's address, by what the runtime or a proxy of your own says; `undefined` when there is none. Take no header
-   * that the client can write.
+   * Returns the client's address, as the runtime or your own proxy reports it; `undefined` when there is none. Do not use a
+   * header that the client can write.
    */
   readonly address: (...of: Arguments) => string | undefined
 }
 
-/** Checks options with an `address`, and makes what turns such an address into a key. */
+/** Checks options with an `address`, and returns a function from such an address to its key. */
 export function givenAddressKey(options: AddressOptions<never>): (address: string | undefined) => string | undefined {
   if (typeof options !== 'object' || options === null) refuse('ipKeyer', 'options such as { address }', options)
   knownOptions('ipKeyer', options, ['address', 'ipv6Subnet'])
-  if (typeof options.address !== 'function') refuse('address', 'a function to the address of a client', options.address)
+  if (typeof options.address !== 'function')
+    refuse('address', 'a function that returns the address of a client', options.address)
   return addressKeyer(options.ipv6Subnet)
 }
 
-/** Makes the `ipKeyer` of an adapter whose user says where a request comes from. */
+/** Creates the `ipKeyer` of an adapter whose user says where to find the address. */
 export function givenAddressKeyer<Request>(options: AddressOptions<[request: Request]>): SyncKeyer<Request> {
   const key = givenAddressKey(options)
   const { address } = options
@@ -47,43 +48,41 @@ export function givenAddressKeyer<Request>(options: AddressOptions<[request: Req
   }
 }
 
-/** Makes an adapter's `ipKeyer`. It warns, once per app, where the app's trust in proxies makes addresses worthless. */
-export function clientKeyer<Request>(
-  surface: ClientSurface<Request>,
-  options: IpKeyerOptions = {},
-): SyncKeyer<Request> {
+/** Creates the `ipKeyer` of an adapter. It warns, once for each app, when the proxy settings make the addresses worthless. */
+export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKeyerOptions = {}): SyncKeyer<Request> {
   knownOptions('ipKeyer', options, ['ipv6Subnet'])
   const key = addressKeyer(options.ipv6Subnet)
-  const watches = watchesOf(surface)
-  let latest: object | undefined
-  let watch: Watch | undefined
+  const known = knownAppsOf(client)
+  let latestApp: object | undefined
+  let settings: ProxySettings | undefined
 
-  function watchApp(app: object | undefined, request: Request): void {
-    latest = app
-    watch = app && (watches.get(app) ?? { trust: surface.trust(request), warn: proxyWatch() })
-    if (app === undefined || watch === undefined) return
-    watches.set(app, watch)
-    watch.warn(false, watch.trust)
+  function readSettings(app: object | undefined, request: Request): void {
+    latestApp = app
+    settings = app && (known.get(app) ?? { trust: client.trust(request), warn: proxyWarner() })
+    if (app === undefined || settings === undefined) return
+    known.set(app, settings)
+    settings.warn(false, settings.trust)
   }
 
   return function ipKey(request) {
-    const app = surface.app(request)
-    if (app !== latest) watchApp(app, request)
-    if (watch?.trust === 'nobody' && surface.forwarded(request)) watch.warn(true, 'nobody')
-    return key(surface.address(request))
+    const app = client.app(request)
+    if (app !== latestApp) readSettings(app, request)
+    if (settings?.trust === 'nobody' && client.forwarded(request)) settings.warn(true, 'nobody')
+    return key(client.address(request))
   }
 }
 
-/** By framework and app, however many keyers there are. */
-const watched = new WeakMap<object, WeakMap<object, Watch>>()
-
-function watchesOf(surface: object): WeakMap<object, Watch> {
-  const watches = watched.get(surface) ?? new WeakMap<object, Watch>()
-  watched.set(surface, watches)
-  return watches
+/** The proxy settings of an app, and the function that warns of them. */
+interface ProxySettings {
+  readonly trust: ProxyTrust
+  readonly warn: ReturnType<typeof proxyWarner>
 }
 
-interface Watch {
-  readonly trust: ProxyTrust
-  readonly warn: ReturnType<typeof proxyWatch>
+/** By framework and app, so that all keyers of an app share its warnings. */
+const knownApps = new WeakMap<object, WeakMap<object, ProxySettings>>()
+
+function knownAppsOf(framework: object): WeakMap<object, ProxySettings> {
+  const known = knownApps.get(framework) ?? new WeakMap<object, ProxySettings>()
+  knownApps.set(framework, known)
+  return known
 }

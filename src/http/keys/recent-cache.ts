@@ -1,38 +1,38 @@
-/** Longer texts are answered afresh, so that nobody can fill the memory with them. */
-const LONGEST = 64
+/** Results for longer texts are not cached, so that clients cannot fill the memory with them. */
+const MAX_TEXT_LENGTH = 64
 
 /**
- * A pure function of a text that keeps its latest answers: at least `size` and at most twice as many, whatever is asked.
- * Two generations, the older of which is dropped whole: cheaper than keeping order.
+ * Caches the latest results of a pure function of a text: at least `size` and at most twice as many. It has two generations
+ * and drops the older one as a whole, which is cheaper than keeping the texts in order. `undefined` is not cached.
  */
-export function remembered<Answer>(size: number, make: (text: string) => Answer): (text: string) => Answer {
-  let young = new Map<string, Answer>()
-  let old = new Map<string, Answer>()
+export function recentCache<Result>(size: number, compute: (text: string) => Result): (text: string) => Result {
+  let young = new Map<string, Result>()
+  let old = new Map<string, Result>()
 
-  function keep(text: string, answer: Answer): Answer {
+  function keep(text: string, result: Result): Result {
     if (young.size >= size) {
       old = young
       young = new Map()
     }
-    young.set(text, answer)
-    return answer
+    young.set(text, result)
+    return result
   }
 
-  return function recall(text) {
-    const known = young.get(text)
-    if (known !== undefined) return known
-    const before = old.get(text)
-    if (before !== undefined) return keep(text, before)
-    if (text.length > LONGEST) return make(text)
+  return function cached(text) {
+    const recent = young.get(text)
+    if (recent !== undefined) return recent
+    const older = old.get(text)
+    if (older !== undefined) return keep(text, older)
+    if (text.length > MAX_TEXT_LENGTH) return compute(text)
     const copy = detached(text)
-    const answer = make(copy)
-    return answer === undefined ? answer : keep(copy, answer)
+    const result = compute(copy)
+    return result === undefined ? result : keep(copy, result)
   }
 }
 
 /**
- * A copy that shares no memory: a piece cut from a header keeps the whole header alive (4 KB a key, measured), while V8
- * copies pieces shorter than 13.
+ * Returns a copy that shares no memory with other texts. A part of a header keeps the whole header in memory (4 KB a key,
+ * measured). V8 copies parts that are shorter than 13 characters.
  */
 function detached(text: string): string {
   let copy = ''

@@ -1,13 +1,13 @@
 import type { SyncKeyer } from '../../limiter/keyers.ts'
 import { HEADER_NAME, refuse } from '../../util/validate.ts'
 
-/** A route's path as it was declared. */
+/** The path of a route, as it was declared. */
 export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
 
-/** The bucket of requests that no route has claimed: one, since the client chooses the path. */
+/** The key of all requests without a route. They share one bucket, since the client chooses the path. */
 const NO_ROUTE = 'no route'
 
-/** The key of a route: its methods and its pattern as it was declared. HEAD counts as the GET that answers it. */
+/** Returns the key of a route: its methods, and its pattern as it was declared. HEAD counts as GET. */
 export function routeKey(methods: string | readonly string[], pattern: RoutePattern | undefined): string {
   if (pattern === undefined) return NO_ROUTE
   const counted = new Set([methods].flat().map((method) => (method === 'HEAD' ? 'GET' : method)))
@@ -15,18 +15,18 @@ export function routeKey(methods: string | readonly string[], pattern: RoutePatt
 }
 
 /**
- * Makes an adapter's `byHeader`; `field` reads a field of the request by its lower-case name.
- * Throws `INVALID_OPTION` for a name that is none.
+ * Creates the `byHeader` of an adapter. `getHeader` returns a header of the request by its lower-case name.
+ * Throws `INVALID_OPTION` for a text that is not the name of a header.
  */
 export function headerKeyer<Request>(
-  field: (request: Request, name: string) => string | undefined,
+  getHeader: (request: Request, name: string) => string | undefined,
   name: string,
 ): SyncKeyer<Request> {
-  // Without types, `keyer: byHeader` would give it the request.
+  // Without types, `keyer: byHeader` would pass the request here.
   if (typeof name !== 'string' || !HEADER_NAME.test(name))
-    refuse('byHeader', "the name of a field, such as byHeader('x-api-key')", name)
-  const lower = name.toLowerCase()
+    refuse('byHeader', "the name of a header, such as byHeader('x-api-key')", name)
+  const lowerCaseName = name.toLowerCase()
   return function headerKey(request) {
-    return field(request, lower)
+    return getHeader(request, lowerCaseName)
   }
 }

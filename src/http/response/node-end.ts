@@ -1,9 +1,9 @@
-/** A response of Node's, of whichever HTTP, or a socket, as far as its end goes. */
+/** The parts of a Node response, of HTTP/1.1 or HTTP/2, or of a socket, that tell when it ends. */
 export interface NodeResponse extends Closing {
-  /** HTTP/1.1: `null` while it waits behind others of its connection, and when it has left it. */
+  /** In HTTP/1.1: `null` while the response waits for others on its connection, and once it is sent. */
   readonly socket?: object | null
   readonly req?: { readonly socket?: Closing }
-  /** HTTP/2. */
+  /** In HTTP/2. */
   readonly stream?: { readonly destroyed: boolean }
 }
 
@@ -14,8 +14,8 @@ interface Closing {
 }
 
 /**
- * What a `Surface` says as `ended` where responses are Node's: they close when they have been delivered and when they are
- * cut off, once. One that waits behind others of its connection is over with that, too.
+ * The `onEnd` of an `HttpAdapter` for Node responses. Such a response closes once, when it was sent or aborted. A response that
+ * waits for others on its connection also ends with the connection.
  */
 export function whenClosed(response: NodeResponse, listener: () => void): () => void {
   const connection = response.socket === null ? response.req?.socket : undefined
@@ -23,30 +23,33 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
     queueMicrotask(listener)
     return () => undefined
   }
-  const queue = connection && queueOf(connection)
-  function over(): void {
+  const waiting = connection && waitingOn(connection)
+  function closed(): void {
     stop()
     listener()
   }
   function stop(): void {
-    response.off('close', over)
-    queue?.delete(over)
+    response.off('close', closed)
+    waiting?.delete(closed)
   }
-  response.once('close', over)
-  queue?.add(over)
+  response.once('close', closed)
+  waiting?.add(closed)
   return stop
 }
 
-const queues = new WeakMap<Closing, Set<() => void>>()
+const waitingByConnection = new WeakMap<Closing, Set<() => void>>()
 
-/** Node tells only the first response of a connection that this has closed. One listener for all, for there may be many. */
-function queueOf(connection: Closing): Set<() => void> {
-  const known = queues.get(connection)
+/**
+ * Returns the listeners of the responses that wait on a connection. Node emits `close` only on the first response when the
+ * connection closes. There is one listener for all of them, since there may be many.
+ */
+function waitingOn(connection: Closing): Set<() => void> {
+  const known = waitingByConnection.get(connection)
   if (known !== undefined) return known
-  const made = new Set<() => void>()
+  const waiting = new Set<() => void>()
   connection.once('close', () => {
-    for (const over of made) over()
+    for (const closed of waiting) closed()
   })
-  queues.set(connection, made)
-  return made
+  waitingByConnection.set(connection, waiting)
+  return waiting
 }

@@ -1,73 +1,73 @@
 /**
- * How the response to a request ends, where responses are values that a handler returns: it is over when its body has been
- * read to the end, when the runtime stops reading it, or when the request is aborted. Without a body, and with one that
- * nobody reads because the request is a HEAD, it is over at once.
+ * Tells when the response to a request ends, for frameworks where a handler returns the response. It ends when its body was
+ * read completely, when the runtime stops reading it, or when the request is aborted. A response without a body, and a response
+ * to HEAD, ends at once.
  */
-export class Ending {
+export class ResponseEnd {
   readonly #request: Pick<Request, 'method' | 'signal'>
   readonly #listeners = new Set<() => void>()
-  #answer: Response | undefined
+  #response: Response | undefined
 
   constructor(request: Pick<Request, 'method' | 'signal'>) {
     this.#request = request
   }
 
-  /** What the request was answered with; `undefined` until then, and when it was aborted before. */
-  get answer(): Response | undefined {
-    return this.#answer
+  /** The response that was delivered. `undefined` before that, and when the request was aborted before. */
+  get response(): Response | undefined {
+    return this.#response
   }
 
-  /** What a `Surface` says as `ended`. */
+  /** The `onEnd` of an `HttpAdapter`. */
   listen(listener: () => void): () => void {
-    if (this.#listeners.size === 0) this.#watchRequest()
+    if (this.#listeners.size === 0) this.#listenToRequest()
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
   /**
-   * Tells that this is the answer.
-   * @returns what to hand to the runtime: the same, or one whose body is watched
+   * Sets the response of the request.
+   * @returns the response to pass to the runtime: the same one, or one whose body reports its end
    */
-  deliver(answer: Response): Response {
-    this.#answer = answer
-    if (this.#listeners.size === 0) return answer
-    if (answer.body === null || this.#request.method === 'HEAD') {
-      queueMicrotask(() => this.#over(answer))
-      return answer
+  deliver(response: Response): Response {
+    this.#response = response
+    if (this.#listeners.size === 0) return response
+    if (response.body === null || this.#request.method === 'HEAD') {
+      queueMicrotask(() => this.#ended(response))
+      return response
     }
     const delivered = new Response(
-      watched(answer.body, () => this.#over(delivered)),
-      answer,
+      withEnd(response.body, () => this.#ended(delivered)),
+      response,
     )
-    this.#answer = delivered
+    this.#response = delivered
     return delivered
   }
 
-  /** Tells that another answer comes in place of the one that was delivered, and is to be waited for, unless that is over. */
+  /** Takes back the delivered response, because another one replaces it. Has no effect once the response has ended. */
   withdraw(): void {
-    if (this.#listeners.size > 0) this.#answer = undefined
+    if (this.#listeners.size > 0) this.#response = undefined
   }
 
-  #over(answer: Response): void {
-    if (answer === this.#answer) this.#end()
+  #ended(response: Response): void {
+    if (response === this.#response) this.#callListeners()
   }
 
-  #watchRequest(): void {
-    // Some runtimes have none.
+  #listenToRequest(): void {
+    // Some runtimes have no signal.
     const signal = this.#request.signal as AbortSignal | undefined
-    if (signal?.aborted) queueMicrotask(this.#end)
-    else signal?.addEventListener('abort', this.#end, { once: true })
+    if (signal?.aborted) queueMicrotask(this.#callListeners)
+    else signal?.addEventListener('abort', this.#callListeners, { once: true })
   }
 
-  readonly #end = (): void => {
+  readonly #callListeners = (): void => {
     const listeners = [...this.#listeners]
     this.#listeners.clear()
-    for (const each of listeners) each()
+    for (const listener of listeners) listener()
   }
 }
 
-/** The same bytes; `end` is called when they have been read, or will not be. */
-function watched(body: ReadableStream<Uint8Array>, end: () => void): ReadableStream<Uint8Array> {
+/** Returns the same bytes as a stream that calls `end` when it was read completely or is cancelled. */
+function withEnd(body: ReadableStream<Uint8Array>, end: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   return new ReadableStream({
     async pull(controller) {

@@ -1,17 +1,17 @@
 import { refuse } from '../../util/validate.ts'
 import { exposeHeaders } from '../headers/cors.ts'
-import type { Decider, GateOptions } from '../options.ts'
 import { mergeRetryAfter } from '../headers/retry-after.ts'
+import type { HttpOptions, LimiterSource } from '../options.ts'
 
-// For adapters where a response is a value that a handler returns.
+// For adapters where a response is a value that a handler returns, and a draft takes the headers before there is one.
 
-const EXPOSE = 'Access-Control-Expose-Headers'
+const EXPOSE_HEADERS = 'Access-Control-Expose-Headers'
 
-/** To the gate a response is a draft, to its user what came of it. */
-export function forDrafts<Request, Draft, OnDenied>(
-  options: Decider<Request> & GateOptions<Request, Response> & { readonly onDenied?: OnDenied },
-  answerTo: (draft: Draft) => Response,
-): Decider<Request> & GateOptions<Request, Draft> & { readonly onDenied?: OnDenied } {
+/** Returns options whose functions receive a draft. It calls the user's functions with the response of that draft. */
+export function optionsForDrafts<Request, Draft, OnDenied>(
+  options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
+  responseOf: (draft: Draft) => Response,
+): LimiterSource<Request> & HttpOptions<Request, Draft> & { readonly onDenied?: OnDenied } {
   const { refundWhen, settleWith, ...others } = options
   return {
     ...others,
@@ -19,38 +19,42 @@ export function forDrafts<Request, Draft, OnDenied>(
       refundWhen:
         typeof refundWhen === 'string'
           ? refundWhen
-          : (request: Request, draft: Draft) => refundWhen(request, answerTo(draft)),
+          : (request: Request, draft: Draft) => refundWhen(request, responseOf(draft)),
     }),
     ...(settleWith !== undefined && {
-      settleWith: (request: Request, draft: Draft) => settleWith(request, answerTo(draft)),
+      settleWith: (request: Request, draft: Draft) => settleWith(request, responseOf(draft)),
     }),
   }
 }
 
-/** The client has hung up while it was held: nobody reads this. */
-export function abandoned(): Response {
+/** Returns a response for a client that hung up while its request was held. Nobody reads it. */
+export function clientGone(): Response {
   return new Response(null, { status: 499 })
 }
 
-/** What `onDenied` has answered, of whichever realm. Throws `INVALID_OPTION` for what is no response. */
-export function denialFrom(answer: unknown, expected: string): Response {
-  if (typeof answer === 'object' && answer !== null && 'headers' in answer) return answer as Response
-  return refuse('onDenied', expected, answer)
+/** Checks what `onDenied` returned. A `Response` of another realm is allowed. Throws `INVALID_OPTION` for any other value. */
+export function denialFrom(returned: unknown, expected: string): Response {
+  if (typeof returned === 'object' && returned !== null && 'headers' in returned) return returned as Response
+  return refuse('onDenied', expected, returned)
 }
 
 /**
- * What was said of a response before there was one, as far as it still has to be set: a field that the response has itself
- * stays, and of two `Retry-After` the larger one.
+ * Returns the headers of a draft that still have to be set on the response. A header that the response has itself does not
+ * change, except that of two `Retry-After` the larger one is used.
  *
- * @param exposed the fields that scripts are to see where the response has CORS fields
+ * @param exposed the headers that scripts can read when the response has CORS headers
  */
-export function lateFields(response: Headers, said: Headers, exposed: readonly string[]): readonly [string, string][] {
-  const late = [...said].filter(([name]) => !response.has(name))
-  const [theirs, ours] = [response.get('Retry-After'), said.get('Retry-After')]
+export function lateHeaders(
+  response: Headers,
+  draft: Headers,
+  exposed: readonly string[],
+): readonly [string, string][] {
+  const late = [...draft].filter(([name]) => !response.has(name))
+  const [theirs, ours] = [response.get('Retry-After'), draft.get('Retry-After')]
   if (theirs !== null && ours !== null)
     late.push(['Retry-After', String(mergeRetryAfter(theirs, Number(ours), Date.now()))])
-  const existing = response.get(EXPOSE) ?? said.get(EXPOSE)
+  const existing = response.get(EXPOSE_HEADERS) ?? draft.get(EXPOSE_HEADERS)
   if (existing !== null || response.has('Access-Control-Allow-Origin'))
-    late.push([EXPOSE, exposeHeaders(existing ?? '', exposed)])
+    late.push([EXPOSE_HEADERS, exposeHeaders(existing ?? '', exposed)])
   return late.filter(([name, value]) => response.get(name) !== value)
 }

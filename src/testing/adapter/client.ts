@@ -14,7 +14,7 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** One request over a connection of its own, and its whole reply. */
+/** Sends one request on its own connection, and returns the complete reply. */
 export async function ask({ url }: Pick<Served, 'url'>, path = '/', options: Ask = {}): Promise<Reply> {
   const request = http.request(url + path, { ...options, agent: false }).end()
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
@@ -23,19 +23,19 @@ export async function ask({ url }: Pick<Served, 'url'>, path = '/', options: Ask
   return { status: response.statusCode!, headers: response.headers, body }
 }
 
-/** The statuses of so many requests, one after another. */
+/** Sends requests one after another, and returns their statuses. */
 export async function statuses(server: Served, count: number, options?: Ask, path?: string): Promise<number[]> {
   const seen: number[] = []
   for (let i = 0; i < count; i++) seen.push((await ask(server, path, options)).status)
   return seen
 }
 
-/** The fields of a reply that a limit writes. */
-export function fields({ headers }: Reply): Record<string, unknown> {
+/** Returns the rate-limit headers of a reply, and `Retry-After`. */
+export function limitHeaders({ headers }: Reply): Record<string, unknown> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => /ratelimit|retry-after/.test(name)))
 }
 
-/** A request whose client can hang up. */
+/** Sends a request on a socket that the test can close. */
 export async function dial({ url }: Pick<Served, 'url'>, path = '/'): Promise<Socket> {
   const { port, hostname } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -45,16 +45,16 @@ export async function dial({ url }: Pick<Served, 'url'>, path = '/'): Promise<So
   return socket
 }
 
-/** Looks again and again until something is so; for what happens on the other side of a socket. */
+/** Waits until a condition is true. For events on the other side of a socket. */
 export async function until(so: () => unknown, what: string): Promise<void> {
   const deadline = Date.now() + 5000
   while (!so()) {
-    if (Date.now() > deadline) throw new Error(`Waited in vain for ${what}`)
+    if (Date.now() > deadline) throw new Error(`No sign of ${what} within 5 s`)
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }
 
-/** Codes of the warnings that come while `during` runs, in place of their being printed. */
+/** Returns the codes of the warnings that are emitted while `during` runs. They are not printed. */
 export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
   const codes: string[] = []
   const printers = process.listeners('warning')
@@ -63,7 +63,7 @@ export async function warningsOf(during: () => unknown): Promise<readonly string
   process.on('warning', note)
   try {
     await during()
-    // Warnings are told in the next turn.
+    // Warnings are emitted in the next turn.
     await new Promise((resolve) => setImmediate(resolve))
   } finally {
     process.off('warning', note)

@@ -13,7 +13,7 @@ export const delayCases: Cases = {
     equal(seen, [200, 200, 200, 429])
     holds(performance.now() - began >= 199, 'the third was not held for 200 ms')
   },
-  'ends when the client hangs up: no handler, no timer': async ({ limit, serve }) => {
+  'ends when the client hangs up, without a call of the handler and without a timer': async ({ limit, serve }) => {
     const timers = watchTimers(60_000)
     let decided = 0
     let ran = 0
@@ -34,18 +34,18 @@ export const delayCases: Cases = {
     }
     equal([ran, server.errors], [1, []])
   },
-  'does not begin for a client that has hung up before the decision': async ({ limit, serve }) => {
+  'does not begin for a client that hung up before the decision': async ({ limit, serve }) => {
     const timers = watchTimers(60_000)
     let release = (): void => {}
     const decided = new Promise<void>((resolve) => (release = resolve))
-    let [asked, closed, told, ran] = [0, 0, 0, 0]
+    let [asked, closed, decisions, ran] = [0, 0, 0, 0]
     const keyer = async (): Promise<string> => {
       if (asked++ === 1) await decided
       return 'key'
     }
     const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
     const server = await serve({
-      limits: [limit(slow, { keyer, onDecision: () => told++ })],
+      limits: [limit(slow, { keyer, onDecision: () => decisions++ })],
       handler: () => ({ text: String(++ran) }),
     })
     try {
@@ -54,10 +54,10 @@ export const delayCases: Cases = {
       await until(() => asked === 2, 'the question')
       client.on('close', () => closed++).destroy()
       await until(() => closed === 1, 'the end of the connection')
-      // The other side hears of it a little later.
+      // The server notices it a little later.
       await new Promise((resolve) => setTimeout(resolve, 20))
       release()
-      await until(() => told === 2, 'the decision')
+      await until(() => decisions === 2, 'the decision')
       await until(() => timers.set.size === 0, 'the freeing of the timer')
     } finally {
       timers.stop()
@@ -66,7 +66,7 @@ export const delayCases: Cases = {
   },
 }
 
-/** The timers of at least `ms` that are set from here on, until they are cleared. Shorter ones come and go in any framework. */
+/** Returns the timers of at least `ms` that are started from now on and not cleared. Frameworks start shorter ones. */
 function watchTimers(ms: number): { readonly set: ReadonlySet<unknown>; stop(): void } {
   const { setTimeout, clearTimeout } = globalThis
   const set = new Set<unknown>()
@@ -83,7 +83,7 @@ function watchTimers(ms: number): { readonly set: ReadonlySet<unknown>; stop(): 
 }
 
 export const endCases: Cases = {
-  'is awaited where a response comes in pieces': async ({ limit, serve }) => {
+  'waits for the last chunk of a response': async ({ limit, serve }) => {
     const unfinished: Sink[] = []
     const server = await serve({
       limits: [limit(one, { refundWhen: 'success' })],
@@ -104,7 +104,7 @@ export const endCases: Cases = {
     unfinished[1]!.end('b')
     equal((await second).status, 200)
   },
-  'is settled once the last piece is out': async ({ limit, serve, harness }) => {
+  'uses the cost that is known after the last chunk': async ({ limit, serve, harness }) => {
     const tokens = fixedWindow({ name: 'tokens', quota: 100, window: '1m' })
     const settleWith = (request: unknown): number => spent.get(harness.header(request, 'x-name'))!
     const spent = new Map<string | undefined, number>()
@@ -120,7 +120,7 @@ export const endCases: Cases = {
     })
     const first = ask(server, '/', { headers: { 'x-name': 'first' } })
     await until(() => unfinished.length === 1, 'the first request')
-    // Known at its end alone, as with the tokens of a language model.
+    // The cost is only known at the end, as with the tokens of a language model.
     spent.set('first', 7)
     unfinished[0]!.end('b')
     equal((await first).headers['ratelimit'], '"tokens";r=50;t=60')
@@ -131,7 +131,7 @@ export const endCases: Cases = {
     equal((await second).headers['ratelimit'], '"tokens";r=43;t=60')
     equal(await statuses(server, 1), [429])
   },
-  'of a request that is cut off before the answer leaves it charged': async ({ limit, serve }) => {
+  'does not apply to a request that is aborted before it is answered': async ({ limit, serve }) => {
     for (const outcome of [
       { refundWhen: 'success' },
       { refundWhen: 'failure' },
@@ -157,7 +157,7 @@ export const endCases: Cases = {
       equal(await statuses(server, 1), [429])
     }
   },
-  'of a response that is cut off under way is what its head said': async ({ limit, serve }) => {
+  'uses the status that was sent when a response is aborted': async ({ limit, serve }) => {
     for (const [status, refunded] of [
       [200, false],
       [500, true],

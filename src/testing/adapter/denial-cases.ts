@@ -1,10 +1,10 @@
 import type { Decision } from '../../limiter/decision.ts'
 import { equal, like } from '../expect.ts'
-import { ask, fields, statuses, warningsOf } from './client.ts'
+import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
 import { type Cases, fault, hundred, one, outageStore } from './world.ts'
 
 export const denialCases: Cases = {
-  'is problem details that no cache keeps': async ({ limit, serve }) => {
+  'sends problem details that caches do not store': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one)] })
     await ask(server)
     const { status, headers, body } = await ask(server)
@@ -18,18 +18,18 @@ export const denialCases: Cases = {
       'violated-policies': ['one'],
     })
   },
-  'to HEAD has the same fields and no body': async ({ limit, serve }) => {
+  'of a HEAD request has the same headers and no body': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one)] })
     equal((await ask(server, '/', { method: 'HEAD' })).status, 200)
     const denied = await ask(server, '/', { method: 'HEAD' })
     const whole = await ask(server)
     equal([denied.status, denied.body], [429, ''])
-    equal(fields(denied), fields(whole))
+    equal(limitHeaders(denied), limitHeaders(whole))
     equal(denied.headers['content-type'], 'application/problem+json')
     const length = denied.headers['content-length']
     if (length !== undefined) equal(length, whole.headers['content-length'])
   },
-  'is a plain sentence for who takes no JSON': async ({ limit, serve }) => {
+  'sends plain text to a client that accepts no JSON': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one)] })
     await ask(server)
     const { status, headers, body } = await ask(server, '/', { headers: { accept: 'text/plain' } })
@@ -39,12 +39,12 @@ export const denialCases: Cases = {
     const both = await ask(server, '/', { headers: { accept: 'text/plain, */*' } })
     equal(both.headers['content-type'], 'application/problem+json')
   },
-  'by a store that cannot answer, and is closed then, is a 503 that asks to come back': async (world) => {
+  'returns 503 with Retry-After when the store does not answer and the limiter is closed': async (world) => {
     let ran = 0
     const limits = [world.limit(one, { store: outageStore(world, 'closed') })]
     const server = await world.serve({ limits, handler: () => ({ text: String(++ran) }) })
     const reply = await ask(server)
-    equal([reply.status, fields(reply), ran], [503, { 'retry-after': '1' }, 0])
+    equal([reply.status, limitHeaders(reply), ran], [503, { 'retry-after': '1' }, 0])
     equal([reply.headers['content-type'], reply.headers['cache-control']], ['application/problem+json', 'no-store'])
     like(JSON.parse(reply.body), {
       type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
@@ -52,18 +52,18 @@ export const denialCases: Cases = {
       status: 503,
     })
   },
-  'is none by a store that cannot answer, and is open then; nor is anything told': async (world) => {
+  'is not sent, and neither are headers, when the store does not answer and the limiter is open': async (world) => {
     const server = await world.serve({ limits: [world.limit(one, { store: outageStore(world, 'open') })] })
     const reply = await ask(server)
-    equal([reply.status, reply.body, fields(reply)], [200, 'ok', {}])
+    equal([reply.status, reply.body, limitHeaders(reply)], [200, 'ok', {}])
   },
-  'does not run the handler': async ({ limit, serve }) => {
+  'does not call the handler': async ({ limit, serve }) => {
     let ran = 0
     const server = await serve({ limits: [limit(one)], handler: () => ({ text: String(++ran) }) })
     await statuses(server, 3)
     equal(ran, 1)
   },
-  'is the application’s own with onDenied': async ({ harness, limit, serve }) => {
+  'is answered by onDenied, with the headers set': async ({ harness, limit, serve }) => {
     const seen: Decision[] = []
     const onDenied = harness.onDenied(async (decision) => {
       seen.push(decision)
@@ -76,30 +76,30 @@ export const denialCases: Cases = {
     like(headers, { 'retry-after': '60', ratelimit: '"one";r=0;t=60' })
     like(seen, [{ allowed: false, retryAfter: 60_000 }])
   },
-  'that never ends has no Retry-After': async ({ limit, serve }) => {
+  'has no Retry-After when the request is never admitted': async ({ limit, serve }) => {
     const { status, headers } = await ask(await serve({ limits: [limit(one, { cost: () => 2 })] }))
     equal([status, headers['retry-after']], [429, undefined])
   },
 }
 
 export const decisionCases: Cases = {
-  'is where the framework’s users look for it': async ({ limit, serve }) => {
+  'is on the request': async ({ limit, serve }) => {
     const server = await serve({
       limits: [limit(hundred)],
       handler: ({ decision }) => ({ text: `${decision?.allowed} ${decision?.remaining}` }),
     })
     equal((await ask(server)).body, 'true 99')
   },
-  'does not wait for an onDecision that takes its time, which may fail': async ({ limit, serve }) => {
+  'does not wait for a promise of onDecision, which may reject': async ({ limit, serve }) => {
     const onDecision = async (): Promise<never> => fault()
     const server = await serve({ limits: [limit(one, { onDecision })] })
     const codes = await warningsOf(async () => equal(await statuses(server, 2), [200, 429]))
     equal(codes, ['SLUICE_OUTCOME'])
-    // oxlint-disable-next-line unicorn/no-thenable -- as queries are that run when they are awaited
+    // oxlint-disable-next-line unicorn/no-thenable -- such as a query that runs when it is awaited
     const lazy = { then: (resolve: () => void) => resolve() }
     equal(await statuses(await serve({ limits: [limit(one, { onDecision: () => lazy })] }), 2), [200, 429])
   },
-  'is shown to onDecision with its request, denials too': async ({ limit, serve, by }) => {
+  'goes to onDecision with its request, also when it is a denial': async ({ limit, serve, by }) => {
     const seen: unknown[] = []
     const user = by('x-user')
     const onDecision = ({ allowed }: Decision, request: unknown): unknown => seen.push([allowed, user(request)])

@@ -7,7 +7,10 @@ import type { AnyOptions } from './harness.ts'
 import { type Cases, fault, one } from './world.ts'
 
 export const faultCases: Cases = {
-  'in a keyer, a LimitFunc, a cost, skip or onDecision is the application’s': async ({ limit, serve }) => {
+  'in a keyer, a LimitFunc, a cost, skip or onDecision reaches the error handling of the framework': async ({
+    limit,
+    serve,
+  }) => {
     const cases: AnyOptions[] = [{ onDecision: fault }]
     for (const broken of [fault, async () => fault()]) {
       cases.push({ keyer: broken }, { limits: broken }, { cost: broken }, { skip: broken })
@@ -21,7 +24,7 @@ export const faultCases: Cases = {
       like(server.errors, [{ message: 'broken' }])
     }
   },
-  'in onDenied is the application’s': async ({ limit, serve }) => {
+  'in onDenied reaches the error handling of the framework': async ({ limit, serve }) => {
     for (const onDenied of [fault, async () => fault()]) {
       let ran = 0
       const server = await serve({ limits: [limit(one, { onDenied })], handler: () => ({ text: String(++ran) }) })
@@ -30,10 +33,10 @@ export const faultCases: Cases = {
       equal(ran, 1)
     }
   },
-  'admits nobody, whatever is thrown': async ({ limit, serve }) => {
+  'admits no request, whatever value is thrown': async ({ limit, serve }) => {
     for (const thrown of [undefined, null, 'route', 'router', 0, false]) {
       const thrower = (): never => {
-        // oxlint-disable-next-line typescript/only-throw-error -- that is the point
+        // oxlint-disable-next-line typescript/only-throw-error -- the test is about such values
         throw thrown
       }
       for (const keyer of [thrower, async () => thrower()]) {
@@ -44,7 +47,7 @@ export const faultCases: Cases = {
       }
     }
   },
-  'in the handler stays the handler’s, and the request charged': async ({ limit, serve }) => {
+  'in the handler is not changed, and the request stays charged': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one)], handler: fault })
     equal(await statuses(server, 2), [500, 429])
     like(server.errors, [{ message: 'broken' }])
@@ -52,7 +55,7 @@ export const faultCases: Cases = {
 }
 
 export const optionCases: Cases = {
-  'that are unknown or wrong are refused when the limit is made': async ({ harness }) => {
+  'are refused when the limit is created if they are unknown or wrong': async ({ harness }) => {
     const fine = { keyer: everyone, limits: one }
     const wrong: [string, AnyOptions][] = [
       ['UNKNOWN_OPTION', { ...fine, max: 5 }],

@@ -3,28 +3,28 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Decision } from '../../limiter/decision.ts'
 
-/** Options of the adapter's `rateLimit`. */
+/** The options of the adapter's `rateLimit`. */
 export type AnyOptions = Readonly<Record<string, unknown>>
 
-/** A handler's side of an exchange, whatever the framework. */
+/** What a handler receives, in any framework. */
 export interface Exchange {
-  /** What the framework's users, and so keyers, call a request. */
+  /** What keyers receive as a request. */
   readonly request: unknown
-  /** The decision, taken from where the adapter's users find it. */
+  /** The decision, as users of the adapter read it. */
   readonly decision: Decision | undefined
-  /** Sets a field of the response. */
+  /** Sets a header of the response. */
   set(name: string, value: string): void
 }
 
-/** Where a handler writes its answer in pieces. The head is sent with the first. */
+/** Writes a response in chunks. The headers are sent with the first one. */
 export interface Sink {
   write(text: string): void
   end(text: string): void
-  /** Calls the listener when the client has hung up, or has been answered. */
+  /** Calls the listener when the client hangs up, or the response was sent. */
   closed(listener: () => void): void
 }
 
-/** What a handler answers: status 200 unless told; a plain text, or pieces. */
+/** What a handler answers: a text or chunks. The default status is 200. */
 export interface Answer {
   readonly status?: number
   readonly text?: string
@@ -33,55 +33,55 @@ export interface Answer {
 
 export type Handler = (exchange: Exchange) => Answer | Promise<Answer>
 
-/** An app: what happens first, limits one after another, routes with limits of their own, and what answers all else. */
+/** An app: a first middleware, limits in order, routes with their own limits, and a handler for everything else. */
 export interface AppSetup {
-  /** What runs before any limit, and answers nothing. */
+  /** Runs before the limits, and does not answer. */
   readonly before?: (exchange: Pick<Exchange, 'set'>) => void
   readonly limits: readonly AnyOptions[]
   readonly routes: readonly { readonly path: string; readonly limit?: AnyOptions; readonly handler: Handler }[]
   readonly handler: Handler
 }
 
-/** An app that listens. */
+/** A listening app. */
 export interface Served {
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string
-  /** What has reached the framework's error handling. */
+  /** The errors that reached the error handling of the framework. */
   readonly errors: readonly unknown[]
   close(): Promise<void>
 }
 
 /**
- * Something that a framework cannot do; behaviours that need it are left out. `'early-fields'`: setting fields of a response
- * before there is one. `'proxy-trust'`: telling whether a proxy is trusted, so as to warn when none is.
+ * Something that a framework cannot do. Behaviours that need it are omitted. `'early-headers'`: setting headers before there is a
+ * response. `'proxy-trust'`: exposing whether a proxy is trusted.
  */
-export type Lack = 'early-fields' | 'proxy-trust'
+export type Lack = 'early-headers' | 'proxy-trust'
 
-/** A framework and an adapter for it, as the behaviours drive them. */
+/** A framework with its adapter, for the behaviours. */
 export interface AdapterHarness {
   readonly lacks?: readonly Lack[]
-  /** The adapter's keyers. `byIP` takes the address of the socket. */
+  /** The keyers of the adapter. `byIP` uses the address of the socket. */
   readonly keyers: {
     readonly byIP: unknown
     readonly byMethod: unknown
     byHeader(name: string): unknown
     ipKeyer(options?: { readonly ipv6Subnet?: number }): unknown
   }
-  /** A field of a request, by its lower-case name. */
+  /** Returns a header of a request, by its lower-case name. */
   header(request: unknown, name: string): string | undefined
   method(request: unknown): string
-  /** Makes a limit without an app; throws, or rejects, when its options are wrong. */
+  /** Creates a limit without an app. Throws, or rejects, for wrong options. */
   make(options: AnyOptions): unknown
-  /** An `onDenied` in the framework's own arguments. */
+  /** Returns an `onDenied` with the arguments of the framework. */
   onDenied(answer: (decision: Decision) => Answer | Promise<Answer>): unknown
   /**
-   * Serves an app on 127.0.0.1. A GET handler answers HEAD too, and every handler all other methods. A fault is kept for
-   * `errors` and answered with status 500 and the text `fault`; a proxy is not trusted.
+   * Serves an app on 127.0.0.1. Its handlers answer every method. An error is added to `errors` and answered with status 500
+   * and the text `fault`. No proxy is trusted.
    */
   serve(setup: AppSetup): Promise<Served>
 }
 
-/** Serves a listener of Node's on a free port of 127.0.0.1, for a harness. */
+/** Serves a Node listener on a free port of 127.0.0.1, for a harness. */
 export async function serveListener(listener: RequestListener, errors: readonly unknown[] = []): Promise<Served> {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -96,7 +96,7 @@ export async function serveListener(listener: RequestListener, errors: readonly 
   }
 }
 
-/** A response of Node's as a sink. */
+/** Returns a sink that writes to a Node response. */
 export function nodeSink(response: ServerResponse): Sink {
   return {
     write: (text) => void response.write(text),

@@ -3,17 +3,17 @@ import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../expect.ts'
-import { ask, fields, statuses, warningsOf } from './client.ts'
+import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
 import { type Cases, hundred, one, remoteStore, three } from './world.ts'
 
 export const limitCases: Cases = {
-  'are chosen by method': async ({ limit, serve, harness }) => {
+  'can depend on the method': async ({ limit, serve, harness }) => {
     const writes = (request: unknown): Limit | undefined => (harness.method(request) === 'POST' ? one : undefined)
     const server = await serve({ limits: [limit(writes)] })
     equal(await statuses(server, 2), [200, 200])
     equal(await statuses(server, 2, { method: 'POST' }), [200, 429])
   },
-  'are chosen by the plan of the client, at once or later': async ({ limit, serve, by }) => {
+  'can depend on the plan of the client, also with a promise': async ({ limit, serve, by }) => {
     const keyer = by('x-plan')
     const byPlan = (request: unknown): Limit => (keyer(request) === 'pro' ? three : one)
     const later = async (request: unknown): Promise<Limit> => byPlan(request)
@@ -23,7 +23,7 @@ export const limitCases: Cases = {
       equal(await statuses(server, 4, { headers: { 'x-plan': 'pro' } }), [200, 200, 200, 429])
     }
   },
-  'are counted apart by key, found at once or later': async ({ limit, serve, by }) => {
+  'count each key separately, also with a promise': async ({ limit, serve, by }) => {
     const byUser = by('x-user')
     for (const keyer of [byUser, async (request: unknown) => byUser(request)]) {
       const server = await serve({ limits: [limit(one, { keyer })] })
@@ -31,11 +31,11 @@ export const limitCases: Cases = {
       equal(await statuses(server, 2, { headers: { 'x-user': 'b' } }), [200, 429])
     }
   },
-  'are decided by a store that answers later': async (world) => {
+  'can be in an asynchronous store': async (world) => {
     const server = await world.serve({ limits: [world.limit(one, { store: remoteStore(world) })] })
     equal(await statuses(server, 2), [200, 429])
   },
-  'differ from route to route': async ({ limit, serve }) => {
+  'can differ between routes': async ({ limit, serve }) => {
     const server = await serve({
       routes: [{ path: '/once', limit: limit(one) }, { path: '/thrice', limit: limit(three) }, { path: '/free' }],
     })
@@ -43,17 +43,17 @@ export const limitCases: Cases = {
     equal(await statuses(server, 4, {}, '/thrice'), [200, 200, 200, 429])
     equal(await statuses(server, 4, {}, '/free'), [200, 200, 200, 200])
   },
-  'weigh a request by its cost': async ({ limit, serve, by }) => {
+  'charge the cost of a request': async ({ limit, serve, by }) => {
     const cost = (request: unknown): number => Number(by('x-cost')(request))
     const server = await serve({ limits: [limit(three, { cost })] })
     equal(await statuses(server, 2, { headers: { 'x-cost': '2' } }), [200, 429])
     equal(await statuses(server, 1, { headers: { 'x-cost': '1' } }), [200])
   },
-  'may be a limiter that is there already': async ({ serve, clock }) => {
+  'can be those of an existing limiter': async ({ serve, clock }) => {
     const limiter = createLimiter({ keyer: everyone, limits: one, store: memoryStore({ clock }) })
     equal(await statuses(await serve({ limits: [{ limiter }] }), 2), [200, 429])
   },
-  'may be a stack, which charges all or none and tells of all in one field': async ({ serve, clock, by }) => {
+  'can be those of a stack, which charges all or none and writes one header': async ({ serve, clock, by }) => {
     const store = memoryStore({ clock })
     let known: unknown
     const byUser = by('x-user')
@@ -62,26 +62,26 @@ export const limitCases: Cases = {
     const all = createLimiter({ name: 'all', keyer: everyone, limits: one, store })
     const server = await serve({ limits: [{ limiter: stack<unknown>(user, all) }] })
     const ann = { headers: { 'x-user': 'a' } }
-    equal(fields(await ask(server, '/', ann)), {
+    equal(limitHeaders(await ask(server, '/', ann)), {
       'ratelimit-policy': '"three";q=3;w=60, "one";q=1;w=60',
       ratelimit: '"three";r=2;t=60, "one";r=0;t=60',
     })
     equal(await statuses(server, 1, ann), [429])
     equal(user.consume(known).remaining, 1)
   },
-  'may be limits one after another, which tell of all in one field': async ({ limit, serve }) => {
+  'of several middlewares are in one header': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(hundred), limit(one)] })
     const policy = { 'ratelimit-policy': '"default";q=100;w=60, "one";q=1;w=60' }
-    equal(fields(await ask(server)), { ...policy, ratelimit: '"default";r=99;t=60, "one";r=0;t=60' })
-    equal(fields(await ask(server)), { ...policy, ratelimit: '"one";r=0;t=60', 'retry-after': '60' })
+    equal(limitHeaders(await ask(server)), { ...policy, ratelimit: '"default";r=99;t=60, "one";r=0;t=60' })
+    equal(limitHeaders(await ask(server)), { ...policy, ratelimit: '"one";r=0;t=60', 'retry-after': '60' })
   },
-  'of one limiter that a request passes twice count once, and say so once': async ({ serve, clock }) => {
+  'of one limiter that a request passes twice count once, with one warning': async ({ serve, clock }) => {
     const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
     const server = await serve({ limits: [{ limiter }, { limiter }] })
     const codes = await warningsOf(async () => equal(await statuses(server, 4), [200, 200, 200, 429]))
     equal(codes, ['SLUICE_MOUNTED_TWICE'])
   },
-  'of one limiter before several routes are one': async ({ serve, clock }) => {
+  'of one limiter on several routes count together': async ({ serve, clock }) => {
     const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
     const paths = ['/a', '/b', '/c', '/d']
     const server = await serve({ routes: paths.map((path) => ({ path, limit: { limiter } })) })
@@ -91,12 +91,15 @@ export const limitCases: Cases = {
     })
     equal([seen, codes], [[200, 200, 200, 429], []])
   },
-  'of a limit without fields stay untold by the next one': async ({ limit, serve }) => {
+  'of a middleware without headers are not in the headers of the next one': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(hundred, { headers: false }), limit(three)] })
-    equal(fields(await ask(server)), { 'ratelimit-policy': '"three";q=3;w=60', ratelimit: '"three";r=2;t=60' })
+    equal(limitHeaders(await ask(server)), { 'ratelimit-policy': '"three";q=3;w=60', ratelimit: '"three";r=2;t=60' })
   },
-  'of the earlier limits are told although one without fields comes between': async ({ limit, serve }) => {
+  'of an earlier middleware are in the headers although one without headers comes between': async ({
+    limit,
+    serve,
+  }) => {
     const server = await serve({ limits: [limit(hundred), limit(one, { headers: false }), limit(three)] })
-    equal(fields(await ask(server))['ratelimit'], '"default";r=99;t=60, "three";r=2;t=60')
+    equal(limitHeaders(await ask(server))['ratelimit'], '"default";r=99;t=60, "three";r=2;t=60')
   },
 }

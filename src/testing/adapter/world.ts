@@ -6,17 +6,17 @@ import type { Limit } from '../../limits/limit.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 import type { AdapterHarness, AnyOptions, AppSetup, Handler, Served } from './harness.ts'
 
-/** Routes may leave their handler out. */
+/** The handler of a route is optional. */
 type Routes = readonly { readonly path: string; readonly limit?: AnyOptions; readonly handler?: Handler }[]
 export type Setup = Partial<Omit<AppSetup, 'routes'>> & { readonly routes?: Routes }
 
-/** A framework, a clock that stands still, and servers that are closed in the end. */
+/** A framework, a virtual clock, and servers that are closed at the end. */
 export interface World {
   readonly harness: AdapterHarness
   readonly clock: VirtualClock
-  /** Options of a limit on the clock: as given, with a keyer for all and a store. */
+  /** Returns options with a keyer for everyone and a store on the clock. */
   limit(limits: unknown, options?: AnyOptions): AnyOptions
-  /** A keyer by a field. */
+  /** Returns a keyer for a header. */
   by(name: string): (request: unknown) => string
   serve(setup: Setup): Promise<Served>
   close(): Promise<void>
@@ -46,7 +46,7 @@ export function createWorld(harness: AdapterHarness): World {
   }
 }
 
-/** As a store elsewhere answers: later. */
+/** Returns an asynchronous store. */
 export function remoteStore({ clock }: World): AsyncStore {
   const near = memoryStore({ clock })
   return {
@@ -58,7 +58,7 @@ export function remoteStore({ clock }: World): AsyncStore {
   }
 }
 
-/** A store that cannot answer, and what is done then. */
+/** Returns a store that does not answer, with the decisions of a limiter that is then open or closed. */
 export function outageStore(world: World, degraded: Exclude<Degraded, 'local'>): AsyncStore {
   return {
     ...remoteStore(world),

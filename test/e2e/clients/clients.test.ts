@@ -1,4 +1,4 @@
-// What clients make of our answers: the real ones, over sockets and in real time, in front of every framework.
+// Real HTTP clients retry against every framework, over sockets and in real time.
 import { Octokit } from '@octokit/core'
 import { throttling } from '@octokit/plugin-throttling'
 import axios from 'axios'
@@ -14,10 +14,10 @@ import { fixedWindow, gcra, slidingWindowLog, tokenBucket } from '../../../src/l
 import { frameworks, type Options } from '../../adapters/frameworks.ts'
 import { serve, type Served } from '../../support/http.ts'
 
-// They do little but wait.
+// These tests mostly wait.
 vi.setConfig({ maxConcurrency: 30 })
 
-/** A client that retries by itself, as its documentation sets it up: it gets a path, and answers the body. */
+/** A client that retries by itself, set up as in its documentation. It requests a path and returns the body. */
 interface Client {
   readonly headers?: string
   connect(url: string): (path: string) => Promise<string>
@@ -59,7 +59,7 @@ const clients: Readonly<Record<string, Client>> = {
   },
 }
 
-/** A server that knows which requests it has admitted and denied, by their paths, in order. */
+/** A server that records its admitted and denied requests, by path and in order. */
 async function limited(framework: (typeof frameworks)[number], limits: readonly Limit[], headers?: string) {
   const verdicts = new Map<string, boolean[]>()
   const onDecision = ({ allowed }: Decision, { url }: { url: string }): void => {
@@ -77,7 +77,7 @@ async function inTurn(ask: (path: string) => Promise<string>, count: number): Pr
   return bodies
 }
 
-/** Each may be denied when it comes unasked, and never when it comes as it was told. */
+/** A first request can be denied. A retry after the time in the response is always admitted. */
 function expectNoneAvoidable(verdicts: ReadonlyMap<string, readonly boolean[]>, count: number): void {
   expect([...verdicts.keys()].toSorted()).toEqual(paths(count).toSorted())
   for (const [path, each] of verdicts)
@@ -95,7 +95,7 @@ const shapes: readonly (readonly Limit[])[] = [
 describe.concurrent('without an avoidable 429', { timeout: 60_000 }, () => {
   for (const [name, { connect, headers }] of Object.entries(clients)) {
     for (const framework of frameworks) {
-      test(`${name} gets its answers one by one from ${framework.name}`, async ({ expect }) => {
+      test(`${name} gets all responses in order from ${framework.name}`, async ({ expect }) => {
         const { verdicts, server } = await limited(framework, shapes[0]!, headers)
         expect(await inTurn(connect(server.url), 4)).toEqual(Array(4).fill('ok'))
         expectNoneAvoidable(verdicts, 4)
@@ -104,7 +104,7 @@ describe.concurrent('without an avoidable 429', { timeout: 60_000 }, () => {
     }
 
     for (const limits of shapes) {
-      test(`${name} gets four at once, by ${limits.map((each) => each.algorithm).join(' and ')}`, async ({
+      test(`${name} gets four concurrent responses with ${limits.map((each) => each.algorithm).join(' and ')}`, async ({
         expect,
       }) => {
         const { verdicts, server } = await limited(frameworks[1]!, limits, headers)
@@ -118,7 +118,7 @@ describe.concurrent('without an avoidable 429', { timeout: 60_000 }, () => {
 })
 
 describe.concurrent('an avoidable 429 is seen', () => {
-  /** Denies for a second without a word about it. */
+  /** Denies for a second, without Retry-After. */
   async function silent(): Promise<{ verdicts: Map<string, boolean[]>; server: Served }> {
     const verdicts = new Map<string, boolean[]>()
     const end = Date.now() + 1000
@@ -130,7 +130,7 @@ describe.concurrent('an avoidable 429 is seen', () => {
     return { verdicts, server }
   }
 
-  test('where there is no Retry-After', async ({ expect }) => {
+  test('waits without a Retry-After', async ({ expect }) => {
     const { verdicts, server } = await silent()
     await clients['axios with axios-retry']!.connect(server.url)('/0').catch(() => {})
     expect(() => expectNoneAvoidable(verdicts, 1)).toThrow(/false/)

@@ -1,4 +1,4 @@
-// ratelimit-header-parser 0.1.0 reads the fields of every style that is older than itself.
+// ratelimit-header-parser 0.1.0 reads the headers of every style that is older than itself.
 import { parseRateLimit } from 'ratelimit-header-parser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { everyone } from '../../../src/limiter/keyers.ts'
@@ -28,12 +28,12 @@ describe.each(frameworks)('ratelimit-header-parser, from $name, reads', ({ serve
     }
   })
 
-  test('from a Response of fetch as well', async () => {
+  test('also reads a Response of fetch', async () => {
     const response = await fetch(`${server.url}/draft-7`)
     expect(parseRateLimit(response)).toMatchObject({ limit: 2, remaining: 0 })
   })
 
-  test('nothing in the newest style, which it does not know', async () => {
+  test('reads nothing in the newest style, which it does not support', async () => {
     expect(await read('standard')).toMatchObject({ limit: NaN, remaining: NaN })
   })
 })

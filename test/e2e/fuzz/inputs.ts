@@ -1,6 +1,6 @@
-// Inputs that nobody should send, from a seed: the same seed gives the same inputs.
+// Invalid inputs from a seed. The same seed gives the same inputs.
 
-/** Random numbers below 1, the same for the same seed (mulberry32). */
+/** Returns random numbers below 1. The same seed gives the same numbers (mulberry32). */
 export function randomOf(seed: number): () => number {
   let state = seed | 0
   return function random() {
@@ -11,20 +11,20 @@ export function randomOf(seed: number): () => number {
   }
 }
 
-/** What makes random inputs. */
+/** Creates random inputs. */
 export interface Dice {
-  /** A whole number from 0, below `end`. */
+  /** Returns a whole number from 0, below `end`. */
   below(end: number): number
-  /** One of these. */
+  /** Returns one of the values. */
   of<Item>(items: readonly Item[]): Item
-  /** True, one time of so many. */
+  /** Returns true with the probability 1 / `count`. */
   oneIn(times: number): boolean
-  /** A text of any kind: plain, broken, hostile, in any script, sometimes long. */
+  /** Returns any text: plain, invalid or malicious, in any script, sometimes long. */
   text(): string
-  /** Printable ASCII, of 1 to 40 characters. */
+  /** Returns 1 to 40 characters of printable ASCII. */
   printable(): string
   ipv4(): string
-  /** Groups that make an address of IPv6. */
+  /** Returns the groups of an IPv6 address. */
   groups(): readonly number[]
 }
 
@@ -92,7 +92,7 @@ export function diceOf(seed: number): Dice {
   }
 }
 
-/** How an address of IPv4 may be written. */
+/** Returns a notation of an IPv4 address. */
 export function spellingsOf(ipv4: string, { of, below }: Dice): string {
   const [a, b, c, d] = ipv4.split('.').map(Number) as [number, number, number, number]
   const high = ((a << 8) | b).toString(16)
@@ -112,7 +112,7 @@ export function spellingsOf(ipv4: string, { of, below }: Dice): string {
   ])
 }
 
-/** How an address of IPv6 may be written, with anything after its first 56 bits. */
+/** Returns a notation of an IPv6 address with random bits after the first 56. */
 export function spellingsIn(groups: readonly number[], { of, below, oneIn }: Dice): string {
   const own = groups.map((group, i) => (i < 3 ? group : i === 3 ? (group & 0xff00) | below(256) : below(0x1_0000)))
   const written = own.map((group) => {
@@ -123,5 +123,5 @@ export function spellingsIn(groups: readonly number[], { of, below, oneIn }: Dic
   return of([text, `[${text}]`, `[${text}]:${below(65_536)}`, `${text}%${of(['eth0', '1', 'é'])}`, `\t${text} `])
 }
 
-/** What a header field may hold: visible ASCII, spaces between, no control character. */
+/** Matches the value of a header field (RFC 9110): visible ASCII with spaces, without control characters. */
 export const FIELD: RegExp = /^[\x20-\x7e]*$/

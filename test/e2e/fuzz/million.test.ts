@@ -1,5 +1,5 @@
-// A million inputs that nobody should send, through everything that reads what a client says or writes what it gets, without
-// sockets. SLUICE_FUZZ_INPUTS asks for another number, SLUICE_FUZZ_SEED for a run that was seen to fail.
+// A million invalid inputs for everything that reads requests or writes responses, without sockets. SLUICE_FUZZ_INPUTS sets their
+// number, SLUICE_FUZZ_SEED repeats a run that failed.
 import { validateHeaderName } from 'node:http'
 import { isIP } from 'node:net'
 import { parseList } from 'structured-headers'
@@ -7,11 +7,12 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../../src/limiter/decision.ts'
 import { addressKeyer, clientAddress } from '../../../src/http/keys/address.ts'
 import { exposeHeaders } from '../../../src/http/headers/cors.ts'
-import { fieldWriter, type Headers } from '../../../src/http/headers/write-headers.ts'
-import { createGate } from '../../../src/http/request-limiter.ts'
+import type { HeaderStyles } from '../../../src/http/headers/types.ts'
+import { headerConfig, headerWriter } from '../../../src/http/headers/write-headers.ts'
+import { createRequestLimiter } from '../../../src/http/request-limiter.ts'
 import { denial, rawResponse } from '../../../src/http/denial.ts'
 import { mergeRetryAfter, retryAfter } from '../../../src/http/headers/retry-after.ts'
-import type { Surface } from '../../../src/http/adapter.ts'
+import type { HttpAdapter } from '../../../src/http/adapter.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
 import type { Limit } from '../../../src/limits/limit.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
@@ -34,13 +35,13 @@ const INPUTS = Number(process.env['SLUICE_FUZZ_INPUTS'] ?? 1_000_000)
 const SEED = Number(process.env['SLUICE_FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 vi.setConfig({ testTimeout: 60_000 + INPUTS / 10 })
 
-// Whoever has no name is warned of once by each limiter, and here there are thousands.
+// Each limiter warns once of a request without a key, and there are thousands of limiters.
 beforeAll(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => {}))
 afterAll(() => void vi.restoreAllMocks())
 
 let inputs = 0
 
-/** Puts a share of the inputs to something, and says which seed it was when that fails. */
+/** Runs a test with a share of the inputs. A failure names the seed. */
 function fuzz(name: string, share: number, salt: number, each: (dice: Dice) => void): void {
   const count = Math.ceil(INPUTS * share)
   inputs += count
@@ -56,7 +57,7 @@ function fuzz(name: string, share: number, salt: number, each: (dice: Dice) => v
   })
 }
 
-/** An `expect` that costs nothing when all is well. */
+/** Like `expect`, but free when the condition is true. */
 function must(so: boolean, what: string, given: unknown): void {
   if (!so) expect.unreachable(`${what}: ${JSON.stringify(given)}`)
 }
@@ -65,7 +66,7 @@ describe('addresses', () => {
   const key = addressKeyer()
   const known = (text: string | undefined): boolean => text === undefined || isIP(text.replace(/\/56$/, '')) !== 0
 
-  fuzz('of any text are an address or nobody’s', 0.18, 1, (dice) => {
+  fuzz('of any text are an address or undefined', 0.18, 1, (dice) => {
     const text = dice.oneIn(2) ? dice.text() : dice.oneIn(2) ? dice.ipv4() + dice.text() : dice.text() + dice.ipv4()
     const [address, under] = [clientAddress(text), key(text)]
     must(known(address) && known(under), 'no address', { text, address, under })
@@ -73,27 +74,27 @@ describe('addresses', () => {
     must(under === undefined || FIELD.test(under), 'a key that is no plain text', under)
   })
 
-  fuzz('of IPv4 are one, however they are written', 0.1, 2, (dice) => {
+  fuzz('of IPv4 are equal in every notation', 0.1, 2, (dice) => {
     const ipv4 = dice.ipv4()
     const text = spellingsOf(ipv4, dice)
     must(key(text) === ipv4, 'another key than the address', { text, key: key(text) })
     must(clientAddress(text) === ipv4, 'another address', text)
   })
 
-  fuzz('of one network of IPv6 are one, however they are written', 0.1, 3, (dice) => {
+  fuzz('of one IPv6 network are equal in every notation', 0.1, 3, (dice) => {
     const groups = [0x2001 + dice.below(0x1000), ...dice.groups().slice(1)]
     const [text, other] = [spellingsIn(groups, dice), spellingsIn(groups, dice)]
     must(key(text) !== undefined && key(text) === key(other), 'two keys for one network', { text, other })
   })
 
-  fuzz('of a forwarded chain, absurd or not, are an address or nobody’s', 0.02, 4, (dice) => {
+  fuzz('of a forwarded chain are an address or undefined', 0.02, 4, (dice) => {
     const chain = Array.from({ length: dice.oneIn(500) ? 5000 : dice.below(6) }, () =>
       dice.oneIn(2) ? dice.ipv4() : dice.text(),
     )
     for (const separator of [', ', ',', ' ']) must(known(key(chain.join(separator))), 'no address', chain.length)
   })
 
-  test('of nothing at all, or of what is no text, are nobody’s', () => {
+  test('of a value that is not a string are undefined', () => {
     for (const given of [undefined, null, 0, NaN, {}, [], ['1.2.3.4'], true, Symbol('ip'), () => '1.2.3.4']) {
       expect(clientAddress(given as never)).toBeUndefined()
       expect(key(given as never)).toBeUndefined()
@@ -122,7 +123,7 @@ function limitOf(dice: Dice, name: string): Limit | undefined {
   return make({ quota, window, name, ...(dice.oneIn(10) && { shadow: true }), ...(dice.oneIn(10) && { strict: true }) })
 }
 
-/** Makes something, or nothing where it is refused with an error of ours. */
+/** Returns the result of a function, or undefined when it throws a SluiceError. */
 function attempt<Made>(make: () => Made): Made | undefined {
   try {
     return make()
@@ -134,7 +135,7 @@ function attempt<Made>(make: () => Made): Made | undefined {
 
 const clock = virtualClock()
 
-/** A decision of one limiter or another, about a key of any kind. */
+/** Returns a decision of a random limiter about a key. */
 function decisionOf(dice: Dice, keys: string): Decision | undefined {
   const limits = [dice.printable(), `${dice.printable()}2`]
     .slice(0, 1 + dice.below(2))
@@ -151,7 +152,7 @@ function decisionOf(dice: Dice, keys: string): Decision | undefined {
   return decision
 }
 
-const STYLES: readonly Headers[] = [
+const STYLES: readonly HeaderStyles[] = [
   'standard',
   'draft-8',
   'draft-7',
@@ -163,52 +164,58 @@ const STYLES: readonly Headers[] = [
 ]
 
 describe('names, keys and units', () => {
-  fuzz('that are no plain text are refused, and no others', 0.08, 5, (dice) => {
+  fuzz('are refused exactly if they are not plain text', 0.08, 5, (dice) => {
     const text = dice.text()
     const plain = /^[\x20-\x7e]+$/.test(text)
     const limit = attempt(() => fixedWindow({ quota: 1, window: 1000, name: text }))
     must(limit === undefined || plain, 'a name that is no plain text', text)
     must(
-      attempt(() => fieldWriter('standard', { unit: text })) === undefined || plain,
+      attempt(() => headerWriter(headerConfig({ headers: 'standard', unit: text }))) === undefined || plain,
       'a unit that is no plain text',
       text,
     )
-    must(attempt(() => fieldWriter('standard', { unit: { [text]: text } })) === undefined || plain, 'such a unit', text)
+    must(
+      attempt(() => headerWriter(headerConfig({ headers: 'standard', unit: { [text]: text } }))) === undefined || plain,
+      'such a unit',
+      text,
+    )
   })
 
   const decided = createLimiter({ keyer: () => 'key', limits: gcra({ quota: 5, window: 1000 }) }).consume(undefined)
-  fuzz('that name fields are refused, or written by Node', 0.03, 14, (dice) => {
+  fuzz('of headers are refused, or accepted by Node', 0.03, 14, (dice) => {
     const limit = dice.oneIn(2) ? dice.text() : `X-${dice.printable()}`
-    const write = attempt(() => fieldWriter('legacy', { headerNames: { limit } }))
+    const write = attempt(() => headerWriter(headerConfig({ headers: 'legacy', headerNames: { limit } })))
     if (write === undefined) return
-    const fields: string[] = []
-    write(decided, 0, (name) => fields.push(name))
-    for (const name of fields) validateHeaderName(name)
-    must(new Set(fields).size === 3, 'more or fewer fields', { limit, fields })
+    const headers: string[] = []
+    write(decided, 0, (name) => headers.push(name))
+    for (const name of headers) validateHeaderName(name)
+    must(new Set(headers).size === 3, 'more or fewer headers', { limit, headers })
   })
 
-  fuzz('that are taken never break a field, and read back as they were', 0.1, 6, (dice) => {
+  fuzz('that are accepted leave headers valid, and can be parsed', 0.1, 6, (dice) => {
     const decision = decisionOf(dice, dice.text())
     if (decision === undefined) return
     const unit = dice.oneIn(2) ? { unit: dice.printable() } : {}
     const partition = dice.oneIn(3) ? { partitionKey: { secret: dice.text() || 'secret' } } : {}
     const style = dice.of(STYLES)
-    const fields = new Map<string, string>()
-    fieldWriter(style, { ...unit, ...partition })(decision, clock.now(), (name, value) => fields.set(name, value))
-    for (const [name, value] of fields)
-      must(/^[\w-]+$/.test(name) && FIELD.test(value), 'a broken field', [name, value])
-    fields.delete('x-ratelimit-resource')
-    for (const value of fields.values()) {
-      // Names and digests may hold anything.
+    const headers = new Map<string, string>()
+    headerWriter(headerConfig({ headers: style, ...unit, ...partition }))(decision, clock.now(), (name, value) =>
+      headers.set(name, value),
+    )
+    for (const [name, value] of headers)
+      must(/^[\w-]+$/.test(name) && FIELD.test(value), 'an invalid header', [name, value])
+    headers.delete('x-ratelimit-resource')
+    for (const value of headers.values()) {
+      // Names and digests may contain anything.
       const numbers = value.replace(/"(?:[^"\\]|\\.)*"|:[\w+/=]*:/g, '')
       must(!/NaN|Infinity|undefined|null|e\+/.test(numbers), 'no number', value)
     }
-    if (style !== 'standard' || !fields.has('RateLimit-Policy')) return
+    if (style !== 'standard' || !headers.has('RateLimit-Policy')) return
     const names = decision.limits.filter(({ limit }) => limit.shadow !== true).map(({ limit }) => limit.name)
-    expect(parseList(fields.get('RateLimit-Policy')!).map(([item]) => item)).toEqual(names)
+    expect(parseList(headers.get('RateLimit-Policy')!).map(([item]) => item)).toEqual(names)
   })
 
-  fuzz('never break the body or the head of a denial', 0.08, 7, (dice) => {
+  fuzz('leave the body and the headers of a denial valid', 0.08, 7, (dice) => {
     const decision = decisionOf(dice, dice.text())
     if (decision === undefined) return
     const closed = dice.oneIn(10) ? { ...decision, degraded: 'closed' as const } : decision
@@ -218,7 +225,7 @@ describe('names, keys and units', () => {
     })
     must(status === 429 || status === 503, 'a status', status)
     for (const [name, value] of headers)
-      must(/^[\w-]+$/.test(name) && FIELD.test(value), 'a broken field', [name, value])
+      must(/^[\w-]+$/.test(name) && FIELD.test(value), 'an invalid header', [name, value])
     must(/^[\x20-\x7e]+\n?$/.test(body), 'a body that is no ASCII', body)
     if (body.startsWith('{')) JSON.parse(body)
     const [head] = rawResponse({ status, headers, body }).split('\r\n\r\n', 1) as [string]
@@ -233,8 +240,8 @@ describe('names, keys and units', () => {
   })
 })
 
-describe('what an application has set already', () => {
-  fuzz('is never shortened, and never breaks a Retry-After', 0.12, 8, (dice) => {
+describe('a header of the application', () => {
+  fuzz('is never shortened, and leaves a valid Retry-After', 0.12, 8, (dice) => {
     const numbers = [
       '0',
       '00',
@@ -270,7 +277,7 @@ describe('what an application has set already', () => {
 
   fuzz('stays exposed', 0.03, 9, (dice) => {
     const exposed = exposeHeaders(dice.printable(), ['RateLimit', 'Retry-After'])
-    must(FIELD.test(exposed), 'a broken field', exposed)
+    must(FIELD.test(exposed), 'an invalid header', exposed)
     must(exposed.includes('*') || (/RateLimit/i.test(exposed) && /Retry-After/i.test(exposed)), 'not exposed', exposed)
   })
 })
@@ -282,29 +289,29 @@ interface Seen {
   decision?: Decision
 }
 interface Sent {
-  readonly fields: Map<string, string>
+  readonly headers: Map<string, string>
   status: number
 }
 
-const surface: Surface<Seen, Sent, undefined, (response: Sent) => unknown> = {
-  method: ({ method }) => method,
-  header: ({ headers }, name) => headers[name],
-  field: ({ fields }, name) => fields.get(name.toLowerCase()),
-  set: ({ fields }, name, value) => void fields.set(name.toLowerCase(), value),
-  sent: () => false,
-  status: ({ status }) => status,
-  send: (response, status) => void (response.status = status),
-  ended: () => () => {},
-  known: ({ decision }) => decision,
-  keep: (request, decision) => void (request.decision = decision),
-  deny: (onDenied, _request, response) => onDenied(response),
+const adapter: HttpAdapter<Seen, Sent, undefined, (response: Sent) => unknown> = {
+  getMethod: ({ method }) => method,
+  getRequestHeader: ({ headers }, name) => headers[name],
+  getHeader: ({ headers }, name) => headers.get(name.toLowerCase()),
+  setHeader: ({ headers }, name, value) => void headers.set(name.toLowerCase(), value),
+  headersSent: () => false,
+  getStatus: ({ status }) => status,
+  sendDenial: (response, status) => void (response.status = status),
+  onEnd: () => () => {},
+  getDecision: ({ decision }) => decision,
+  setDecision: (request, decision) => void (request.decision = decision),
+  callOnDenied: (onDenied, _request, response) => onDenied(response),
 }
 
-describe('a gate', () => {
+describe('a request limiter', () => {
   const QUOTA = 5
   const key = addressKeyer()
 
-  /** Everything a client may vary, save who it is. */
+  /** Returns a request with random headers, from a given client. */
   function requestOf(dice: Dice, address: string | undefined): Seen {
     const headers: Record<string, string> = {}
     for (const name of ['accept', 'origin', 'x-forwarded-for', 'forwarded', 'x-real-ip', 'ratelimit'])
@@ -316,32 +323,32 @@ describe('a gate', () => {
     }
   }
 
-  function gateOf(make: (request: Seen) => string | undefined) {
+  function requestLimiterOf(make: (request: Seen) => string | undefined) {
     const limits = fixedWindow({ quota: QUOTA, window: '1h' })
-    return createGate({ keyer: make, limits, store: memoryStore({ clock }) }, surface)
+    return createRequestLimiter({ keyer: make, limits, store: memoryStore({ clock }) }, adapter)
   }
 
-  /** One client after another, each with many requests, however it writes them: never more than the quota of each. */
+  /** Sends many requests of each client in random notations. No client gets more than its quota. */
   function campaign(
     make: (request: Seen) => string | undefined,
     address: (dice: Dice, groups: readonly number[], ipv4: string) => string | undefined,
   ) {
-    let gate = gateOf(make)
+    let requestLimiter = requestLimiterOf(make)
     let [asked, admitted] = [0, 0]
     let groups: readonly number[] = [0x2001]
     let ipv4 = '1.2.3.4'
     return (dice: Dice): void => {
       if (asked++ % 25 === 0) {
-        gate = gateOf(make)
+        requestLimiter = requestLimiterOf(make)
         admitted = 0
         groups = [0x2001, ...dice.groups().slice(1)]
         ipv4 = dice.ipv4()
       }
-      const response: Sent = { fields: new Map(), status: 200 }
-      if (gate.enter(requestOf(dice, address(dice, groups, ipv4)), response, undefined) === true) admitted++
+      const response: Sent = { headers: new Map(), status: 200 }
+      if (requestLimiter.admit(requestOf(dice, address(dice, groups, ipv4)), response, undefined) === true) admitted++
       else must(response.status === 429, 'a denial without an answer', response.status)
       must(admitted <= QUOTA, 'more admitted than the limit', { admitted, ipv4, groups })
-      for (const each of response.fields) must(FIELD.test(each[1]), 'a broken field', each)
+      for (const each of response.headers) must(FIELD.test(each[1]), 'an invalid header', each)
     }
   }
 
@@ -355,7 +362,7 @@ describe('a gate', () => {
     ),
   )
   fuzz(
-    'nor of one IPv6 network',
+    'admits no more of one IPv6 network than its limit',
     0.05,
     11,
     campaign(
@@ -364,7 +371,7 @@ describe('a gate', () => {
     ),
   )
   fuzz(
-    'nor of all who have no address',
+    'admits no more of all clients without an address than one limit',
     0.03,
     12,
     campaign(
@@ -373,7 +380,7 @@ describe('a gate', () => {
     ),
   )
   fuzz(
-    'nor of one key, whatever else a client writes',
+    'admits no more of one composite key than its limit',
     0.03,
     13,
     campaign(
@@ -386,4 +393,4 @@ describe('a gate', () => {
   )
 })
 
-test('the shares are the whole', () => expect(inputs).toBeGreaterThanOrEqual(INPUTS))
+test('the shares add up to all inputs', () => expect(inputs).toBeGreaterThanOrEqual(INPUTS))

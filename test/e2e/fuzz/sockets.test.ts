@@ -1,5 +1,5 @@
-// What nobody should send or write, over sockets: a few hundred requests to each framework. Whatever comes, the server goes on,
-// and admits no more than its limit. SLUICE_FUZZ_REQUESTS asks for another number of requests.
+// Invalid input over sockets: a few hundred requests to each framework. The server keeps running and admits no more than its
+// limit. SLUICE_FUZZ_REQUESTS sets the number of requests.
 import type { IncomingHttpHeaders } from 'node:http'
 import express5 from 'express'
 import express4 from 'express4'
@@ -24,7 +24,7 @@ const QUOTA = 3
 const few = fixedWindow({ quota: QUOTA, window: '1h' })
 const name = ' "a\\b";q=9, x '
 
-// Each of these apps is misused, and warns of it.
+// These apps emit warnings.
 beforeAll(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => {}))
 afterAll(() => void vi.restoreAllMocks())
 
@@ -37,12 +37,12 @@ afterEach(async () => {
 type Framework = (typeof frameworks)[number]
 type Setup = Parameters<Framework['serve']>[0]
 
-/** What the requests of all frameworks have in common. */
+/** The common properties of the requests of all frameworks. */
 interface AnyRequest {
   readonly headers: IncomingHttpHeaders
 }
 
-/** The framework's own `ipKeyer`. */
+/** Returns the `ipKeyer` of a framework. */
 function ipKeyerFor({ name }: Framework): () => (request: AnyRequest) => string | undefined {
   return (name.startsWith('Express') ? expressIp : name.startsWith('Koa') ? koaIp : fastifyIp) as never
 }
@@ -51,7 +51,7 @@ async function start({ serve: serving }: Framework, setup: Setup): Promise<Serve
   return (server = await serving(setup))
 }
 
-/** What a request's header can hold at all, on the wire. */
+/** Returns a text that a request header can contain. */
 function sendable(text: string): string {
   return text.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, '?')
 }
@@ -64,7 +64,7 @@ function forwarded(dice: ReturnType<typeof diceOf>): string {
   return chain.join(dice.of([', ', ',', ' , ', ';'])).slice(0, 14_000)
 }
 
-/** An app that trusts one proxy, the tests' own. */
+/** Creates an app that trusts the proxy of the tests. */
 async function trusting(name: string, { limits }: { limits: typeof few }): Promise<Served> {
   if (name.startsWith('Express')) {
     const app = (name === 'Express 4' ? express4 : express5)()
@@ -85,7 +85,7 @@ async function trusting(name: string, { limits }: { limits: typeof few }): Promi
 }
 
 describe.each(frameworks)('$name', (framework) => {
-  test('an absurd X-Forwarded-For neither ends the server nor opens a hole', async () => {
+  test('an invalid X-Forwarded-For neither stops the server nor bypasses the limit', async () => {
     const dice = diceOf(SEED)
     await start(framework, { limits: [{ keyer: ipKeyerFor(framework)(), limits: few }] })
     let admitted = 0
@@ -104,12 +104,12 @@ describe.each(frameworks)('$name', (framework) => {
       for (const text of rawHeaders) expect(text).toMatch(FIELD)
     }
     expect([SEED, admitted]).toEqual([SEED, QUOTA])
-    // More than a server reads at all: it is refused before anybody is asked.
+    // A header that is longer than the server allows is refused before the limit.
     expect((await ask(server!, '/', { headers: { 'X-Forwarded-For': '1.2.3.4, '.repeat(5000) } })).status).toBe(431)
     expect((await ask(server!)).status).toBe(429)
   })
 
-  test('nor does one before the address that a proxy of yours has added', async () => {
+  test('an invalid X-Forwarded-For before the address of a trusted proxy does not bypass the limit', async () => {
     const dice = diceOf(SEED + 2)
     const limit = { limits: few }
     server = await trusting(framework.name, limit)
@@ -123,7 +123,7 @@ describe.each(frameworks)('$name', (framework) => {
     expect([SEED, admitted]).toEqual([SEED, QUOTA])
   })
 
-  test('keys, names and units of any kind break no header', async () => {
+  test('keys, names and units of any text leave the headers valid', async () => {
     const dice = diceOf(SEED + 1)
     const limits = fixedWindow({ quota: 1_000_000, window: '1h', name })
     const keyer = (): string => dice.text()
@@ -143,7 +143,7 @@ describe.each(frameworks)('$name', (framework) => {
     }
   })
 
-  test('names and units that would break a header are refused', async () => {
+  test('names and units that a header cannot contain are refused', async () => {
     for (const broken of ['a\r\nSet-Cookie: b', 'a\nb', 'a\0', 'é', '\x7f', '']) {
       expect(() => fixedWindow({ quota: 1, window: '1h', name: broken })).toThrow(/name/)
       const options = { keyer: everyone, limits: few, unit: broken }
@@ -151,7 +151,7 @@ describe.each(frameworks)('$name', (framework) => {
     }
   })
 
-  test('an onDenied that throws is the application’s error, and admits nobody', async () => {
+  test('an onDenied that throws reaches the error handling, and admits no request', async () => {
     let ran = 0
     const onDenied = framework.onDenied(() => {
       throw new Error('denied, and broken')
@@ -164,7 +164,7 @@ describe.each(frameworks)('$name', (framework) => {
     expect([ran, errors.length]).toEqual([QUOTA, 20 - QUOTA])
   })
 
-  test('an onDenied that never answers holds up nobody else, and admits nobody', async () => {
+  test('an onDenied that never answers blocks no other request, and admits no request', async () => {
     let [ran, waiting] = [0, 0]
     const onDenied = framework.onDenied(() => {
       waiting++
@@ -182,7 +182,7 @@ describe.each(frameworks)('$name', (framework) => {
     expect(ran).toBe(QUOTA + 2)
   })
 
-  test('clients that are gone before they are decided about are one, and end nothing', async () => {
+  test('clients that hang up before the decision are counted, and stop nothing', async () => {
     let release = (): void => {}
     let held = 0
     const gate = new Promise<void>((resolve) => (release = resolve))
@@ -208,7 +208,7 @@ describe.each(frameworks)('$name', (framework) => {
   })
 })
 
-/** Apps whose handlers throw once the answer is on its way: after a denial of ours, and after one of their own. */
+/** Apps whose handlers throw after the response was sent, by the limit or by themselves. */
 const late: Readonly<Record<string, (seen: unknown[]) => Promise<Served>>> = {
   async express(seen) {
     const app = express5()
@@ -257,7 +257,7 @@ const late: Readonly<Record<string, (seen: unknown[]) => Promise<Served>>> = {
   },
 }
 
-describe('a handler that throws after the answer', () => {
+describe('a handler that throws after the response', () => {
   test.each(Object.keys(late))('of %s takes nothing back, and the server goes on', async (name) => {
     const seen: unknown[] = []
     server = await late[name]!(seen)

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../support/redis.ts'
 
-/** An nginx of a test's own, on free ports of this machine. */
+/** A running nginx on free ports. */
 export interface Nginx {
   stop(): Promise<void>
 }
 
-/** The command that starts nginx: from the PATH, else from Debian's package, else an error that says what to do. */
+/** Returns the nginx command, from the PATH or from Debian's package. Throws an error that says what to do. */
 export function nginxCommand(): string {
   return onPath() ?? installed()
 }
@@ -28,9 +28,9 @@ function onPath(): string | undefined {
 }
 
 function installed(): string {
-  // Nothing is to start by itself: the package would take port 80.
+  // The package must not start its service, which would use port 80.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-  // Another test may be installing something, too.
+  // Another test may install a package at the same time.
   const run = (args: string): unknown =>
     execFileSync('sh', ['-c', `apt-get -o DPkg::Lock::Timeout=120 ${args}`], { stdio: 'ignore', env })
   try {
@@ -42,7 +42,7 @@ function installed(): string {
   return onPath()!
 }
 
-/** Starts nginx with these `server` blocks, and waits until it listens on these ports. */
+/** Starts nginx with `server` blocks, and waits until it listens on the ports. */
 export async function startNginx(servers: string, ports: readonly number[]): Promise<Nginx> {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-nginx-'))
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']

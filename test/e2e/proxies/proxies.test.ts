@@ -1,5 +1,5 @@
-// docs/proxies.md is true: its nginx configuration runs in a real nginx, and its settings in each framework behind it.
-// Clients, proxies and the edge of a network have addresses of their own in 127.0.0.0/8, so that each sees who speaks to it.
+// Checks docs/proxies.md: its nginx configuration runs in a real nginx, and its settings in each framework behind it.
+// Clients, proxies and load balancers have their own addresses in 127.0.0.0/8, so that each sees where a request comes from.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
@@ -24,14 +24,14 @@ const limits = fixedWindow({ quota: 2, window: '1h' })
 
 const ANN = '127.0.0.11'
 const BOB = '127.0.0.12'
-/** The load balancer, or the edge of a network: where it speaks to the next proxy from. */
+/** The address of the load balancer or the edge of a network. */
 const EDGE = '127.0.0.31'
 
 interface Framework {
   readonly name: string
-  /** What the guide says, word for word but for the addresses of proxies, by the number of proxies. */
+  /** The settings of the guide by the number of proxies. Only the addresses of proxies are different. */
   readonly settings: readonly [one: string, two: string]
-  /** An app as the guide sets it up for so many proxies, or as it must not be. */
+  /** Creates an app with the settings of the guide for a number of proxies, or with wrong settings. */
   serve(trust: 1 | 2 | 'nobody' | 'everybody'): Promise<Served>
 }
 
@@ -92,7 +92,7 @@ afterEach(async () => {
   for (const each of running.splice(0)) await ('stop' in each ? each.stop() : each.close())
 })
 
-/** The configuration that stands in the guide under a heading. */
+/** Returns the configuration in the guide under a heading. */
 function configuration(heading: string): string {
   const section = guide.slice(guide.indexOf(`## ${heading}\n`))
   const block = /^```nginx\n([^]*?)^```$/m.exec(section)
@@ -100,7 +100,7 @@ function configuration(heading: string): string {
   return block[1]!
 }
 
-/** The guide's nginx in front of an app. */
+/** Starts the nginx of the guide in front of an app. */
 async function behindNginx(heading: string, app: Served): Promise<Served> {
   const port = await freePort()
   const block = configuration(heading)
@@ -112,7 +112,7 @@ async function behindNginx(heading: string, app: Served): Promise<Served> {
   return { ...app, url: `http://127.0.0.1:${port}` }
 }
 
-/** What stands before that: something that adds the address it sees, as load balancers do, and Cloudflare's field. */
+/** Starts a proxy that adds the address of its client, as load balancers do, and the header of Cloudflare. */
 async function behindEdge(next: Served): Promise<Served> {
   const port = await freePort()
   const block = `server {
@@ -128,7 +128,7 @@ async function behindEdge(next: Served): Promise<Served> {
   return { ...next, url: `http://127.0.0.1:${port}` }
 }
 
-/** What passes on connections, and says from whom by the PROXY protocol. */
+/** Starts a balancer that forwards connections with the PROXY protocol. */
 async function behindConnections(next: Served, localAddress = EDGE): Promise<Served> {
   const { hostname, port } = new URL(next.url)
   const balancer = createServer((client) => {
@@ -146,7 +146,7 @@ async function behindConnections(next: Served, localAddress = EDGE): Promise<Ser
   return served
 }
 
-/** The status that a client at this address gets. */
+/** Returns the status for a client at an address. */
 async function from(localAddress: string, { url }: Served, headers: Record<string, string> = {}): Promise<number> {
   const request = http.request(url, { localAddress, headers, agent: false }).end()
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
@@ -156,7 +156,7 @@ async function from(localAddress: string, { url }: Served, headers: Record<strin
 }
 
 let made = 0
-/** Fields of a client that writes them itself, with another address each time. */
+/** Returns headers with forged addresses, different each time. */
 function spoofed(): Record<string, string> {
   const address = `203.0.113.${++made % 250}`
   return {
@@ -167,7 +167,7 @@ function spoofed(): Record<string, string> {
   }
 }
 
-/** Two clients are two, each with its whole quota; and neither gets another by what it writes. */
+/** Checks that two clients have a quota each, and that forged headers give none of them another quota. */
 async function expectToldApart(server: Served): Promise<void> {
   expect([await from(ANN, server), await from(ANN, server), await from(ANN, server)]).toEqual([200, 200, 429])
   expect([await from(ANN, server, spoofed()), await from(ANN, server, spoofed())]).toEqual([429, 429])
@@ -176,53 +176,53 @@ async function expectToldApart(server: Served): Promise<void> {
   expect([await from(BOB, server, spoofed()), await from(BOB, server)]).toEqual([429, 429])
 }
 
-interface Told {
+interface Warned {
   readonly code: string
   readonly message: string
 }
 
-/** The warnings that come while `during` runs, in place of their being printed. */
-async function warned(during: () => Promise<unknown>): Promise<Told[]> {
-  const told: Told[] = []
+/** Returns the warnings that are emitted while `during` runs. They are not printed. */
+async function warned(during: () => Promise<unknown>): Promise<Warned[]> {
+  const warnings: Warned[] = []
   const printers = process.listeners('warning')
   process.removeAllListeners('warning')
-  process.on('warning', ({ message, code = '' }: Error & { code?: string }) => void told.push({ code, message }))
+  process.on('warning', ({ message, code = '' }: Error & { code?: string }) => void warnings.push({ code, message }))
   await during()
   await new Promise((resolve) => setImmediate(resolve))
   process.removeAllListeners('warning')
   for (const printer of printers) process.on('warning', printer)
-  return told
+  return warnings
 }
 
 describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
-  test('is what the guide says', () => {
+  test('is the text of the guide', () => {
     for (const setting of framework.settings) expect(guide).toContain(setting)
   })
 
-  test('tells clients apart behind nginx', async () => {
+  test('distinguishes clients behind nginx', async () => {
     const server = await behindNginx('nginx', await framework.serve(1))
     expect(await warned(() => expectToldApart(server))).toEqual([])
   })
 
-  test('and behind a load balancer', async () => {
-    // It adds an address as nginx does, and is the only proxy.
+  test('distinguishes clients behind a load balancer', async () => {
+    // It is the only proxy, and adds an address like nginx.
     const server = await behindNginx('nginx', await framework.serve(1))
     await expectToldApart(server)
   })
 
-  test('and behind a load balancer with nginx behind it', async () => {
+  test('distinguishes clients behind a load balancer and nginx', async () => {
     const server = await behindEdge(await behindNginx('nginx', await framework.serve(2)))
     expect(await warned(() => expectToldApart(server))).toEqual([])
   })
 
-  test('and behind a balancer that speaks the PROXY protocol, and nobody else who does is believed', async () => {
+  test('distinguishes clients behind a balancer with the PROXY protocol, and ignores this protocol from others', async () => {
     const origin = await behindNginx('The PROXY protocol', await framework.serve(1))
     expect(await warned(async () => expectToldApart(await behindConnections(origin)))).toEqual([])
     const past = await behindConnections(origin, '127.0.0.13')
     expect([await from(ANN, past), await from(BOB, past), await from(BOB, past)]).toEqual([200, 200, 429])
   })
 
-  test('and behind Cloudflare, where nobody who comes past it is believed', async () => {
+  test('distinguishes clients behind Cloudflare, and ignores its header from others', async () => {
     const origin = await behindNginx('Cloudflare', await framework.serve(1))
     await expectToldApart(await behindEdge(origin))
     const PAST = '127.0.0.13'
@@ -234,7 +234,7 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
     expect(statuses).toEqual([200, 200, 429])
   })
 
-  test('answers the PROXY protocol itself with 400', async () => {
+  test('without PROXY protocol support answers 400', async () => {
     const app = await framework.serve('nobody')
     running.push(app)
     expect(await from(ANN, await behindConnections(app))).toBe(400)
@@ -242,50 +242,52 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
 
   test.each([
     ['nobody', 'SLUICE_PROXY_UNTRUSTED', 'share one address'],
-    ['everybody', 'SLUICE_PROXY_TRUSTS_ALL', 'a fresh limit with every request'],
+    ['everybody', 'SLUICE_PROXY_TRUSTS_ALL', 'a new limit with each request'],
   ] as const)('that trusts %s instead, warns once', async (trust, code, why) => {
     const server = await behindNginx('nginx', await framework.serve(trust))
-    const told = await warned(async () => {
+    const warnings = await warned(async () => {
       for (let i = 0; i < 3; i++) await from(ANN, server, spoofed())
       await from(BOB, server)
     })
-    expect(told).toEqual([{ code, message: expect.stringContaining(why) }])
-    expect(told[0]!.message).toContain('README.md#behind-a-proxy')
+    expect(warnings).toEqual([{ code, message: expect.stringContaining(why) }])
+    expect(warnings[0]!.message).toContain('README.md#behind-a-proxy')
   })
 
-  test('that trusts nobody instead, has all clients in one bucket', async () => {
+  test('that trusts nobody has one bucket for all clients', async () => {
     const server = await behindNginx('nginx', await framework.serve('nobody'))
     expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
   })
 
-  test('that trusts everybody instead, lets a client choose its bucket', async () => {
+  test('that trusts everybody lets a client choose its bucket', async () => {
     const server = await behindNginx('nginx', await framework.serve('everybody'))
     for (let i = 0; i < 5; i++) expect(await from(ANN, server, spoofed())).toBe(200)
   })
 })
 
 describe.each(frameworks.filter(({ name }) => !name.startsWith('Fastify')))('$name', (framework) => {
-  test('that counts one proxy too many, lets a client choose its bucket', async () => {
+  test('that counts one proxy too many lets a client choose its bucket', async () => {
     const server = await behindNginx('nginx', await framework.serve(2))
     for (let i = 0; i < 5; i++) expect(await from(ANN, server, spoofed())).toBe(200)
   })
 
-  test('that counts one too few, has all clients behind the first in one bucket', async () => {
+  test('that counts one proxy too few has one bucket for all clients', async () => {
     const server = await behindEdge(await behindNginx('nginx', await framework.serve(1)))
     expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
   })
 })
 
-test('Fastify that is given a number of proxies trusts nobody, as the guide says, and is warned of', async () => {
+test('Fastify with a number of proxies trusts nobody, as the guide says, and warns', async () => {
   const app = Fastify({ trustProxy: 1 as never, forceCloseConnections: true })
   await app.register(fastifyLimit, { keyer: fastifyIp(), limits })
   app.get('/', () => 'ok')
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const server = await behindNginx('nginx', { url, errors: [], close: () => app.close() })
-  const told = await warned(async () => {
+  const warnings = await warned(async () => {
     expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
   })
-  expect(told).toEqual([{ code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts nobody') }])
+  expect(warnings).toEqual([
+    { code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts nobody') },
+  ])
 })
 
 test.each(['127.0.0.1', '::ffff:127.0.0.1', '::1'])(

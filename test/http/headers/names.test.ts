@@ -1,22 +1,23 @@
 import { validateHeaderName } from 'node:http'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { fieldNames, fieldWriter, type Headers } from '../../../src/http/headers/write-headers.ts'
+import type { HeaderStyles } from '../../../src/http/headers/types.ts'
+import { headerConfig, headerWriter, writtenHeaders } from '../../../src/http/headers/write-headers.ts'
 import type { HeaderNames } from '../../../src/http/headers/names.ts'
 import { A1, D3, written } from '../decisions.ts'
 
-const told = (headers: Headers, headerNames: HeaderNames) => written(headers, A1, { headerNames })
+const renamed = (headers: HeaderStyles, headerNames: HeaderNames) => written(headers, A1, { headerNames })
 
-describe('names of one’s own', () => {
-  test('legacy', () => {
-    expect(told('legacy', { limit: 'X-Quota', remaining: 'X-Quota-Left', reset: 'X-Quota-Reset' })).toEqual({
+describe('headerNames', () => {
+  test('rename the headers of legacy', () => {
+    expect(renamed('legacy', { limit: 'X-Quota', remaining: 'X-Quota-Left', reset: 'X-Quota-Reset' })).toEqual({
       'X-Quota': '100',
       'X-Quota-Left': '99',
       'X-Quota-Reset': '60',
     })
   })
 
-  test('github', () => {
+  test('rename the headers of github', () => {
     const headerNames = { limit: 'Rate-Limit-Total', reset: 'Rate-Limit-Reset', used: 'Used', resource: 'Of' }
     expect(written('github', D3, { headerNames })).toEqual({
       'Rate-Limit-Total': '1000',
@@ -27,76 +28,75 @@ describe('names of one’s own', () => {
     })
   })
 
-  test('what is not named keeps its name, what is false is left out', () => {
-    expect(told('legacy', { reset: false })).toEqual({ 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '99' })
-    expect(told('github', { used: false, resource: false })).toEqual({
+  test('keep the other names, and omit headers that are false', () => {
+    expect(renamed('legacy', { reset: false })).toEqual({ 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '99' })
+    expect(renamed('github', { used: false, resource: false })).toEqual({
       'x-ratelimit-limit': '100',
       'x-ratelimit-remaining': '99',
       'x-ratelimit-reset': '1767225660',
     })
-    expect(told('legacy', {})).toEqual(written('legacy', A1))
+    expect(renamed('legacy', {})).toEqual(written('legacy', A1))
   })
 
-  test('leave other styles beside them alone', () => {
-    expect(told(['standard', 'legacy'], { limit: 'X-Quota', remaining: false, reset: false })).toEqual({
+  test('do not change other styles', () => {
+    expect(renamed(['standard', 'legacy'], { limit: 'X-Quota', remaining: false, reset: false })).toEqual({
       ...written('standard', A1),
       'X-Quota': '100',
     })
   })
 
-  test('are what is exposed to scripts', () => {
-    expect(fieldNames(['standard', 'legacy'], { headerNames: { limit: 'X-Quota', reset: false } })).toEqual([
-      'RateLimit',
-      'RateLimit-Policy',
-      'X-Quota',
-      'X-RateLimit-Remaining',
-    ])
+  test('are exposed to scripts', () => {
+    expect(
+      writtenHeaders(
+        headerConfig({ headers: ['standard', 'legacy'], headerNames: { limit: 'X-Quota', reset: false } }),
+      ),
+    ).toEqual(['RateLimit', 'RateLimit-Policy', 'X-Quota', 'X-RateLimit-Remaining'])
   })
 })
 
-describe('refused are', () => {
-  const refused = (headers: Headers, headerNames: unknown, code = 'INVALID_OPTION') =>
-    expect(() => fieldWriter(headers, { headerNames } as never), JSON.stringify(headerNames)).toThrow(
+describe('headerNames are refused', () => {
+  const refused = (headers: HeaderStyles, headerNames: unknown, code = 'INVALID_OPTION') =>
+    expect(() => headerWriter(headerConfig({ headers, headerNames } as never)), JSON.stringify(headerNames)).toThrow(
       expect.objectContaining({ code }),
     )
 
-  test('names that no field can have', () => {
+  test('if no header can have the name', () => {
     const injections = ['X-A: 1\r\nSet-Cookie', 'X\r\n', 'X\n', 'X Y', 'X:', 'é', 'X\0', '"X"', '(X)', 'x'.repeat(129)]
     for (const name of ['', ...injections, 5, null, true, {}, ['X']]) refused('legacy', { limit: name })
   })
 
-  test('what are no names', () => {
+  test('if they are not an object', () => {
     for (const names of [null, [], ['X-Quota'], 'X-Quota', 5]) refused('legacy', names)
   })
 
-  test('names that mean something else', () => {
+  test('if the name has another meaning', () => {
     for (const name of ['Retry-After', 'retry-after', 'Content-Length', 'Transfer-Encoding', 'Set-Cookie'])
       refused('legacy', { reset: name })
   })
 
-  test('two parts in one field, in whichever case', () => {
+  test('if two parts have the same name, in any case', () => {
     refused('legacy', { limit: 'X-Quota', reset: 'x-quota' })
     refused('legacy', { limit: 'X-RateLimit-Reset' })
     refused('github', { used: 'x-ratelimit-limit' })
   })
 
-  test('a field of another style', () => {
+  test('if another style writes the header', () => {
     refused(['standard', 'legacy'], { limit: 'ratelimit' })
     refused(['draft-6', 'legacy'], { reset: 'RateLimit-Limit' })
     refused(['draft-6', 'legacy'], { remaining: 'RateLimit-Policy' })
   })
 
-  test('parts that the style does not tell', () => {
+  test('if the style does not have the part', () => {
     refused('legacy', { used: 'X-Used' }, 'UNKNOWN_OPTION')
     refused('github', { total: 'X-Total' }, 'UNKNOWN_OPTION')
   })
 
-  test('names where there is nothing to name', () => {
+  test('if no style has headers that can be renamed', () => {
     for (const headers of ['standard', 'draft-7', 'draft-6', false, []] as const) refused(headers, { limit: 'X-Quota' })
     for (const names of [null, 'X-Quota', 5]) refused('legacy', names)
   })
 
-  test('none of the names that Node would write, and all that it would not', () => {
+  test('exactly if Node refuses them', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 20 }), (suffix) => {
         const name = `X${suffix}`
@@ -106,7 +106,7 @@ describe('refused are', () => {
         } catch {
           writable = false
         }
-        if (writable) expect(told('legacy', { limit: name })).toMatchObject({ [name]: '100' })
+        if (writable) expect(renamed('legacy', { limit: name })).toMatchObject({ [name]: '100' })
         else refused('legacy', { limit: name })
       }),
     )

@@ -4,7 +4,7 @@ import { mergeRetryAfter, retryAfter } from '../../../src/http/headers/retry-aft
 import { A1, A2, D1, D2, D3, D4, decide, NOW, status, windowed } from '../decisions.ts'
 
 describe('Retry-After', () => {
-  test('worked values', () => {
+  test('has the worked values', () => {
     expect([A1, A2, D1, D2, D3, D4].map(retryAfter)).toEqual([undefined, undefined, 13, 1, 1800, 1800])
   })
 
@@ -15,32 +15,32 @@ describe('Retry-After', () => {
     [1001, 2],
     [3000.0000000004, 3],
     [59_999.4, 60],
-  ])('%d ms are %d', (ms, whole) => {
+  ])('rounds %d ms to %d', (ms, whole) => {
     expect(retryAfter(decide([status(windowed('n', 1, 1000), { retryAfter: ms })]))).toBe(whole)
   })
 
-  test.each([0, -5])('a denial that says %d ms still says 1', (ms) => {
+  test.each([0, -5])('is 1 for a denial with %d ms', (ms) => {
     expect(retryAfter({ ...D1, retryAfter: ms })).toBe(1)
   })
 
-  test('nobody knows how long a store will not answer', () => {
+  test('is 1 when the store does not answer', () => {
     expect(retryAfter({ ...D1, degraded: 'closed', retryAfter: Infinity })).toBe(1)
   })
 
-  test('is omitted when never', () => {
+  test('is omitted when the request is never admitted', () => {
     const never = status(windowed('n', 1, 1000), { retryAfter: Infinity })
     expect(retryAfter(decide([never]))).toBeUndefined()
     expect(retryAfter(decide([status(windowed('m', 1, 1000), { retryAfter: 5 }), never]))).toBeUndefined()
   })
 
-  test('a shadow limit delays nobody', () => {
+  test('ignores shadow limits', () => {
     const shadow = status(windowed('s', 1, 1000, { shadow: true }), { retryAfter: 90_000 })
     expect(retryAfter(decide([shadow]))).toBeUndefined()
     expect(retryAfter(decide([shadow, status(windowed('n', 1, 1000), { retryAfter: 5 })]))).toBe(1)
   })
 })
 
-describe('a Retry-After that is there already', () => {
+describe('an existing Retry-After', () => {
   test.each<[unknown, number | undefined, number | undefined]>([
     [undefined, 13, 13],
     [undefined, undefined, undefined],
@@ -64,9 +64,11 @@ describe('a Retry-After that is there already', () => {
     [new Date(NOW - 5000).toUTCString(), undefined, 1],
     ['no date GMT', 13, 13],
     ['2030', 13, 2030],
-  ])('%o and ours %o: %o', (existing, ours, merged) => expect(mergeRetryAfter(existing, ours, NOW)).toBe(merged))
+  ])('of %o is merged with %o to %o', (existing, ours, merged) =>
+    expect(mergeRetryAfter(existing, ours, NOW)).toBe(merged),
+  )
 
-  test('always yields a whole number from ours on', () => {
+  test('is merged to a whole number that is at least ours', () => {
     fc.assert(
       fc.property(fc.anything(), fc.integer({ min: 1, max: 1e6 }), (existing, ours) => {
         let text = existing

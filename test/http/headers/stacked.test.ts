@@ -1,11 +1,13 @@
 import express, { type RequestHandler } from 'express'
 import { afterEach, describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/express/index.ts'
+import { mergeDecisions } from '../../../src/http/headers/stacked.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import type { Degraded, SyncStore } from '../../../src/stores/store.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+import { decide, status as statusOf, windowed, written } from '../decisions.ts'
 
 let server: Served | undefined
 afterEach(async () => {
@@ -22,23 +24,23 @@ const bytes = {
 }
 const ok: RequestHandler = (_request, response) => void response.send('ok')
 
-async function passing(...gates: readonly object[]): Promise<Awaited<ReturnType<typeof ask>>> {
+async function passing(...limiters: readonly object[]): Promise<Awaited<ReturnType<typeof ask>>> {
   const app = express()
-  for (const gate of gates) app.use(rateLimit(gate as RateLimitOptions))
+  for (const each of limiters) app.use(rateLimit(each as RateLimitOptions))
   app.use(ok)
   server = await serve(app)
   return ask(server)
 }
 
-describe('limiters that a request passes one after another', () => {
+describe('request limiters in order', () => {
   const secret = { partitionKey: { secret: 's' } }
 
   test.each([
     ['bytes, then requests', [bytes, requests]],
     ['requests, then bytes', [requests, bytes]],
-    ['with one between that tells nothing', [bytes, { ...requests, headers: false }, requests]],
-  ])('tell each limit in its own unit: %s', async (_, gates) => {
-    const { headers } = await passing(...gates)
+    ['with one between them without headers', [bytes, { ...requests, headers: false }, requests]],
+  ])('write each limit in its own unit: %s', async (_, limiters) => {
+    const { headers } = await passing(...limiters)
     const policies = String(headers['ratelimit-policy']).split(', ').toSorted()
     expect(policies).toEqual(['"bytes";q=1000000;qu="content-bytes";w=3600', '"reqs";q=100;w=60'])
     expect(String(headers['ratelimit']).split(', ')).toHaveLength(2)
@@ -47,16 +49,16 @@ describe('limiters that a request passes one after another', () => {
   test.each([
     ['first', [{ ...requests, ...secret }, bytes]],
     ['last', [bytes, { ...requests, ...secret }]],
-  ])('tell the partitions of the one that was asked to: %s', async (_, gates) => {
-    const { headers } = await passing(...gates)
-    for (const field of ['ratelimit', 'ratelimit-policy']) {
-      const items = String(headers[field]).split(', ').toSorted()
+  ])('write partitions only for the one that has a partition key: %s', async (_, limiters) => {
+    const { headers } = await passing(...limiters)
+    for (const name of ['ratelimit', 'ratelimit-policy']) {
+      const items = String(headers[name]).split(', ').toSorted()
       expect(items.map((item) => /;pk=:[\w+/]{16}:$/.test(item))).toEqual([false, true])
     }
     expect(headers['ratelimit-policy']).toContain('qu="content-bytes"')
   })
 
-  test('three of them, and each limit still in its own words', async () => {
+  test('write each of three limits with its own options', async () => {
     const spare = { keyer: everyone, limits: fixedWindow({ name: 'spare', quota: 5, window: '1s' }), unit: 'tokens' }
     const { headers } = await passing(bytes, requests, spare)
     expect(headers['ratelimit-policy']).toBe(
@@ -64,7 +66,7 @@ describe('limiters that a request passes one after another', () => {
     )
   })
 
-  describe('tell what they can', () => {
+  describe('write the limits of a store that answered', () => {
     const outOf = (degraded: Degraded): SyncStore => ({
       ...memoryStore(),
       take(charges) {
@@ -73,7 +75,7 @@ describe('limiters that a request passes one after another', () => {
       },
     })
 
-    test('when the store of the first gave no answer', async () => {
+    test('when the first store did not answer', async () => {
       const one = { ...requests, limits: fixedWindow({ name: 'one', quota: 1, window: '30s' }) }
       const first = await passing({ ...bytes, store: outOf('open') }, one)
       expect([first.status, first.headers['ratelimit']]).toEqual([200, '"one";r=0;t=30'])
@@ -82,12 +84,12 @@ describe('limiters that a request passes one after another', () => {
       expect(second.headers).toMatchObject({ ratelimit: '"one";r=0;t=30', 'ratelimit-policy': '"one";q=1;w=30' })
     })
 
-    test('when that of the last gave none', async () => {
+    test('when the last store did not answer', async () => {
       const { headers } = await passing(requests, { ...bytes, store: outOf('open') })
       expect(headers).toMatchObject({ ratelimit: '"reqs";r=99;t=60', 'ratelimit-policy': '"reqs";q=100;w=60' })
     })
 
-    test('and nothing when none did', async () => {
+    test('and nothing when no store answered', async () => {
       const { headers } = await passing({ ...requests, store: outOf('open') }, { ...bytes, store: outOf('open') })
       expect(headers['ratelimit']).toBeUndefined()
     })
@@ -95,7 +97,7 @@ describe('limiters that a request passes one after another', () => {
 })
 
 describe('two styles on one request', () => {
-  const gates = (one: unknown, other: unknown): object[] => [
+  const limiters = (one: unknown, other: unknown): object[] => [
     { ...requests, headers: one },
     { ...bytes, unit: undefined, headers: other },
   ]
@@ -109,16 +111,16 @@ describe('two styles on one request', () => {
     [false, 'draft-6', false],
     ['standard', false, false],
     ['standard', 'standard', false],
-  ])('%j and %j: warned of, once, if they tell one field in two ways', async (one, other, clashes) => {
+  ])('%j and %j cause one warning if they write the same header in different ways', async (one, other, clashes) => {
     const codes = await warningsOf(async () => {
-      await passing(...gates(one, other))
+      await passing(...limiters(one, other))
       await ask(server!)
     })
     expect(codes).toEqual(clashes ? ['SLUICE_STYLES_CLASH'] : [])
   })
 
-  test.each(['legacy', false])('also with %j between them', async (between) => {
-    const [one, other] = gates('draft-7', 'standard')
+  test.each(['legacy', false])('cause one warning with %j between them', async (between) => {
+    const [one, other] = limiters('draft-7', 'standard')
     const codes = await warningsOf(() => passing(one!, { ...requests, headers: between }, other!))
     expect(codes).toEqual(['SLUICE_STYLES_CLASH'])
   })
@@ -126,7 +128,7 @@ describe('two styles on one request', () => {
   test.each([
     ['standard', 'legacy'],
     ['legacy', 'standard'],
-  ])('%s, then %s: both tell of a denial, whoever denied', async (one, other) => {
+  ])('%s, then %s: both describe a denial', async (one, other) => {
     const few = { keyer: everyone, limits: fixedWindow({ name: 'few', quota: 1, window: '1m' }) }
     await passing({ ...requests, headers: one }, { ...few, headers: other })
     const { status, headers } = await ask(server!)
@@ -136,12 +138,12 @@ describe('two styles on one request', () => {
   test.each([
     ['first', [{ ...requests, headers: false }, bytes]],
     ['last', [bytes, { ...requests, headers: false }]],
-  ])('a limiter that is silent is not told of: %s', async (_, silent) => {
+  ])('do not include a request limiter without headers: %s', async (_, silent) => {
     expect((await passing(...silent)).headers['ratelimit']).toMatch(/^"bytes";[^,]*$/)
   })
 })
 
-describe('limiters that share what they count', () => {
+describe('limiters that count together', () => {
   const points = (quota: number): object => ({
     name: 'api',
     keyer: everyone,
@@ -154,15 +156,68 @@ describe('limiters that share what they count', () => {
     return found
   }
 
-  test('are each asked, every time: a dearer cost', async () => {
+  test('each decide every time, with a higher cost', async () => {
     const store = memoryStore()
     await passing({ ...points(100), store }, { ...points(100), store, cost: () => 48 })
     expect(await statuses(2)).toEqual([200, 429])
   })
 
-  test('are each asked, every time: a tighter quota', async () => {
+  test('each decide every time, with a smaller quota', async () => {
     const store = memoryStore()
     await passing({ ...points(100), store }, { ...points(4), store })
     expect(await statuses(2)).toEqual([200, 429])
+  })
+})
+
+describe('the decisions of two limiters', () => {
+  const user = windowed('user', 10, 1000)
+  const resource = windowed('resource', 50, 60_000)
+  const first = decide([statusOf(user, { remaining: 4, resetAfter: 1000 })])
+  const second = decide([statusOf(resource, { remaining: 3, resetAfter: 60_000 })])
+  const denial = decide([statusOf(resource, { retryAfter: 30_000, resetAfter: 60_000 })])
+
+  test('have one header in every style', () => {
+    expect(written('standard', mergeDecisions(first, second))).toEqual({
+      'RateLimit-Policy': '"user";q=10;w=1, "resource";q=50;w=60',
+      RateLimit: '"user";r=4;t=1, "resource";r=3;t=60',
+    })
+    expect(written('draft-7', mergeDecisions(first, second))).toEqual({
+      'RateLimit-Policy': '10;w=1, 50;w=60',
+      RateLimit: 'limit=50, remaining=3, reset=60',
+    })
+    expect(written('draft-6', mergeDecisions(second, first))).toMatchObject({
+      'RateLimit-Policy': '50;w=60, 10;w=1',
+      'RateLimit-Limit': '50',
+    })
+    expect(written('legacy', mergeDecisions(first, second))).toMatchObject({ 'X-RateLimit-Limit': '50' })
+    expect(written('github', mergeDecisions(first, second))).toMatchObject({ 'x-ratelimit-resource': 'resource' })
+  })
+
+  test('list only violated limits when the second one denies', () => {
+    const merged = mergeDecisions(first, denial)
+    expect(merged.allowed).toBe(false)
+    expect(merged.retryAfter).toBe(30_000)
+    expect(written('standard', merged)).toEqual({
+      'RateLimit-Policy': '"user";q=10;w=1, "resource";q=50;w=60',
+      RateLimit: '"resource";r=0;t=30',
+    })
+  })
+
+  test('list a limit once that both applied to the same key, with the stricter status', () => {
+    const again = decide([statusOf(user, { remaining: 3, resetAfter: 1000 }), statusOf(resource, { remaining: 3 })])
+    expect(written('standard', mergeDecisions(first, again))['RateLimit']).toBe('"user";r=3;t=1, "resource";r=3;t=0')
+    expect(written('standard', mergeDecisions(again, first))['RateLimit']).toBe('"user";r=3;t=1, "resource";r=3;t=0')
+    const out = decide([statusOf(user, { remaining: 4, cost: 9, retryAfter: 700 })])
+    expect(written('standard', mergeDecisions(decide([statusOf(user, { remaining: 1 })]), out))['RateLimit']).toBe(
+      '"user";r=4;t=1',
+    )
+  })
+
+  test('list a limit twice that they applied to two keys', () => {
+    const other = decide([statusOf(user, { key: 'other', remaining: 8 })])
+    expect(written('standard', mergeDecisions(first, other))).toEqual({
+      'RateLimit-Policy': '"user";q=10;w=1',
+      RateLimit: '"user";r=4;t=1, "user";r=8;t=0',
+    })
   })
 })

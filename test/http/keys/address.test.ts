@@ -59,18 +59,18 @@ describe('worked values', () => {
     ['1::2::3', undefined],
     ['12345::', undefined],
     ['/var/run/app.sock', undefined],
-  ])('%o is %o', (raw, expected) => {
+  ])('returns for %o: %o', (raw, expected) => {
     expect(key(raw)).toBe(expected)
     expect(key(raw)).toBe(expected)
   })
 
-  test('what is no text at all is no address', () => {
+  test('returns undefined for a value that is not a string', () => {
     for (const raw of [null, 7, {}, ['203.0.113.7']]) expect(key(raw as never)).toBeUndefined()
     expect(clientAddress(null as never)).toBeUndefined()
   })
 })
 
-describe('the address itself', () => {
+describe('clientAddress', () => {
   test.each([
     ['203.0.113.7:443', '203.0.113.7'],
     ['[2001:0DB8:0:0::0:1%3]:443', '2001:db8::1'],
@@ -80,7 +80,7 @@ describe('the address itself', () => {
     ['2001:db8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
     ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
     ['garbage', undefined],
-  ])('%s is %s', (raw, expected) => {
+  ])('returns for %s: %s', (raw, expected) => {
     expect(clientAddress(raw)).toBe(expected)
     expect(addressKeyer(128)(raw)).toBe(expected)
   })
@@ -106,7 +106,7 @@ describe('ipv6Subnet', () => {
     expect(addressKeyer(bits)('::ffff:1.2.3.4')).toBe('1.2.3.4')
   })
 
-  test.each([31, 129, 0, -1, 56.5, NaN, Infinity, '56', null])('%o is refused when made', (bits) => {
+  test.each([31, 129, 0, -1, 56.5, NaN, Infinity, '56', null])('%o is refused', (bits) => {
     expect(() => addressKeyer(bits as number)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
     expect(() => addressKeyer(bits as number)).toThrow(/ipv6Subnet/)
   })
@@ -159,7 +159,7 @@ const decorations: readonly ((text: string) => string)[] = [
 ]
 
 describe('against a second library', () => {
-  test('IPv4 is its own key', () => {
+  test('IPv4 addresses are their own keys', () => {
     fc.assert(
       fc.property(bytes(4), fc.nat(65_535), subnet, (each, port, bits) => {
         const address = Address4.fromByteArray(Array.from(each)).correctForm()
@@ -169,7 +169,7 @@ describe('against a second library', () => {
     )
   })
 
-  test('IPv4-mapped addresses are IPv4 in every notation, whatever the prefix', () => {
+  test('IPv4-mapped addresses are IPv4 in every notation and with every prefix', () => {
     fc.assert(
       fc.property(bytes(4), subnet, fc.constantFrom(...decorations), (each, bits, decorate) => {
         const mapped = Uint8Array.from([...Array<number>(10).fill(0), 255, 255, ...each])
@@ -180,7 +180,7 @@ describe('against a second library', () => {
     )
   })
 
-  test('all ways to write one IPv6 address give one key, which is its network', () => {
+  test('all notations of an IPv6 address have one key, which is its network', () => {
     fc.assert(
       fc.property(ipv6, subnet, fc.constantFrom(...decorations), (each, bits, decorate) => {
         const network = new Address6(`${byOthers(each).correctForm()}/${bits}`).startAddress().correctForm()
@@ -191,7 +191,7 @@ describe('against a second library', () => {
     )
   })
 
-  test('two addresses share a key just when they share a network', () => {
+  test('two addresses have the same key exactly if they have the same network', () => {
     fc.assert(
       fc.property(ipv6, fc.nat(127), subnet, (each, flipped, bits) => {
         const other = each.slice()
@@ -204,7 +204,7 @@ describe('against a second library', () => {
   })
 })
 
-describe('whatever comes', () => {
+describe('any text', () => {
   const hostile = fc.oneof(
     fc.string({ maxLength: 60 }),
     fc.string({ unit: fc.constantFrom(...'0123456789abcdefF:.%[]/ x'.split('')), maxLength: 60 }),
@@ -216,7 +216,7 @@ describe('whatever comes', () => {
       .map(([part, count]) => part.repeat(count)),
   )
 
-  test('nothing throws, and what comes out is a key of its own', () => {
+  test('does not throw, and its key is the key of itself', () => {
     fc.assert(
       fc.property(hostile, (raw) => {
         const found = key(raw)
@@ -228,14 +228,14 @@ describe('whatever comes', () => {
     )
   })
 
-  test('long garbage is dealt with at once', () => {
+  test('is handled quickly if it is long', () => {
     for (const part of ['[', '::', '1.2.3.4:', '%', ' ', '2001:db8::']) {
       expect(key(`${part.repeat(100_000)}x`)).toBeUndefined()
       expect(key(`::1%${part.repeat(100_000)}x`)).toBeUndefined()
     }
   })
 
-  test('many addresses, again and again', () => {
+  test('has the same key when it is cached', () => {
     const keyOf = addressKeyer(64)
     for (let round = 0; round < 2; round++) {
       for (let i = 0; i < 5000; i++) {

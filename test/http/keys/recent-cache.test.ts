@@ -1,23 +1,23 @@
 import { describe, expect, test } from 'vitest'
-import { remembered } from '../../../src/http/keys/recent-cache.ts'
+import { recentCache } from '../../../src/http/keys/recent-cache.ts'
 
 function counted(size: number) {
   const made: string[] = []
-  const recall = remembered(size, (text) => {
+  const recall = recentCache(size, (text) => {
     made.push(text)
     return text === 'nothing' ? undefined : `<${text}>`
   })
   return { made, recall }
 }
 
-describe('remembered', () => {
-  test('makes an answer once', () => {
+describe('recentCache', () => {
+  test('computes a result once', () => {
     const { made, recall } = counted(2)
     expect([recall('a'), recall('a'), recall('b'), recall('a')]).toEqual(['<a>', '<a>', '<b>', '<a>'])
     expect(made).toEqual(['a', 'b'])
   })
 
-  test('keeps the latest, however many there are', () => {
+  test('keeps the latest results', () => {
     const { made, recall } = counted(10)
     for (let i = 0; i < 1000; i++) recall(`${i}`)
     made.length = 0
@@ -27,7 +27,7 @@ describe('remembered', () => {
     expect(made).toHaveLength(970)
   })
 
-  test('keeps what is asked for now and then', () => {
+  test('keeps a text that is used regularly', () => {
     const { made, recall } = counted(10)
     for (let i = 0; i < 1000; i++) {
       recall('often')
@@ -36,15 +36,15 @@ describe('remembered', () => {
     expect(made.filter((text) => text === 'often')).toHaveLength(1)
   })
 
-  test('keeps neither nothing nor long texts', () => {
+  test('does not keep undefined, and no long texts', () => {
     const { made, recall } = counted(10)
     const long = 'x'.repeat(65)
     for (let i = 0; i < 3; i++) expect([recall('nothing'), recall(long)]).toEqual([undefined, `<${long}>`])
     expect(made).toHaveLength(6)
   })
 
-  test('answers a text of any length', () => {
-    const recall = remembered(100, (text) => text)
+  test('returns the result of a text of any length', () => {
+    const recall = recentCache(100, (text) => text)
     for (let length = 0; length < 80; length++) {
       const text = Array.from({ length }, (_, i) => String.fromCharCode(33 + i)).join('')
       expect(recall(text)).toBe(text)

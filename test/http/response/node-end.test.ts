@@ -35,8 +35,8 @@ const left = (limiter: Limiter<unknown, Decision>): number => limiter.peek({}, {
 const limited = (options: object, listener: RequestListener): RequestListener =>
   rateLimit(options as RateLimitOptions)(listener)
 
-describe('responses that wait behind others of their connection', () => {
-  test('are over when it closes: nobody is held for who has hung up', async () => {
+describe('a response that waits for others on its connection', () => {
+  test('ends when the connection closes, and is no longer held', async () => {
     let [entered, ran] = [0, 0]
     const options = {
       keyer: everyone,
@@ -50,7 +50,7 @@ describe('responses that wait behind others of their connection', () => {
     expect(ran).toBe(1)
   })
 
-  test('are settled, refunded, and listened to no more', async () => {
+  test('is settled and refunded, and its listeners are removed', async () => {
     const limiter = many()
     const responses: ServerResponse[] = []
     const listener = limited({ limiter, refundWhen: 'success' }, (_request, response) => {
@@ -63,7 +63,7 @@ describe('responses that wait behind others of their connection', () => {
     expect(responses.map((response) => response.listenerCount('close'))).toEqual(responses.map(() => 0))
   })
 
-  test('are over when they have been delivered, once', async () => {
+  test('ends once when it was sent', async () => {
     const limiter = many()
     const outcomes: unknown[] = []
     const settleWith = (_request: unknown, response: ServerResponse): number => {
@@ -81,7 +81,7 @@ describe('responses that wait behind others of their connection', () => {
     expect(outcomes).toEqual([1, 2, 3])
   })
 
-  test('one whose connection has closed before anybody listens', async () => {
+  test('ends when its connection was closed before', async () => {
     let entered = 0
     let [found, ran] = [(): void => undefined, 0]
     const known = new Promise<string>((resolve) => (found = () => resolve('key')))
@@ -98,7 +98,7 @@ describe('responses that wait behind others of their connection', () => {
   })
 })
 
-test('HTTP/2: a stream that has been cancelled before anybody listens is over', async () => {
+test('HTTP/2: a response ends when its stream was cancelled before', async () => {
   let [entered, ran] = [0, 0]
   let found = (): void => undefined
   const known = new Promise<string>((resolve) => (found = () => resolve('key')))

@@ -8,8 +8,8 @@ import { ask, statuses, warningsOf } from './client.ts'
 import type { Handler } from './harness.ts'
 import { type Cases, fault, hundred, one, remoteStore, three } from './world.ts'
 
-export const outcomeCases: Cases = {
-  'gives back what failed, or what succeeded': async ({ limit, serve, by }) => {
+export const settlementCases: Cases = {
+  'gives back a failure, or a success': async ({ limit, serve, by }) => {
     const handler: Handler = ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
     const failed = { headers: { 'x-status': '401' } }
     const good = { headers: { 'x-status': '200' } }
@@ -20,36 +20,36 @@ export const outcomeCases: Cases = {
     equal(await statuses(failures, 3, good), [200, 200, 200])
     equal(await statuses(failures, 2, failed), [401, 429])
   },
-  'counts a handler that throws as failed': async ({ limit, serve }) => {
+  'counts a handler that throws as a failure': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one, { refundWhen: 'failure' })], handler: fault })
     equal(await statuses(server, 3), [500, 500, 500])
   },
-  'is that of a HEAD request, too': async ({ limit, serve }) => {
+  'also applies to HEAD requests': async ({ limit, serve }) => {
     const refunded = await serve({ limits: [limit(one, { refundWhen: 'success' })] })
     equal(await statuses(refunded, 3, { method: 'HEAD' }), [200, 200, 200])
     const settled = await serve({ limits: [limit(three, { settleWith: () => 3 })] })
     equal(await statuses(settled, 2, { method: 'HEAD' }), [200, 429])
   },
-  'is judged by a function of one’s own': async ({ limit, serve, by }) => {
+  'can depend on a function': async ({ limit, serve, by }) => {
     const refundWhen = (request: unknown): boolean => by('x-free')(request) === 'yes'
     const server = await serve({ limits: [limit(one, { refundWhen })] })
     equal(await statuses(server, 3, { headers: { 'x-free': 'yes' } }), [200, 200, 200])
     equal(await statuses(server, 2), [200, 429])
   },
-  'settles what it really cost': async ({ limit, serve, harness }) => {
+  'charges the actual cost': async ({ limit, serve, harness }) => {
     const ten = fixedWindow({ name: 'ten', quota: 10, window: '1m' })
     const settleWith = (request: unknown): number | undefined => {
       const cost = harness.header(request, 'x-cost')
       return cost === undefined ? undefined : Number(cost)
     }
     const server = await serve({ limits: [limit(ten, { cost: () => 5, settleWith })] })
-    const told = async (headers = {}): Promise<unknown> => (await ask(server, '/', { headers })).headers['ratelimit']
-    equal(await told({ 'x-cost': '1' }), '"ten";r=5;t=60')
-    equal(await told({ 'x-cost': '0' }), '"ten";r=4;t=60')
-    equal(await told(), '"ten";r=4;t=60')
+    const header = async (headers = {}): Promise<unknown> => (await ask(server, '/', { headers })).headers['ratelimit']
+    equal(await header({ 'x-cost': '1' }), '"ten";r=5;t=60')
+    equal(await header({ 'x-cost': '0' }), '"ten";r=4;t=60')
+    equal(await header(), '"ten";r=4;t=60')
     equal(await statuses(server, 1), [429])
   },
-  'settles each limit in its own unit, which may take its time': async ({ limit, serve }) => {
+  'charges the actual cost of each limit, also with a promise': async ({ limit, serve }) => {
     const limits = [
       fixedWindow({ name: 'ten', quota: 10, window: '1m' }),
       fixedWindow({ name: 'kb', quota: 99, window: '1m' }),
@@ -59,12 +59,12 @@ export const outcomeCases: Cases = {
     await ask(server)
     equal((await ask(server)).headers['ratelimit'], '"ten";r=8;t=60, "kb";r=58;t=60')
   },
-  'gives all back where it both refunds and settles': async ({ limit, serve }) => {
+  'gives back everything when both options apply': async ({ limit, serve }) => {
     const options = { cost: () => 2, refundWhen: 'success', settleWith: () => 3 }
     const server = await serve({ limits: [limit(three, options)] })
     equal(await statuses(server, 4), [200, 200, 200, 200])
   },
-  'is looked at once by each of the limits that a request passes': async ({ limit, serve }) => {
+  'is decided once by each middleware of a request': async ({ limit, serve }) => {
     let asked = 0
     const refundWhen = (): boolean => asked++ >= 0
     const server = await serve({ limits: [limit(one, { refundWhen }), limit(three, { refundWhen }), limit(hundred)] })
@@ -72,7 +72,7 @@ export const outcomeCases: Cases = {
     equal(asked, 8)
     equal((await ask(server)).headers['ratelimit'], '"one";r=0;t=60, "three";r=2;t=60, "default";r=95;t=60')
   },
-  'refunds each of many requests that end together, once': async (world) => {
+  'gives back each of many requests that end together, once': async (world) => {
     for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
       let come = 0
       let release = (): void => {}
@@ -93,7 +93,7 @@ export const outcomeCases: Cases = {
       equal((await ask(server)).headers['ratelimit'], '"default";r=99;t=60')
     }
   },
-  'refunds once, whatever the handler has refunded by itself': async ({ serve, clock }) => {
+  'gives back once, also when the handler has refunded the decision': async ({ serve, clock }) => {
     const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
     const server = await serve({
       limits: [{ limiter, refundWhen: 'success' }],
@@ -106,12 +106,12 @@ export const outcomeCases: Cases = {
     await ask(server)
     equal(limiter.consume({}).remaining, 1)
   },
-  'is not looked for after a denial': async ({ limit, serve }) => {
+  'does not apply to a denial': async ({ limit, serve }) => {
     const never = limit(gcra({ quota: 1, window: '1m' }), { cost: () => 2, refundWhen: fault, settleWith: fault })
     const server = await serve({ limits: [never] })
     equal(await warningsOf(async () => equal(await statuses(server, 2), [429, 429])), [])
   },
-  'that cannot be judged is warned of, and ends nothing': async ({ limit, serve }) => {
+  'causes one warning when its function fails, and nothing else': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(three, { settleWith: fault })] })
     const codes = await warningsOf(async () => equal(await statuses(server, 4), [200, 200, 200, 429]))
     equal(codes, ['SLUICE_OUTCOME'])

@@ -1,35 +1,35 @@
 import { fixedWindow } from '../../limits/factories.ts'
 import { equal, like } from '../expect.ts'
-import { ask, fields } from './client.ts'
+import { ask, limitHeaders } from './client.ts'
 import { type Cases, hundred, one } from './world.ts'
 
-export const fieldCases: Cases = {
-  'tell an allowed client where it stands': async ({ limit, serve }) => {
+export const headerCases: Cases = {
+  'show an admitted client the remaining quota': async ({ limit, serve }) => {
     const reply = await ask(await serve({ limits: [limit(hundred)] }))
     equal([reply.status, reply.body], [200, 'ok'])
-    equal(fields(reply), { 'ratelimit-policy': '"default";q=100;w=60', ratelimit: '"default";r=99;t=60' })
+    equal(limitHeaders(reply), { 'ratelimit-policy': '"default";q=100;w=60', ratelimit: '"default";r=99;t=60' })
   },
-  'tell a denied client when to come back': async ({ limit, serve, clock }) => {
+  'show a denied client when to try again': async ({ limit, serve, clock }) => {
     const server = await serve({ limits: [limit(fixedWindow({ name: 'default', quota: 1, window: '1m' }))] })
     await ask(server)
     clock.advance(47_800)
     const reply = await ask(server)
     equal(reply.status, 429)
-    equal(fields(reply), {
+    equal(limitHeaders(reply), {
       'ratelimit-policy': '"default";q=1;w=60',
       ratelimit: '"default";r=0;t=13',
       'retry-after': '13',
     })
   },
-  'list every limit, and on a denial only the violated': async ({ limit, serve }) => {
+  'list every limit, and on a denial only the violated ones': async ({ limit, serve }) => {
     const burst = fixedWindow({ name: 'burst', quota: 1, window: '1s' })
     const hourly = fixedWindow({ name: 'hourly', quota: 1000, window: '1h' })
     const server = await serve({ limits: [limit([burst, hourly])] })
     const policy = { 'ratelimit-policy': '"burst";q=1;w=1, "hourly";q=1000;w=3600' }
-    equal(fields(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1, "hourly";r=999;t=3600' })
-    equal(fields(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1', 'retry-after': '1' })
+    equal(limitHeaders(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1, "hourly";r=999;t=3600' })
+    equal(limitHeaders(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1', 'retry-after': '1' })
   },
-  'come in other styles': async ({ limit, serve, clock }) => {
+  'can be in other styles': async ({ limit, serve, clock }) => {
     const styled = (headers: unknown, path: string) => ({ path, limit: limit(hundred, { headers }) })
     const server = await serve({
       routes: [
@@ -40,24 +40,24 @@ export const fieldCases: Cases = {
         styled(false, '/none'),
       ],
     })
-    equal(fields(await ask(server, '/7')), {
+    equal(limitHeaders(await ask(server, '/7')), {
       'ratelimit-policy': '100;w=60',
       ratelimit: 'limit=100, remaining=99, reset=60',
     })
-    equal(fields(await ask(server, '/6')), {
+    equal(limitHeaders(await ask(server, '/6')), {
       'ratelimit-policy': '100;w=60',
       'ratelimit-limit': '100',
       'ratelimit-remaining': '99',
       'ratelimit-reset': '60',
     })
-    equal(fields(await ask(server, '/x')), {
+    equal(limitHeaders(await ask(server, '/x')), {
       'x-ratelimit-limit': '100',
       'x-ratelimit-remaining': '99',
       'x-ratelimit-reset': '60',
     })
-    equal(fields(await ask(server, '/none')), {})
+    equal(limitHeaders(await ask(server, '/none')), {})
     clock.advance(200)
-    equal(fields(await ask(server, '/github')), {
+    equal(limitHeaders(await ask(server, '/github')), {
       'x-ratelimit-limit': '100',
       'x-ratelimit-remaining': '99',
       'x-ratelimit-used': '1',
@@ -65,35 +65,35 @@ export const fieldCases: Cases = {
       'x-ratelimit-resource': 'default',
     })
   },
-  'come under names of one’s own': async ({ limit, serve }) => {
+  'can have other names': async ({ limit, serve }) => {
     const headerNames = { limit: 'X-RateLimit-Total', reset: false }
     const server = await serve({ limits: [limit(hundred, { headers: 'legacy', headerNames })] })
-    equal(fields(await ask(server)), { 'x-ratelimit-total': '100', 'x-ratelimit-remaining': '99' })
+    equal(limitHeaders(await ask(server)), { 'x-ratelimit-total': '100', 'x-ratelimit-remaining': '99' })
   },
-  'can be several styles, or none with Retry-After all the same': async ({ limit, serve }) => {
+  'can be in several styles, or absent except for Retry-After': async ({ limit, serve }) => {
     const server = await serve({
       routes: [
         { path: '/both', limit: limit(hundred, { headers: ['standard', 'legacy'] }) },
         { path: '/none', limit: limit(one, { headers: false }) },
       ],
     })
-    equal(Object.keys(fields(await ask(server, '/both'))).length, 5)
+    equal(Object.keys(limitHeaders(await ask(server, '/both'))).length, 5)
     await ask(server, '/none')
-    equal(fields(await ask(server, '/none')), { 'retry-after': '60' })
+    equal(limitHeaders(await ask(server, '/none')), { 'retry-after': '60' })
   },
   'are absent when no limit applies': async ({ limit, serve }) => {
     const reply = await ask(await serve({ limits: [limit(() => undefined)] }))
-    equal([reply.status, fields(reply)], [200, {}])
+    equal([reply.status, limitHeaders(reply)], [200, {}])
   },
-  'leave responses without CORS fields alone': async ({ limit, serve }) => {
+  'do not expose names on a response without CORS headers': async ({ limit, serve }) => {
     const { headers } = await ask(await serve({ limits: [limit(one)] }))
     equal(headers['access-control-expose-headers'], undefined)
   },
 }
 
-/** For frameworks where a field can be set before there is a response. */
-export const earlyFieldCases: Cases = {
-  'are exposed to scripts where the response has CORS fields': async ({ limit, serve }) => {
+/** For frameworks where a header can be set before there is a response. */
+export const earlyHeaderCases: Cases = {
+  'are exposed to scripts when the response has CORS headers': async ({ limit, serve }) => {
     const server = await serve({
       before({ set }) {
         set('Access-Control-Allow-Origin', '*')
@@ -105,7 +105,7 @@ export const earlyFieldCases: Cases = {
     like((await ask(server)).headers, exposed)
     like((await ask(server)).headers, exposed)
   },
-  'are exposed where the application has exposed nothing yet': async ({ limit, serve }) => {
+  'are exposed to scripts when the application exposes nothing': async ({ limit, serve }) => {
     const server = await serve({
       before({ set }) {
         set('Access-Control-Allow-Origin', '*')
@@ -117,13 +117,13 @@ export const earlyFieldCases: Cases = {
     like((await ask(server)).headers, exposed)
   },
   'keep a larger Retry-After of the application': async ({ limit, serve }) => {
-    for (const [set, told] of [
+    for (const [set, expected] of [
       ['120', '120'],
       ['5', '60'],
     ] as const) {
       const server = await serve({ before: (exchange) => exchange.set('Retry-After', set), limits: [limit(one)] })
       await ask(server)
-      equal((await ask(server)).headers['retry-after'], told)
+      equal((await ask(server)).headers['retry-after'], expected)
     }
   },
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 
-// As in `const app = require('fastify')()` ahead of `require('sluice/fastify')`: nobody has watched the app from its start.
+// As with `const app = require('fastify')()` before `require('sluice/fastify')`: the package is loaded after the app is created.
 const app = Fastify()
 const nested = Fastify()
 const handler = async (): Promise<string> => 'ok'
@@ -45,33 +45,33 @@ async function statuses(url: string, count: number, headers = {}, of: FastifyIns
   return seen
 }
 
-test('routes that were declared before anybody looked have limits of their own all the same', async () => {
+test('limits a route by its own limit that was declared before the package was loaded', async () => {
   expect(await statuses('/before', 3)).toEqual([200, 429, 429])
 })
 
-test('they share them with their HEAD, with and without a slash at the end', async () => {
+test('counts such a route, its HEAD route and its path with a slash together', async () => {
   for (const url of ['/users', '/users/']) {
     for (const method of ['GET', 'HEAD'] as const) expect((await app.inject({ url, method })).statusCode).toBe(200)
   }
   expect(await statuses('/users', 1)).toEqual([429])
 })
 
-test('routes declared later do, and at the same path, too', async () => {
+test('limits later routes by their own limit, also at the same path', async () => {
   expect(await statuses('/after', 3)).toEqual([200, 429, 429])
   expect(await statuses('/both', 3, { 'accept-version': '1.0.0' })).toEqual([200, 200, 429])
   expect(await statuses('/both', 3, { 'accept-version': '2.0.0' })).toEqual([200, 429, 429])
 })
 
-test('a route that one scope has seen and the one around it has not is counted once', async () => {
+test('counts a route once that only the inner one of two scopes has seen', async () => {
   expect(await statuses('/', 3, {}, nested)).toEqual([200, 200, 429])
 })
 
-test('all others have those of the scope', async () => {
+test('limits all other routes by the limit of the scope', async () => {
   expect(await statuses('/', 3)).toEqual([200, 200, 429])
   expect(await statuses('/free', 3)).toEqual([200, 200, 200])
 })
 
-test('where a limit cannot be applied any more, nobody is admitted', async () => {
+test('admits no request when a limit can no longer be applied', async () => {
   const { statusCode, body } = await app.inject('/body')
   expect(statusCode).toBe(500)
   expect(body).toContain('NOT_APPLICABLE')

@@ -11,14 +11,14 @@ const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimi
   ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
 
 describe('responses', () => {
-  test('that are immutable get their fields all the same', async () => {
+  test('get headers even if they are immutable', async () => {
     const handler = rateLimit(times(2))(() => Response.redirect('http://localhost/there', 307))
     const { status, headers } = await handler(request())
     expect([status, headers.get('location')]).toEqual([307, 'http://localhost/there'])
     expect(headers.get('ratelimit')).toBe('"2-per-1h";r=1;t=3600')
   })
 
-  test('that are returned again and again are told apart', async () => {
+  test('get their own headers when a handler returns the same one again', async () => {
     const shared = new Response(null, { status: 204 })
     const handler = rateLimit(times(3))(() => shared)
     const left = async (): Promise<string | null> => (await handler(request())).headers.get('ratelimit')
@@ -26,7 +26,7 @@ describe('responses', () => {
     expect(shared.headers.has('ratelimit')).toBe(false)
   })
 
-  test('keep their cookies, each of them, and the fields that the handler has set', async () => {
+  test('keep all cookies, and the headers that the handler set', async () => {
     const handler = rateLimit(times(2))(() => {
       const headers = new Headers({ 'RateLimit-Policy': '"mine"' })
       headers.append('Set-Cookie', 'a=1')
@@ -38,7 +38,7 @@ describe('responses', () => {
     expect(headers.get('ratelimit-policy')).toBe('"mine"')
   })
 
-  test('with CORS fields expose ours', async () => {
+  test('expose the headers when they have CORS headers', async () => {
     for (const [exposed, all] of [
       ['X-Foo', 'X-Foo, Retry-After, RateLimit, RateLimit-Policy'],
       ['', 'Retry-After, RateLimit, RateLimit-Policy'],
@@ -49,7 +49,7 @@ describe('responses', () => {
     }
   })
 
-  test('that no constructor makes pass as they are', async () => {
+  test('are not copied if no constructor can create them', async () => {
     const error = Response.error()
     expect(await rateLimit(times(2))(() => error)(request())).toBe(error)
   })
@@ -62,13 +62,13 @@ test('a denial to HEAD has no body', async () => {
   expect([denied.status, denied.body]).toEqual([429, null])
 })
 
-test('onDenied has to answer', async () => {
+test('onDenied must return a response', async () => {
   const handler = rateLimit(times(1, { onDenied: (() => undefined) as never }))(() => new Response('ok'))
   await handler(request())
   await expect(handler(request())).rejects.toMatchObject({ code: 'INVALID_OPTION' })
 })
 
-test('onDenied may ask for a longer wait, and for no shorter one', async () => {
+test('onDenied can set a longer Retry-After, but not a shorter one', async () => {
   const asked = async (value: string): Promise<string | null> => {
     const onDenied = (): Response => new Response(null, { status: 503, headers: { 'Retry-After': value } })
     const handler = rateLimit(times(1, { onDenied }))(() => new Response('ok'))
@@ -78,7 +78,7 @@ test('onDenied may ask for a longer wait, and for no shorter one', async () => {
   expect([await asked('0'), await asked('60'), await asked('7200')]).toEqual(['3600', '3600', '7200'])
 })
 
-test('what comes along with a request reaches the handler and tells the address', async () => {
+test('the other arguments reach the handler and the address option', async () => {
   const keyer = ipKeyer({ address: (_request: Request, info: { ip: string }) => info.ip, ipv6Subnet: 64 })
   const limit = rateLimit(times(1, { keyer }))
   const handler = limit((request: Request, info: { ip: string }, word: string) => {
@@ -91,7 +91,7 @@ test('what comes along with a request reaches the handler and tells the address'
   expect((await handler(request(), { ip: '2001:db8::2' }, 'hello')).status).toBe(429)
 })
 
-test('a route handler of Next.js gets its parameters as they are', async () => {
+test('a route handler of Next.js gets its parameters unchanged', async () => {
   type Route = (request: NextRequest, context: { params: Promise<{ id: string }> }) => Promise<Response>
   class NextRequest extends Request {}
   const seen: unknown[] = []
@@ -106,13 +106,13 @@ test('a route handler of Next.js gets its parameters as they are', async () => {
   expect([seen.length, seen[0] === given[0], seen[1] === given[1]]).toEqual([2, true, true])
 })
 
-test('ipKeyer wants to be told where the address is', () => {
+test('ipKeyer requires the address option', () => {
   // @ts-expect-error -- a request has none
   expect(() => ipKeyer({})).toThrow(/address/)
   expect(() => ipKeyer({ address: () => undefined, trust: 1 } as never)).toThrow(/trust/)
 })
 
-test('rateLimitOf knows nothing of requests that were not limited', () => {
+test('rateLimitOf returns undefined for a request that was not limited', () => {
   expect(rateLimitOf(request())).toBeUndefined()
 })
 
@@ -128,7 +128,7 @@ test('an abort ends a delay', async () => {
   expect(ran).toBe(1)
 })
 
-test('a body that breaks under way is over, and breaks for its reader too', async () => {
+test('a response ends when its body fails, and the reader gets the error', async () => {
   const handler = rateLimit(times(1, { refundWhen: 'success' }))(() => {
     const body = new ReadableStream({ pull: (controller) => controller.error(new Error('broken')) })
     return new Response(body)
@@ -138,7 +138,7 @@ test('a body that breaks under way is over, and breaks for its reader too', asyn
   expect((await handler(request())).status).toBe(200)
 })
 
-test('a body that nobody reads to its end is over all the same', async () => {
+test('a response ends when the reading of its body is cancelled', async () => {
   let cancelled = 0
   const handler = rateLimit(times(1, { refundWhen: 'success' }))(() => {
     const start = (controller: ReadableStreamDefaultController): void => controller.enqueue(new Uint8Array(1))
@@ -150,7 +150,7 @@ test('a body that nobody reads to its end is over all the same', async () => {
   expect([(await handler(request())).status, cancelled]).toEqual([200, 1])
 })
 
-test('a response without a body is over at once', async () => {
+test('a response without a body ends at once', async () => {
   const handler = rateLimit(times(1, { refundWhen: 'success' }))(() => new Response(null, { status: 204 }))
   for (let i = 0; i < 3; i++) {
     expect((await handler(request())).status).toBe(204)
@@ -158,7 +158,7 @@ test('a response without a body is over at once', async () => {
   }
 })
 
-test('refundWhen and settleWith see the response', async () => {
+test('refundWhen and settleWith receive the response', async () => {
   const seen: number[] = []
   const options = times(9, { settleWith: (_request, response) => void seen.push(response.status) as undefined })
   const handler = rateLimit(options)(() => new Response('ok', { status: 201 }))
@@ -167,11 +167,11 @@ test('refundWhen and settleWith see the response', async () => {
   expect(seen).toEqual([201])
 })
 
-test('what is no handler is refused', () => {
+test('a value that is not a handler is refused', () => {
   expect(() => rateLimit(times(1))({} as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
 })
 
-test('serves', async () => {
+test('a limited handler answers requests of a server', async () => {
   const limit = rateLimit(times(1, { keyer: byHeader('x-user') }))
   const server = await serveFetch(limit((_request: Request, _bindings: HttpBindings) => new Response('ok')))
   try {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import express from 'express'
 import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { type ProxyTrust, proxyWarning, proxyWatch } from '../../../src/http/keys/proxy.ts'
+import { type ProxyTrust, proxyWarning, proxyWarner } from '../../../src/http/keys/proxy-warning.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
 
@@ -13,17 +13,17 @@ test.each<[boolean, ProxyTrust, string | undefined]>([
   [false, 'some', undefined],
   [true, 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
   [false, 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
-])('forwarded %s, trusting %s: %s', (forwarded, trust, code) => {
+])('forwarded: %s, trust: %s, warning: %s', (forwarded, trust, code) => {
   expect(proxyWarning(forwarded, trust)?.code).toBe(code)
 })
 
-test('says what to do and where to read on', () => {
+test('says what to do and where to read more', () => {
   for (const trust of ['nobody', 'everybody'] as const) {
     expect(proxyWarning(true, trust)?.message).toMatch(/trust proxy.*trustProxy.*maxIpsCount.*#behind-a-proxy/)
   }
 })
 
-test('leads to a section that there is, in the README that is published', () => {
+test('refers to an existing section of the published README', () => {
   const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
   const anchors = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, title]) => title!.toLowerCase().replaceAll(' ', '-'))
   for (const trust of ['nobody', 'everybody'] as const) {
@@ -32,22 +32,22 @@ test('leads to a section that there is, in the README that is published', () => 
   }
 })
 
-test('each mistake is told once by each gate', () => {
-  const told: string[] = []
-  const watches = [proxyWatch((code) => told.push(code)), proxyWatch((code) => told.push(code))]
-  for (const watch of watches) {
+test('each warner emits each warning once', () => {
+  const emitted: string[] = []
+  const warners = [proxyWarner((code) => emitted.push(code)), proxyWarner((code) => emitted.push(code))]
+  for (const warnOfProxy of warners) {
     for (let i = 0; i < 3; i++) {
-      watch(false, 'nobody')
-      watch(true, 'some')
-      watch(true, 'nobody')
-      watch(false, 'everybody')
+      warnOfProxy(false, 'nobody')
+      warnOfProxy(true, 'some')
+      warnOfProxy(true, 'nobody')
+      warnOfProxy(false, 'everybody')
     }
   }
   const both = ['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_TRUSTS_ALL']
-  expect(told).toEqual([...both, ...both])
+  expect(emitted).toEqual([...both, ...both])
 })
 
-test('an app is warned of once, however many keyers it has', async () => {
+test('an app with several keyers causes one warning', async () => {
   const app = express()
   for (let i = 0; i < 3; i++)
     app.use(rateLimit({ keyer: ipKeyer({ ipv6Subnet: 64 }), limits: fixedWindow({ quota: 9, window: '1h' }) }))
@@ -59,8 +59,8 @@ test('an app is warned of once, however many keyers it has', async () => {
   expect(codes).toEqual(['SLUICE_PROXY_UNTRUSTED'])
 })
 
-test('is a process warning unless told otherwise', async () => {
+test('is a process warning by default', async () => {
   const warned = new Promise<Error & { code?: string }>((resolve) => process.once('warning', resolve))
-  proxyWatch()(true, 'nobody')
+  proxyWarner()(true, 'nobody')
   expect(await warned).toMatchObject({ name: 'SluiceWarning', code: 'SLUICE_PROXY_UNTRUSTED' })
 })

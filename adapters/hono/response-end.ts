@@ -1,0 +1,64 @@
+import type { Context } from 'hono'
+import { ResponseEnd } from '../../src/http/response/web-end.ts'
+import { bindingsOf } from './node.ts'
+
+const ends = new WeakMap<Context, ResponseEnd>()
+
+/** Returns the response end of a request, if one was created. */
+export function knownEndOf(context: Context): ResponseEnd | undefined {
+  return ends.get(context)
+}
+
+/** Returns the response end of a request that does not come from Node. All rate limits of the request share it. */
+export function responseEndOf(context: Context): ResponseEnd {
+  const known = ends.get(context)
+  if (known !== undefined) return known
+  const end = new ResponseEnd(context.req.raw)
+  ends.set(context, end)
+  deliverOnRead(context, end)
+  return end
+}
+
+/** Delivers `context.res` whenever it is read. Hono reads it last, when no middleware can replace it any more. */
+function deliverOnRead(context: Context, end: ResponseEnd): void {
+  // Another version of this package may have defined the property, too.
+  const before = Object.getOwnPropertyDescriptor(context, 'res')
+  function set(response: Response): void {
+    end.withdraw()
+    if (before === undefined) setResponse(context, response)
+    else before.set!.call(context, response)
+  }
+  function get(): Response {
+    const response = before === undefined ? getResponse(context) : (before.get!.call(context) as Response)
+    if (!context.finalized || response === end.response) return response
+    const delivered = end.deliver(response)
+    if (delivered === response) return response
+    // First `undefined`: otherwise Hono would copy the headers of the previous response.
+    setResponse(context, undefined)
+    setResponse(context, delivered)
+    return delivered
+  }
+  Object.defineProperty(context, 'res', { get, set, configurable: true })
+}
+
+/** Reads `context.res` without delivering it. */
+export function getResponse(context: Context): Response {
+  return Reflect.get(Object.getPrototypeOf(context) as Context, 'res', context) as Response
+}
+
+function setResponse(context: Context, response: Response | undefined): void {
+  Reflect.set(Object.getPrototypeOf(context) as Context, 'res', response, context)
+}
+
+/** A header of responses whose handler wrote to `context.env.outgoing` itself. */
+const ALREADY_SENT = 'x-hono-already-sent'
+
+/** Returns the response that was sent. */
+export function sentResponseOf(context: Context): Response {
+  const { outgoing } = bindingsOf(context)
+  if (outgoing === undefined) return ends.get(context)!.response!
+  // When only Hono handled an error, its response is not in `context.res`.
+  const { statusCode: status } = outgoing
+  const known = context.finalized && context.res.status === status && !context.res.headers.has(ALREADY_SENT)
+  return known ? context.res : new Response(null, { status, headers: outgoing.getHeaders() as Record<string, string> })
+}

@@ -1,0 +1,20 @@
+import type { IncomingMessage } from 'node:http'
+import type { HttpAdapter } from '../../src/http/adapter.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
+
+const decisions = new WeakMap<IncomingMessage, Decision>()
+
+type RequestMethods = 'getMethod' | 'getRequestHeader' | 'getDecision' | 'setDecision'
+
+/** The part of an adapter that is the same for requests and upgrades. */
+export const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, RequestMethods> = {
+  getMethod: (request) => request.method,
+  getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getDecision: (request) => decisions.get(request),
+  setDecision: (request, decision) => void decisions.set(request, decision),
+}
+
+/** Returns the decision of the latest rate limit of a request, or `undefined` if it passed none. */
+export function rateLimitOf(request: IncomingMessage): Decision | undefined {
+  return decisions.get(request)
+}

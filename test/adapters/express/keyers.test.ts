@@ -1,0 +1,127 @@
+import express5, { type Request, type RequestHandler, type Router } from 'express'
+import express4 from 'express4'
+import { afterEach, describe, expect, test } from 'vitest'
+import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../../adapters/express/index.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+
+let server: Served | undefined
+afterEach(async () => {
+  await server?.close()
+  server = undefined
+})
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+const ok: RequestHandler = (_request, response) => void response.send('ok')
+
+async function left(path: string, method = 'GET', headers = {}): Promise<string> {
+  const reply = await ask(server!, path, { method, headers })
+  return reply.status === 429 ? '!' : (/;r=(\d+)/.exec(String(reply.headers['ratelimit']))?.[1] ?? '')
+}
+
+describe.each([
+  ['Express 4', express4],
+  ['Express 5', express5],
+])('%s', (_version, express) => {
+  test('byRoute returns the pattern of the route, and never the path', async () => {
+    const app = express()
+    const limit = rateLimit(times(9, { keyer: byRoute }))
+    app.get('/users/:id', limit, ok)
+    app.all('/any/:id', limit, ok)
+    app.use(limit, ok)
+    server = await serve(app)
+    expect([await left('/users/1'), await left('/users/2'), await left('/users/3', 'HEAD')]).toEqual(['8', '7', '6'])
+    expect([await left('/any/1'), await left('/any/2', 'POST')]).toEqual(['8', '7'])
+    expect([await left('/no/1'), await left('/no/2', 'POST')]).toEqual(['8', '7'])
+  })
+
+  test('byRoute distinguishes the routes of different routers and apps, wherever they are mounted', async () => {
+    const keys: string[] = []
+    const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
+    const limit = rateLimit(times(99, { keyer: byRoute, onDecision }))
+    const routerOf = (...inner: [string, Router][]): Router => {
+      const router = express.Router({ mergeParams: true }) as Router
+      for (const each of inner) router.use(...each)
+      return router.get('/:id', limit, ok)
+    }
+    const recursive = routerOf()
+    recursive.use('/again', recursive)
+    const admin = express()
+    admin.get('/:id', limit, ok).use('/logs', routerOf())
+    const users = routerOf()
+    const app = express()
+    app.use((_request, _response, next) => next())
+    app.use('/users', users).use('/people', users)
+    app.use('/shops/:shop', routerOf(['/orders', recursive], ['/carts', routerOf()])).use('/admin', admin)
+    app.get('/:id', limit, ok)
+    const hidden = routerOf()
+    app.use('/hidden', (request, response, next) => hidden(request, response, next))
+    server = await serve(app)
+    const keyAt = async (path: string): Promise<string | undefined> => {
+      expect((await ask(server!, path)).status).toBe(200)
+      return keys.pop()
+    }
+    const table = {
+      '/1': 'GET /:id',
+      '/users/1': 'GET /:id of router 1',
+      '/people/1': 'GET /:id of router 1',
+      '/shops/1/2': 'GET /:id of router 3',
+      '/shops/3/orders/1': 'GET /:id of router 3.1',
+      '/shops/3/orders/again/2': 'GET /:id of router 3.1',
+      '/shops/4/carts/1': 'GET /:id of router 3.2',
+      '/admin/1': 'GET /:id of /admin',
+      '/admin/logs/1': 'GET /:id of /admin, router 1',
+      '/hidden/1': 'GET /:id of router out of sight',
+    }
+    for (const [path, key] of Object.entries(table)) expect([path, await keyAt(path)]).toEqual([path, key])
+    for (const [path, key] of Object.entries(table)) expect([path, await keyAt(path)]).toEqual([path, key])
+  })
+
+  test('ipKeyer depends on `trust proxy`, and warns when it trusts everybody', async () => {
+    const settings: [unknown, string, string[]][] = [
+      [true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
+      [1, '203.0.113.9', []],
+      ['loopback', '203.0.113.9', []],
+      [() => true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
+      ['10.0.0.0/8', '127.0.0.1', []],
+      [false, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+    ]
+    for (const [trust, address, codes] of settings) {
+      let key: string | undefined
+      const app = express()
+      app.set('trust proxy', trust)
+      const onDecision: RateLimitOptions['onDecision'] = (decision) => void (key = decision.limits[0]?.key)
+      app.use(rateLimit(times(9, { keyer: ipKeyer(), onDecision })), ok)
+      const each = await serve(app)
+      const headers = { 'x-forwarded-for': '203.0.113.9' }
+      const askTwice = async (): Promise<void> => {
+        await ask(each, '/', { headers })
+        await ask(each, '/', { headers })
+      }
+      expect([String(trust), await warningsOf(askTwice)]).toEqual([String(trust), codes])
+      expect(key).toBe(address)
+      await each.close()
+    }
+  })
+
+  test('ipKeyer warns once for each app', async () => {
+    const keyer = ipKeyer()
+    const apps = [express(), express()]
+    for (const app of apps) app.use(rateLimit(times(9, { keyer })), ok)
+    const servers = [await serve(apps[0]!), await serve(apps[1]!)]
+    const headers = { 'x-forwarded-for': '203.0.113.9' }
+    const codes = await warningsOf(async () => {
+      for (const each of [...servers, ...servers, ...servers]) await ask(each, '/', { headers })
+    })
+    expect(codes).toEqual(['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_UNTRUSTED'])
+    for (const each of servers) await each.close()
+  })
+
+  test('byIP returns undefined for a closed socket, and outside of an app', () => {
+    const gone = { ip: undefined, headers: {}, app: express() } as unknown as Request
+    expect(byIP(gone)).toBeUndefined()
+    expect(byIP({ headers: { 'x-forwarded-for': '203.0.113.9' } } as unknown as Request)).toBeUndefined()
+  })
+})

@@ -1,0 +1,34 @@
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { afterEach } from 'vitest'
+import type { RateLimitOptions } from '../../../adapters/fastify/index.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+
+let apps: FastifyInstance[] = []
+afterEach(async () => {
+  for (const app of apps) await app.close()
+  apps = []
+})
+
+/** Creates an app that is closed after the test. */
+export function create(options: FastifyServerOptions = {}): FastifyInstance {
+  const app = Fastify(options)
+  apps.push(app)
+  return app
+}
+
+/** Returns options with one quota for everyone. */
+export const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+/** A handler that answers `ok`. */
+export const handler = async (): Promise<string> => 'ok'
+
+export type Method = 'GET' | 'HEAD' | 'POST'
+
+/** Returns the remaining units of each limit in the header, such as '1' or '1,0'; '' without the header, '!' for a denial. */
+export async function left(app: FastifyInstance, url: string, method: Method = 'GET', sent = {}): Promise<string> {
+  const { headers, statusCode } = await app.inject({ url, method, headers: sent })
+  if (statusCode === 429) return '!'
+  if (statusCode >= 500) throw new Error(`${url} is answered with ${statusCode}`)
+  return Array.from(String(headers['ratelimit'] ?? '').matchAll(/;r=(\d+)/g), ([, r]) => r).join()
+}

@@ -1,0 +1,70 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { describe, expect, test } from 'vitest'
+import { byIP, byRoute, ipKeyer, rateLimit } from '../../../adapters/fastify/index.ts'
+import { warningsOf } from '../../support/http.ts'
+import { create, handler, left, times } from './app.ts'
+
+describe('the keyers', () => {
+  const keyed = async (keyer: (request: FastifyRequest) => unknown): Promise<FastifyInstance> => {
+    const app = create()
+    await app.register(rateLimit, times(9, { keyer } as never))
+    return app
+  }
+
+  test('byRoute returns the pattern of the route, and never the path', async () => {
+    const app = await keyed(byRoute)
+    app.get('/users/:id', handler)
+    app.all('/any/:id', handler)
+    expect([await left(app, '/users/1'), await left(app, '/users/2')]).toEqual(['8', '7'])
+    expect(await left(app, '/users/1', 'HEAD')).toBe('6')
+    expect([await left(app, '/any/1'), await left(app, '/any/2', 'POST')]).toEqual(['8', '7'])
+    expect([await left(app, '/no/1'), await left(app, '/no/2', 'POST')]).toEqual(['8', '7'])
+  })
+
+  test('ipKeyer depends on trustProxy, and warns when it trusts everybody', async () => {
+    const headers = { 'x-forwarded-for': '203.0.113.9' }
+    const settings: [unknown, string, string[]][] = [
+      [true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
+      [() => true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
+      ['127.0.0.1', '203.0.113.9', []],
+      [(_address: string, hop: number) => hop < 1, '203.0.113.9', []],
+      ['10.0.0.0/8', '127.0.0.1', []],
+      [false, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+      [1, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+      [() => false, '127.0.0.1', []],
+    ]
+    for (const [trustProxy, address, codes] of settings) {
+      let key: string | undefined
+      const app = create({ trustProxy: trustProxy as boolean })
+      await app.register(rateLimit, {
+        ...times(9, { keyer: ipKeyer() } as never),
+        onDecision: (decision) => void (key = decision.limits[0]?.key),
+      })
+      app.get('/', handler)
+      const ask = async (): Promise<void> => {
+        await app.inject({ url: '/', headers })
+        await app.inject({ url: '/', headers })
+      }
+      expect([String(trustProxy), await warningsOf(ask)]).toEqual([String(trustProxy), codes])
+      expect(key).toBe(address)
+    }
+  })
+
+  test('ipKeyer recognizes a number as trustProxy, also within a scope', async () => {
+    const app = create({ trustProxy: 2 as never })
+    await app.register(async (outer) => {
+      await outer.register(async (scope) => {
+        await scope.register(rateLimit, times(9, { keyer: ipKeyer() } as never))
+        scope.get('/', handler)
+      })
+    })
+    const ask = (headers: Record<string, string>): Promise<unknown> => app.inject({ url: '/', headers })
+    expect(await warningsOf(() => ask({}))).toEqual([])
+    expect(await warningsOf(() => ask({ 'x-forwarded-for': '203.0.113.9' }))).toEqual(['SLUICE_PROXY_UNTRUSTED'])
+  })
+
+  test('byIP returns undefined for a closed socket', () => {
+    const request = { ip: undefined, headers: {}, server: { server: {} } } as unknown as FastifyRequest
+    expect(byIP(request)).toBeUndefined()
+  })
+})

@@ -1,0 +1,195 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { describe, expect, test } from 'vitest'
+import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+import { warningsOf } from '../../support/http.ts'
+import { create, handler, left, times } from './app.ts'
+
+describe('a registration', () => {
+  test.each(['awaited', 'not awaited'])('that is %s limits routes declared before and after it', async (how) => {
+    const app = create()
+    app.get('/before', handler)
+    const registered = app.register(rateLimit, times(9))
+    if (how === 'awaited') await registered
+    app.get('/after', handler)
+    expect(await left(app, '/before')).toBe('8')
+    expect(await left(app, '/after')).toBe('7')
+  })
+
+  test('limits scopes registered before and after it, and scopes within', async () => {
+    const app = create()
+    app.register(async (scope) => void scope.get('/', handler), { prefix: '/early' })
+    app.register(rateLimit, times(9))
+    app.register(
+      async (scope) => {
+        scope.get('/', handler)
+        scope.register(async (inner) => void inner.get('/inner', handler))
+      },
+      { prefix: '/late' },
+    )
+    expect(await left(app, '/early')).toBe('8')
+    expect(await left(app, '/late')).toBe('7')
+    expect(await left(app, '/late/inner')).toBe('6')
+  })
+
+  test('limits its own scope only', async () => {
+    const app = create()
+    app.get('/root', handler)
+    app.register(
+      async (scope) => {
+        scope.get('/before', handler)
+        await scope.register(rateLimit, times(9))
+        scope.get('/after', handler)
+      },
+      { prefix: '/in' },
+    )
+    app.register(async (scope) => void scope.get('/', handler), { prefix: '/beside' })
+    expect(await left(app, '/in/before')).toBe('8')
+    expect(await left(app, '/in/after')).toBe('7')
+    expect(await left(app, '/root')).toBe('')
+    expect(await left(app, '/beside')).toBe('')
+  })
+
+  test('limits paths without a route, with the default 404 handler or another one', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    expect(await left(app, '/nowhere')).toBe('8')
+    for (const when of ['before', 'after']) {
+      const app = create()
+      if (when === 'before') app.setNotFoundHandler((_request, reply) => reply.code(404).send('none'))
+      await app.register(rateLimit, times(9))
+      if (when === 'after') app.setNotFoundHandler((_request, reply) => reply.code(404).send('none'))
+      expect(await left(app, '/nowhere')).toBe('8')
+    }
+  })
+
+  test('limits the 404 handler of its scope', async () => {
+    const app = create()
+    app.register(
+      async (scope) => {
+        await scope.register(rateLimit, times(9))
+        scope.setNotFoundHandler((_request, reply) => reply.code(404).send('none'))
+      },
+      { prefix: '/in' },
+    )
+    expect(await left(app, '/in/nowhere')).toBe('8')
+    expect(await left(app, '/nowhere')).toBe('')
+  })
+
+  test('within another one limits in addition to it', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    app.register(async (scope) => {
+      await scope.register(rateLimit, times(5, { limits: fixedWindow({ quota: 5, window: '1m' }) } as never))
+      scope.get('/', handler)
+    })
+    expect(await left(app, '/')).toBe('8,4')
+  })
+
+  test('is possible once for each hook', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    await app.register(
+      rateLimit,
+      times(5, { hook: 'preHandler', limits: fixedWindow({ quota: 5, window: '1m' }) } as never),
+    )
+    app.get('/', handler)
+    expect(await left(app, '/')).toBe('8,4')
+  })
+
+  test('fails when it is the second one in a scope', async () => {
+    const app = create()
+    app.register(rateLimit, times(9))
+    app.register(rateLimit, times(9))
+    await expect(app.ready()).rejects.toMatchObject({ code: 'NOT_APPLICABLE' })
+  })
+
+  test('fails in a scope without routes', async () => {
+    const app = create()
+    app.register(async (scope) => void scope.register(rateLimit, times(9)))
+    app.get('/', handler)
+    await expect(app.ready()).rejects.toMatchObject({ code: 'NOT_APPLICABLE' })
+  })
+
+  test('fails with a wrong option, awaited or when the app starts', async () => {
+    await expect(create().register(rateLimit, times(9, { headers: 'none' } as never))).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    })
+    await expect(create().register(rateLimit, times(9, { skip: 5 } as never))).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: 'skip: expected a function, got 5',
+    })
+    const app = create()
+    app.register(rateLimit, times(9, { hook: 'onSend' } as never))
+    await expect(app.ready()).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  test('fails synchronously when the plugin is called like a middleware', () => {
+    const called = rateLimit as unknown as (options?: RateLimitOptions) => never
+    for (const options of [times(9), undefined])
+      expect(() => create().register(called(options))).toThrow(
+        expect.objectContaining({
+          code: 'NOT_APPLICABLE',
+          message: expect.stringContaining('write `app.register(rateLimit, { … })`') as string,
+        }),
+      )
+  })
+
+  test('fails with a prefix, since it would not limit that prefix only', async () => {
+    const app = create()
+    app.register(rateLimit, { ...times(9), prefix: '/api' } as never)
+    await expect(app.ready()).rejects.toMatchObject({
+      code: 'UNKNOWN_OPTION',
+      message: expect.stringMatching(/"prefix"; it has limiter, .*, onDecision, hook$/) as string,
+    })
+  })
+})
+
+describe('the hook before the handler', () => {
+  test('can use the body', async () => {
+    const app = create()
+    const keyer = ({ body }: FastifyRequest): string => (body as { user: string }).user
+    await app.register(rateLimit, times(1, { hook: 'preHandler', keyer } as never))
+    app.post('/', handler)
+    const post = async (user: string): Promise<number> =>
+      (await app.inject({ method: 'POST', url: '/', payload: { user } })).statusCode
+    expect([await post('a'), await post('a'), await post('b')]).toEqual([200, 429, 200])
+  })
+
+  test('limits paths without a route', async () => {
+    const app = create()
+    await app.register(rateLimit, times(1, { hook: 'preHandler' }))
+    expect([await left(app, '/nowhere'), await left(app, '/nowhere')]).toEqual(['0', '!'])
+  })
+
+  test.each(['onRequest', 'preHandler'] as const)(
+    'counts once when a handler calls callNotFound (%s)',
+    async (hook) => {
+      const app = create()
+      await app.register(rateLimit, times(9, { hook }))
+      app.get('/', (_request, reply) => {
+        reply.callNotFound()
+      })
+      const seen: string[] = []
+      const codes = await warningsOf(async () => {
+        for (let i = 0; i < 2; i++) seen.push(await left(app, '/'))
+      })
+      expect([seen, codes]).toEqual([['8', '7'], []])
+    },
+  )
+
+  test.each(['onRequest', 'preHandler'] as const)(
+    'does not limit a route with its own limit or none when it calls callNotFound (%s)',
+    async (hook) => {
+      const app = create()
+      await app.register(rateLimit, times(9, { hook: 'preHandler' }))
+      const missing = (_request: FastifyRequest, reply: FastifyReply): void => {
+        reply.callNotFound()
+      }
+      app.get('/free', { config: { rateLimit: false } }, missing)
+      app.get('/own', { config: { rateLimit: times(5, { hook }) } }, missing)
+      expect([await left(app, '/free'), await left(app, '/own')]).toEqual(['', '4'])
+      expect(await left(app, '/nowhere')).toBe('8')
+    },
+  )
+})

@@ -1,0 +1,159 @@
+import Koa3 from 'koa'
+import Koa2 from 'koa2'
+import { afterEach, describe, expect, test } from 'vitest'
+import { rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+import { ask, serve, type Served } from '../../support/http.ts'
+
+let server: Served | undefined
+afterEach(async () => {
+  await server?.close()
+  server = undefined
+})
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+
+describe.each([
+  ['Koa 2', Koa2],
+  ['Koa 3', Koa3],
+])('%s', (_version, Koa) => {
+  describe('an uncaught error of the handler', () => {
+    const failing = (error: unknown, options?: Partial<RateLimitOptions>): Promise<Served> => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(rateLimit(times(9, options)))
+      app.use(() => {
+        throw error
+      })
+      return serve(app.callback() as never)
+    }
+
+    test('keeps the headers, although Koa removes all headers', async () => {
+      server = await failing(new Error('broken'))
+      const { status, headers, body } = await ask(server)
+      expect([status, body]).toEqual([500, 'Internal Server Error'])
+      expect(headers).toMatchObject({ 'ratelimit-policy': '"9-per-1h";q=9;w=3600', ratelimit: '"9-per-1h";r=8;t=3600' })
+    })
+
+    test('keeps the headers of all limits, under any name', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(rateLimit(times(9, { headers: 'legacy', headerNames: { limit: 'X-Quota' } })))
+      app.use(rateLimit(times(5)))
+      app.use((context) => context.throw(418, 'tea', { headers: { 'X-Own': 'stays', 'RateLimit-Policy': 'goes' } }))
+      server = await serve(app.callback() as never)
+      const { status, headers } = await ask(server)
+      expect(status).toBe(418)
+      expect(headers).toMatchObject({
+        'x-own': 'stays',
+        'x-quota': '9',
+        'ratelimit-policy': '"9-per-1h";q=9;w=3600, "5-per-1h";q=5;w=3600',
+        ratelimit: '"9-per-1h";r=8;t=3600, "5-per-1h";r=4;t=3600',
+      })
+    })
+
+    test('can be the same object for all requests, which keep their own headers', async () => {
+      const headers = Object.freeze({ 'x-own': 'stays' })
+      const error = Object.assign(new Error('broken'), { headers })
+      server = await failing(error, { skip: ({ path }) => path === '/free' })
+      const seen: unknown[] = []
+      for (const path of ['/free', '/', '/free', '/']) seen.push((await ask(server, path)).headers['ratelimit'])
+      expect(seen).toEqual([undefined, '"9-per-1h";r=8;t=3600', undefined, '"9-per-1h";r=7;t=3600'])
+      expect(error.headers).toBe(headers)
+    })
+
+    test('can be a value that is not an Error', async () => {
+      for (const error of [Object.freeze({ frozen: true }), 'text', 5]) {
+        const each = await failing(error)
+        expect(await ask(each)).toMatchObject({ status: 500, headers: { ratelimit: '"9-per-1h";r=8;t=3600' } })
+        await each.close()
+      }
+    })
+
+    test('exposes the headers to scripts', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(async (context, next) => {
+        context.set('Access-Control-Allow-Origin', '*')
+        await next()
+      })
+      app.use(rateLimit(times(9)))
+      app.use(() => {
+        throw new Error('broken')
+      })
+      server = await serve(app.callback() as never)
+      expect((await ask(server)).headers['access-control-expose-headers']).toBe(
+        'Retry-After, RateLimit, RateLimit-Policy',
+      )
+    })
+
+    test('also exposes the names that the error sets', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(async (context, next) => {
+        context.set('Access-Control-Allow-Origin', '*')
+        await next()
+      })
+      app.use(rateLimit(times(9)))
+      app.use((context) => context.throw(403, { headers: { 'Access-Control-Expose-Headers': 'X-Why', 'X-Why': 'so' } }))
+      server = await serve(app.callback() as never)
+      expect((await ask(server)).headers).toMatchObject({
+        'access-control-expose-headers': 'X-Why, Retry-After, RateLimit, RateLimit-Policy',
+        'x-why': 'so',
+      })
+    })
+
+    test('can come from an earlier middleware', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(async (context, next) => {
+        await next()
+        context.throw(503)
+      })
+      app.use(rateLimit(times(9)))
+      app.use((context) => void (context.body = 'ok'))
+      server = await serve(app.callback() as never)
+      expect(await ask(server)).toMatchObject({ status: 503, headers: { ratelimit: '"9-per-1h";r=8;t=3600' } })
+      for (let i = 0; i < 8; i++) await ask(server)
+      expect(await ask(server)).toMatchObject({ status: 503, headers: { ratelimit: '"9-per-1h";r=0;t=3600' } })
+    })
+
+    test('can be reported while the handler runs', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(rateLimit(times(9)))
+      app.use((context) => context.onerror(new Error('broken')))
+      server = await serve(app.callback() as never)
+      expect(await ask(server)).toMatchObject({ status: 500, headers: { ratelimit: '"9-per-1h";r=8;t=3600' } })
+    })
+
+    test('is refunded as a failure', async () => {
+      server = await failing(new Error('broken'), { refundWhen: 'failure' })
+      for (let i = 0; i < 3; i++) expect((await ask(server)).headers['ratelimit']).toBe('"9-per-1h";r=8;t=3600')
+    })
+
+    test('has the headers when an earlier middleware catches it', async () => {
+      const app = new Koa()
+      app.use(async (context, next) => {
+        try {
+          await next()
+        } catch (error) {
+          context.status = 503
+          context.body = (error as Error).message
+        }
+      })
+      app.use(rateLimit(times(9)))
+      app.use(() => {
+        throw new Error('caught')
+      })
+      server = await serve(app.callback() as never)
+      expect(await ask(server)).toMatchObject({
+        status: 503,
+        body: 'caught',
+        headers: { ratelimit: '"9-per-1h";r=8;t=3600' },
+      })
+    })
+  })
+})

@@ -1,0 +1,140 @@
+import { METHODS } from 'node:http'
+import { Router, type RouterMiddleware } from '@koa/router'
+import Koa3, { type Context, type Middleware } from 'koa'
+import Koa2 from 'koa2'
+import { afterEach, describe, expect, test } from 'vitest'
+import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
+import { everyone } from '../../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+
+let server: Served | undefined
+afterEach(async () => {
+  await server?.close()
+  server = undefined
+})
+
+const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+
+describe.each([
+  ['Koa 2', Koa2],
+  ['Koa 3', Koa3],
+])('%s', (_version, Koa) => {
+  describe('byRoute', () => {
+    /** Returns the keys of requests with `byRoute`. */
+    async function keysOf(make: (limit: Middleware) => Middleware): Promise<(...asked: string[]) => Promise<string[]>> {
+      let keys: string[] = []
+      const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
+      const app = new Koa().use(make(rateLimit(times(999, { keyer: byRoute, onDecision })))) as Koa3
+      server = await serve(app.callback() as never)
+      return async (...asked) => {
+        keys = []
+        for (const each of asked) {
+          const [method, path] = each.split(' ') as [string, string]
+          await ask(server!, path, { method })
+        }
+        return keys
+      }
+    }
+
+    test('returns the method and the pattern, with HEAD as GET, and never the path', async () => {
+      const keys = await keysOf((limit) => {
+        const router = new Router().get('/users/us', (_context, next) => next())
+        router.get('/users/me', limit, () => {}).get('/users/:id', limit, () => {})
+        return router.post('/users/:id', limit, () => {}).routes() as Middleware
+      })
+      expect(await keys('GET /users/us', 'HEAD /users/2', 'GET /users/me', 'POST /users/me')).toEqual([
+        'GET /users/:id',
+        'GET /users/:id',
+        'GET /users/me',
+        'POST /users/:id',
+      ])
+    })
+
+    test('counts all methods of a route together, since the client can choose any of them', async () => {
+      const keys = await keysOf((limit) => {
+        const router = new Router().all('/any/:id', limit)
+        router.register('/some', ['GET', 'PUT'], limit as RouterMiddleware)
+        return router.routes() as Middleware
+      })
+      const methods = METHODS.filter((method) => method !== 'CONNECT')
+      expect(new Set(await keys(...methods.map((method) => `${method} /any/1`)))).toEqual(new Set(['ALL /any/:id']))
+      expect(await keys('GET /some', 'HEAD /some', 'PUT /some')).toEqual(Array(3).fill('GET,PUT /some'))
+    })
+
+    test('returns the route that will answer in the middleware of its router, and of a router around it', async () => {
+      const keys = await keysOf((limit) => {
+        const orders = new Router({ prefix: '/orders' }).get('/:id', () => {})
+        const shops = new Router().use(limit).get('/shops/:id', () => {})
+        return shops.use('/shops', orders.routes()).routes() as Middleware
+      })
+      expect(await keys('GET /shops/1', 'GET /shops/orders/2')).toEqual(['GET /shops/:id', 'GET /shops/orders/:id'])
+    })
+
+    test('returns the route in the middleware of its router, also with later middlewares', async () => {
+      const keys = await keysOf((limit) => {
+        const router = new Router()
+          .use(limit)
+          .all('/login', () => {})
+          .get('/public/:id', () => {})
+        return router
+          .use((_context, next) => next())
+          .get('/private', () => {})
+          .routes() as Middleware
+      })
+      expect(await keys('POST /login', 'PUT /login', 'GET /public/1', 'GET /private')).toEqual([
+        'ALL /login',
+        'ALL /login',
+        'GET /public/:id',
+        'GET /private',
+      ])
+    })
+
+    test('returns the route of that router, and not one of an earlier router that called next', async () => {
+      const keys = await keysOf((limit) => {
+        const passing = new Router().get('/users/:any', (_context, next) => next())
+        const answering = new Router().use(limit).get('/users/:id', () => {})
+        return new Router().use(passing.routes(), answering.routes()).routes() as Middleware
+      })
+      expect(await keys('GET /users/1')).toEqual(['GET /users/:id'])
+    })
+
+    test('returns one key for all requests without a route', async () => {
+      const keys = await keysOf((limit) => limit)
+      expect(await keys('GET /users/1', 'POST /users/2')).toEqual(['no route', 'no route'])
+    })
+
+    test('reads the route of another router in the same property', () => {
+      const context = { method: 'HEAD', path: '/users/1', _matchedRoute: '/users/:id' } as unknown as Context
+      expect(byRoute(context)).toBe('GET /users/:id')
+    })
+  })
+
+  test('ipKeyer depends on the proxy settings of the app, and warns when they trust everybody', async () => {
+    const settings: [ConstructorParameters<typeof Koa3>[0], string, string[]][] = [
+      [{ proxy: true }, '198.51.100.1', ['SLUICE_PROXY_TRUSTS_ALL']],
+      [{ proxy: true, maxIpsCount: 1 }, '203.0.113.9', []],
+      [{ proxy: true, proxyIpHeader: 'X-Real-IP' }, '192.0.2.7', []],
+      [{}, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
+    ]
+    for (const [options, address, codes] of settings) {
+      let key: string | undefined
+      const app = new Koa(options)
+      app.use(rateLimit(times(9, { keyer: ipKeyer(), onDecision: ({ limits }) => void (key = limits[0]?.key) })))
+      const each = await serve(app.callback() as never)
+      const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.9', 'x-real-ip': '192.0.2.7' }
+      const askTwice = async (): Promise<void> => {
+        await ask(each, '/', { headers })
+        await ask(each, '/', { headers })
+      }
+      expect([options, await warningsOf(askTwice)]).toEqual([options, codes])
+      expect(key).toBe(address)
+      await each.close()
+    }
+  })
+
+  test('byIP returns undefined for a closed socket', () => {
+    expect(byIP({ ip: '', req: { headers: {} }, app: new Koa() } as unknown as Context)).toBeUndefined()
+  })
+})

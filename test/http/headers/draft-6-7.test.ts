@@ -1,0 +1,105 @@
+import * as fc from 'fast-check'
+import { parseList } from 'structured-headers'
+import { describe, expect, test } from 'vitest'
+import type { Decision } from '../../../src/limiter/decision.ts'
+import { A1, A2, D1, D2, D3, D4, decide, status, windowed, written } from '../decisions.ts'
+
+describe('the worked values', () => {
+  test('are written in draft 7', () => {
+    const two = '10;w=1, 1000;w=3600'
+    const draft7 = (decision: Decision) => written('draft-7', decision)
+    expect(draft7(A1)).toEqual({ 'RateLimit-Policy': '100;w=60', RateLimit: 'limit=100, remaining=99, reset=60' })
+    expect(draft7(D1)).toEqual({ 'RateLimit-Policy': '100;w=60', RateLimit: 'limit=100, remaining=0, reset=13' })
+    expect(draft7(A2)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=10, remaining=9, reset=1' })
+    expect(draft7(D2)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=10, remaining=0, reset=1' })
+    expect(draft7(D3)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=1000, remaining=0, reset=1800' })
+    expect(draft7(D4)).toEqual({ 'RateLimit-Policy': two, RateLimit: 'limit=1000, remaining=0, reset=1800' })
+  })
+
+  test('are written in draft 6', () => {
+    const headers = (policy: string, quota: string, remaining: string, reset: string) => ({
+      'RateLimit-Policy': policy,
+      'RateLimit-Limit': quota,
+      'RateLimit-Remaining': remaining,
+      'RateLimit-Reset': reset,
+    })
+    expect(written('draft-6', A1)).toEqual(headers('100;w=60', '100', '99', '60'))
+    expect(written('draft-6', A2)).toEqual(headers('10;w=1, 1000;w=3600', '10', '9', '1'))
+    expect(written('draft-6', D2)).toEqual(headers('10;w=1, 1000;w=3600', '10', '0', '1'))
+    expect(written('draft-6', D3)).toEqual(headers('10;w=1, 1000;w=3600', '1000', '0', '1800'))
+  })
+})
+
+describe('policies with the same quota', () => {
+  const minute = windowed('minute', 100, 60_000)
+  const hour = windowed('hour', 100, 3_600_000)
+  const policy = (decided: Decision) => written('draft-6', decided)['RateLimit-Policy']
+
+  test('list the one that is used up sooner, which the other headers describe', () => {
+    const decided = decide([status(minute, { remaining: 90 }), status(hour, { remaining: 40 })])
+    expect(written('draft-6', decided)).toMatchObject({ 'RateLimit-Policy': '100;w=3600', 'RateLimit-Remaining': '40' })
+    const other = decide([status(minute, { remaining: 10 }), status(hour, { remaining: 40 })])
+    expect(written('draft-7', other)).toMatchObject({
+      'RateLimit-Policy': '100;w=60',
+      RateLimit: 'limit=100, remaining=10, reset=0',
+    })
+  })
+
+  test('list the one that is used up sooner when another limit is binding', () => {
+    const small = status(windowed('small', 5, 1000), { remaining: 1 })
+    expect(policy(decide([small, status(hour, { remaining: 40 }), status(minute, { remaining: 41 })]))).toBe(
+      '5;w=1, 100;w=3600',
+    )
+    expect(policy(decide([status(hour, { remaining: 42 }), small, status(minute, { remaining: 41 })]))).toBe(
+      '100;w=60, 5;w=1',
+    )
+    const equal = { remaining: 50 }
+    const [soon, late] = [status(minute, { ...equal, resetAfter: 9 }), status(hour, { ...equal, resetAfter: 10 })]
+    expect(policy(decide([small, soon, late]))).toBe('5;w=1, 100;w=3600')
+    expect(policy(decide([small, late, soon]))).toBe('5;w=1, 100;w=3600')
+  })
+
+  test('list the binding one of two equal ones', () => {
+    const [soon, late] = [
+      status(minute, { remaining: 50, resetAfter: 9 }),
+      status(hour, { remaining: 50, resetAfter: 10 }),
+    ]
+    expect(policy(decide([soon, late]))).toBe('100;w=60')
+    expect(policy(decide([late, soon]))).toBe('100;w=3600')
+    const dear = status(minute, { remaining: 60, cost: 10 })
+    expect(policy(decide([late, dear]))).toBe('100;w=60')
+    expect(policy(decide([dear, late]))).toBe('100;w=60')
+  })
+
+  test('do not list a shadow limit', () => {
+    const ghost = status(windowed('ghost', 7, 1000, { shadow: true }))
+    expect(policy(decide([status(minute, { remaining: 3 }), ghost, status(hour, { remaining: 2 })]))).toBe('100;w=3600')
+  })
+
+  test('list the violated one first', () => {
+    const denied = status(minute, { remaining: 3, cost: 5, retryAfter: 100 })
+    expect(policy(decide([status(hour, { remaining: 1 }), denied]))).toBe('100;w=60')
+    const longer = status(windowed('small', 5, 1000), { retryAfter: 900 })
+    expect(policy(decide([longer, status(hour, { remaining: 1 }), denied]))).toBe('5;w=1, 100;w=60')
+    expect(policy(decide([longer, denied, status(hour, { remaining: 1 })]))).toBe('5;w=1, 100;w=60')
+  })
+
+  test('list each quota once for any limits', () => {
+    const some = fc.array(
+      fc.record({ quota: fc.integer({ min: 1, max: 3 }), window: fc.integer({ min: 1, max: 4 }), left: fc.nat(3) }),
+    )
+    fc.assert(
+      fc.property(some, (list) => {
+        const decided = decide(
+          list.map(({ quota, window, left }, i) => status(windowed(`${i}`, quota, window * 1000), { remaining: left })),
+        )
+        if (list.length === 0) return
+        const quotas = parseList(policy(decided)!).map(([quota]) => quota as number)
+        expect(new Set(quotas).size).toBe(quotas.length)
+        expect(new Set(quotas)).toEqual(new Set(list.map(({ quota }) => quota)))
+        const bound = decided.binding!.limit
+        expect(parseList(policy(decided)!)).toContainEqual([bound.quota, new Map([['w', bound.window / 1000]])])
+      }),
+    )
+  })
+})

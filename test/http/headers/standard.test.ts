@@ -1,0 +1,100 @@
+import { type BareItem, parseList } from 'structured-headers'
+import { describe, expect, test } from 'vitest'
+import { headerConfig } from '../../../src/http/headers/write-headers.ts'
+import { A1, A2, D1, D2, D3, D4, decide, linear, status, windowed, written } from '../decisions.ts'
+
+test.each(['standard', 'draft-8'] as const)('writes the worked values of %s', (style) => {
+  const one = '"default";q=100;w=60'
+  const two = '"burst";q=10;w=1, "hourly";q=1000;w=3600'
+  expect(written(style, A1)).toEqual({ 'RateLimit-Policy': one, RateLimit: '"default";r=99;t=60' })
+  expect(written(style, D1)).toEqual({ 'RateLimit-Policy': one, RateLimit: '"default";r=0;t=13' })
+  expect(written(style, A2)).toEqual({ 'RateLimit-Policy': two, RateLimit: '"burst";r=9;t=1, "hourly";r=650;t=1800' })
+  expect(written(style, D2)).toEqual({ 'RateLimit-Policy': two, RateLimit: '"burst";r=0;t=1' })
+  expect(written(style, D3)).toEqual({ 'RateLimit-Policy': two, RateLimit: '"hourly";r=0;t=1800' })
+  expect(written(style, D4)).toEqual({ 'RateLimit-Policy': two, RateLimit: '"burst";r=0;t=1, "hourly";r=0;t=1800' })
+})
+
+describe('the name of a limit', () => {
+  test('is escaped when it has quotes or backslashes', () => {
+    const decided = decide([status(windowed('a"b\\c', 5, 1000), { remaining: 4, resetAfter: 1000 })])
+    expect(written('standard', decided)).toEqual({
+      'RateLimit-Policy': String.raw`"a\"b\\c";q=5;w=1`,
+      RateLimit: String.raw`"a\"b\\c";r=4;t=1`,
+    })
+  })
+
+  test('is refused when the limit is made if no header can contain it', () => {
+    expect(() => linear('café', 1, 1000)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+  })
+
+  test('can belong to two limits, which stay two items', () => {
+    const decided = decide([
+      status(windowed('n', 5, 1000), { remaining: 4, resetAfter: 1000 }),
+      status(windowed('n', 9, 2000), { remaining: 3, resetAfter: 2000 }),
+    ])
+    expect(written('standard', decided)).toEqual({
+      'RateLimit-Policy': '"n";q=5;w=1, "n";q=9;w=2',
+      RateLimit: '"n";r=4;t=1, "n";r=3;t=2',
+    })
+  })
+})
+
+test('lists a policy once that two limits share', () => {
+  const decided = decide([
+    status(windowed('n', 5, 1000), { remaining: 4 }),
+    status(windowed('n', 5, 1000), { remaining: 3 }),
+  ])
+  expect(written('standard', decided)).toEqual({
+    'RateLimit-Policy': '"n";q=5;w=1',
+    RateLimit: '"n";r=4;t=0, "n";r=3;t=0',
+  })
+})
+
+describe('the options of the newest draft', () => {
+  const two = decide([
+    status(windowed('bytes', 65_535, 10_000), { key: '203.0.113.7', remaining: 5, resetAfter: 1000 }),
+    status(windowed('n', 5, 1000), { key: 'other', remaining: 4, resetAfter: 1000 }),
+  ])
+
+  test('add quota units', () => {
+    expect(written('standard', two, { unit: { bytes: 'content-bytes', n: 'requests' } })['RateLimit-Policy']).toBe(
+      '"bytes";q=65535;qu="content-bytes";w=10, "n";q=5;w=1',
+    )
+    expect(written('standard', two, { unit: 'concurrent-requests' })['RateLimit-Policy']).toBe(
+      '"bytes";q=65535;qu="concurrent-requests";w=10, "n";q=5;qu="concurrent-requests";w=1',
+    )
+    const inherited = decide([status(windowed('constructor', 5, 1000))])
+    expect(written('standard', inherited, { unit: {} })['RateLimit-Policy']).toBe('"constructor";q=5;w=1')
+    for (const unit of ['é', '', null, 5, ['requests']])
+      expect(() => headerConfig({ headers: 'standard', unit: unit as string })).toThrow(
+        expect.objectContaining({ code: 'INVALID_OPTION' }),
+      )
+    expect(() => headerConfig({ headers: 'standard', unit: { n: '\n' } })).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION' }),
+    )
+  })
+
+  test('add partitions as a keyed hash', () => {
+    const headers = written('standard', two, { partitionKey: { secret: 'test-secret' } })
+    expect(headers['RateLimit-Policy']).toMatch(/^"bytes";q=65535;w=10;pk=:ZcHJA4zWGVZ\/1Ped:, "n";q=5;w=1;pk=:.{16}:$/)
+    expect(headers['RateLimit']).toMatch(/^"bytes";r=5;t=1;pk=:ZcHJA4zWGVZ\/1Ped:, "n";r=4;t=1;pk=:.{16}:$/)
+    const [first, second] = parseList(headers['RateLimit-Policy']!).map(([, parameters]) =>
+      (parameters as Map<string, BareItem>).get('pk'),
+    )
+    expect(first).toBeInstanceOf(ArrayBuffer)
+    expect((first as ArrayBuffer).byteLength).toBe(12)
+    expect(new Uint8Array(second as ArrayBuffer)).not.toEqual(new Uint8Array(first as ArrayBuffer))
+    expect(written('standard', two)['RateLimit']).not.toContain('pk')
+  })
+
+  test('add no partition of shadow limits, and on a denial only those of violated limits', () => {
+    const decided = decide([
+      status(windowed('ghost', 1, 1000, { shadow: true })),
+      status(windowed('a', 1, 1000), { retryAfter: 100 }),
+      status(windowed('b', 2, 1000), { remaining: 1 }),
+    ])
+    const headers = written('standard', decided, { partitionKey: { secret: 's' } })
+    expect(parseList(headers['RateLimit-Policy']!).map(([name]) => name)).toEqual(['a', 'b'])
+    expect(parseList(headers['RateLimit']!).map(([name]) => name)).toEqual(['a'])
+  })
+})
