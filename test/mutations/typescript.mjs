@@ -2,7 +2,7 @@ import { inFile } from './mutation.mjs'
 
 /** Tests of one algorithm, without those that compare it with Lua. */
 function algorithm(name) {
-  return { files: ['test/algorithms'], name, exclude: 'test/algorithms/{lua,prelude}.test.ts' }
+  return { files: ['test/algorithms'], name, exclude: 'test/algorithms/{extension,lua,prelude}.test.ts' }
 }
 
 const linear = inFile('src/algorithms/gcra.ts', algorithm('gcra|tokenBucket|leaky'))
@@ -170,7 +170,11 @@ export const typescript = [
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
   ),
-  limiter('a refund of a value that is no decision', 'limits.every((each) => each instanceof Charge)', 'limits.length > 0'),
+  limiter(
+    'a refund of a value that is no decision',
+    'limits.every((each) => each instanceof Charge)',
+    'limits.length > 0',
+  ),
   waiter('a wait measured from now on', 'performance.now() - this.#since + ms', 'ms'),
   decision(
     'a shadow limit that binds',
@@ -179,8 +183,16 @@ export const typescript = [
   ),
   decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),
   decision('further requests rounded up', 'Math.floor(remaining / cost)', 'Math.ceil(remaining / cost)'),
-  decision('the shortest wait that binds', 'status.retryAfter > before.retryAfter', 'status.retryAfter < before.retryAfter'),
-  decision('the last of equal verdicts that binds', 'further(status) < further(before)', 'further(status) <= further(before)'),
+  decision(
+    'the shortest wait that binds',
+    'status.retryAfter > before.retryAfter',
+    'status.retryAfter < before.retryAfter',
+  ),
+  decision(
+    'the last of equal verdicts that binds',
+    'further(status) < further(before)',
+    'further(status) <= further(before)',
+  ),
   decision('a free limit counted in what remains', 'if (status.cost > 0)', 'if (status.cost >= 0)'),
   decision('the shortest delay', 'status.delay > delay', 'status.delay < delay'),
 
