@@ -2,7 +2,7 @@ import { inFile } from './mutation.mjs'
 
 /** Tests of one algorithm, without those that compare it with Lua. */
 function algorithm(name) {
-  return { files: ['test/algorithms'], name, exclude: 'test/algorithms/{lua,prelude}.test.ts' }
+  return { files: ['test/algorithms'], name, exclude: 'test/algorithms/{extension,lua,prelude}.test.ts' }
 }
 
 const linear = inFile('src/algorithms/gcra.ts', algorithm('gcra|tokenBucket|leaky'))
@@ -32,7 +32,7 @@ const alone = inFile('src/stores/memory/fast-path.ts', {
   files: ['test/stores/memory/attempt.test.ts', 'test/limiter/limiter.test.ts'],
 })
 
-/** Slips of the hand in TypeScript: one character or one token each. */
+/** Small mistakes in TypeScript: one character or one token each. */
 export const typescript = [
   linear(
     '`<` for `≤` where a request just fits',
@@ -47,14 +47,14 @@ export const typescript = [
     'Math.ceil((params.full - kept) / params.unit)',
   ),
   linear('`−` for `+` in a refund', 'Math.max(0, d0 + change)', 'Math.max(0, d0 - change)'),
-  linear('what has drained given back in a cluster', 'Math.max(0, now - then) * params.drain : 0', '0 : 0'),
+  linear('a refund in a cluster that ignores what has drained', 'Math.max(0, now - then) * params.drain : 0', '0 : 0'),
   linear(
-    'a change rounded for the client',
+    'a conversion rounded in favour of the client',
     'Math.min(Math.ceil(d0 / from.unit)',
     'Math.min(Math.floor(d0 / from.unit)',
   ),
   linear(
-    'a clock that steps back drains again',
+    'a clock that steps back and drains again',
     'd - elapsed * params.drain\n\n  const d1',
     'd - (now - last) * params.drain\n\n  const d1',
   ),
@@ -65,7 +65,7 @@ export const typescript = [
     'n === 0 || n < params.capacity - u0',
   ),
   interval('a wait one refill too short', 'start + Math.ceil((kept + n', 'start + Math.floor((kept + n'),
-  interval('remaining tokens below none', 'Math.max(0, params.capacity - kept)', 'params.capacity - kept'),
+  interval('a negative number of remaining tokens', 'Math.max(0, params.capacity - kept)', 'params.capacity - kept'),
 
   partFullBucket(
     '`>` for `≥` where a key is new',
@@ -73,22 +73,22 @@ export const typescript = [
     'const isNew = now > renewal\n    bucket.step',
   ),
   partFullBucket(
-    'a window never waited out before a key is new',
+    'a key that is new without a window of waiting',
     'Math.max(renewal, now + out.reset + params.idle)',
     'Math.max(renewal, now + out.reset)',
   ),
   partFullBucket(
-    'a key that is never born while it is denied',
+    'a new key that is not stored when it is denied',
     '&& isNew && params.taken > 0',
     '&& isNew && params.taken < 0',
   ),
   partFullBucket(
-    'a key new sooner for what is given back',
+    'a key that is new sooner after a refund',
     'units > 0 ? Math.max(renewal',
     'units !== 0 ? Math.min(renewal',
   ),
   partFullBucket(
-    'a full key that waits anew when its limit changes',
+    'a full key that waits again when its limit changes',
     'Math.min(now, -rescale',
     'Math.max(now, -rescale',
   ),
@@ -103,7 +103,7 @@ export const typescript = [
     'const left = start + params.window - t',
     'const left = start - params.window - t',
   ),
-  fixed('a charge of the first tick not given back', 'used > 0 && then >= start', 'used > 0 && then > start'),
+  fixed('no refund of a charge in the first tick', 'used > 0 && then >= start', 'used > 0 && then > start'),
   fixed('an offset of a whole window', 'if (offset >= input.window)', 'if (offset > input.window)'),
 
   log(
@@ -116,14 +116,14 @@ export const typescript = [
     'Infinity : (last + params.life) * params.grain',
     'Infinity : (last - params.life) * params.grain',
   ),
-  log('a strict charge not held to the quota', 'persist ? Math.min(n, params.quota) : 0', 'persist ? n : 0'),
-  log('more given back than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
+  log('a strict charge above the quota', 'persist ? Math.min(n, params.quota) : 0', 'persist ? n : 0'),
+  log('a refund of more than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
 
   buckets('one bucket forgotten', 'life: buckets + 1', 'life: buckets'),
 
   counter('the older window rounded up', 'const weighted = Math.floor(', 'const weighted = Math.ceil('),
   counter(
-    'the older window weighted by its other part',
+    'the older window weighted by its elapsed part',
     'const weighted = Math.floor((prev * (params.window - e))',
     'const weighted = Math.floor((prev * e)',
   ),
@@ -136,12 +136,12 @@ export const typescript = [
     'const kept = last ? params.unit + left',
   ),
   hybrid(
-    'the last token not noticed',
+    'the last token overlooked',
     'const last = bursty && b1 <= 0\n  const kept',
     'const last = bursty && b1 < 0\n  const kept',
   ),
   hybrid(
-    'remaining tokens below none',
+    'a negative number of remaining tokens',
     'Math.max(0, Math.floor(kept / params.unit))',
     'Math.floor(kept / params.unit)',
   ),
@@ -164,29 +164,41 @@ export const typescript = [
     'Math.max(0, Math.ceil(params.quota - kept))',
   ),
 
-  limiter('stores of one client apart', 'const { identity = store } = store', 'const identity = store'),
+  limiter('stores of one client counted separately', 'const { identity = store } = store', 'const identity = store'),
   limiter(
-    'wrong options taken for none',
+    'wrong options ignored',
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
   ),
-  limiter('what is no decision given back', 'limits.every((each) => each instanceof Charge)', 'limits.length > 0'),
-  waiter('a wait counted from now on', 'performance.now() - this.#since + ms', 'ms'),
+  limiter(
+    'a refund of a value that is no decision',
+    'limits.every((each) => each instanceof Charge)',
+    'limits.length > 0',
+  ),
+  waiter('a wait measured from now on', 'performance.now() - this.#since + ms', 'ms'),
   decision(
-    'a shadow limit taken for the only kind',
+    'a shadow limit that binds',
     'status.limit.shadow === true) continue',
     'status.limit.shadow !== true) continue',
   ),
-  decision('the largest remainder told', 'remaining = Math.min(', 'remaining = Math.max('),
+  decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),
   decision('further requests rounded up', 'Math.floor(remaining / cost)', 'Math.ceil(remaining / cost)'),
-  decision('the shortest wait binds', 'status.retryAfter > before.retryAfter', 'status.retryAfter < before.retryAfter'),
-  decision('the last of equals binds', 'further(status) < further(before)', 'further(status) <= further(before)'),
-  decision('a limit that is free told as one that is not', 'if (status.cost > 0)', 'if (status.cost >= 0)'),
+  decision(
+    'the shortest wait that binds',
+    'status.retryAfter > before.retryAfter',
+    'status.retryAfter < before.retryAfter',
+  ),
+  decision(
+    'the last of equal verdicts that binds',
+    'further(status) < further(before)',
+    'further(status) <= further(before)',
+  ),
+  decision('a free limit counted in what remains', 'if (status.cost > 0)', 'if (status.cost >= 0)'),
   decision('the shortest delay', 'status.delay > delay', 'status.delay < delay'),
 
   charges('the smaller of two costs', 'charges[i]!.cost > charges[j]!.cost', 'charges[i]!.cost < charges[j]!.cost'),
   charges('a cost of 0 refused', 'Number.isSafeInteger(cost) && cost >= 0', 'Number.isSafeInteger(cost) && cost > 0'),
-  charges('one skipped after one is merged', 'charges.splice(i--, 1)', 'charges.splice(i, 1)'),
+  charges('a charge skipped after a duplicate', 'charges.splice(i--, 1)', 'charges.splice(i, 1)'),
   charges('another key taken for the same', 'a.key !== b.key || a.limit.name', 'a.key !== b.key && a.limit.name'),
   charges(
     'limits of two limiters taken for one',
