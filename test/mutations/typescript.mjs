@@ -25,12 +25,16 @@ const decision = inFile('src/limiter/decision.ts', {
 const charges = inFile('src/limiter/charges.ts', {
   files: ['test/limiter/charges.test.ts', 'test/limiter/limiter.test.ts'],
 })
-const trial = inFile('src/stores/memory/attempt.ts', {
-  files: ['test/stores/memory/attempt.test.ts', 'test/limiter/limiter.test.ts', 'test/limiter/wait.test.ts'],
-})
-const alone = inFile('src/stores/memory/fast-path.ts', {
-  files: ['test/stores/memory/attempt.test.ts', 'test/limiter/limiter.test.ts'],
-})
+const memory = (file) =>
+  inFile(`src/stores/memory/${file}.ts`, {
+    files: ['test/stores/memory/decide.test.ts', 'test/limiter/limiter.test.ts', 'test/limiter/wait.test.ts'],
+  })
+const adjusting = memory('adjust')
+const deciding = memory('decide')
+const locking = memory('locks')
+const state = memory('state')
+const slab = memory('slab')
+const verdict = memory('verdict')
 
 /** Slips of the hand in TypeScript: one character or one token each. */
 export const typescript = [
@@ -174,8 +178,8 @@ export const typescript = [
   waiter('a wait counted from now on', 'performance.now() - this.#since + ms', 'ms'),
   decision(
     'a shadow limit taken for the only kind',
-    'status.limit.shadow === true) continue',
-    'status.limit.shadow !== true) continue',
+    'if (!isEnforced(status)) continue',
+    'if (isEnforced(status)) continue',
   ),
   decision('the largest remainder told', 'remaining = Math.min(', 'remaining = Math.max('),
   decision('further requests rounded up', 'Math.floor(remaining / cost)', 'Math.ceil(remaining / cost)'),
@@ -194,46 +198,35 @@ export const typescript = [
     'a.policy.limiter !== b.policy.limiter &&',
   ),
 
-  trial(
-    '`≥` for `>` where a lock opens',
-    'slab.lockedUntil(slot)\n    if (this.#until > now)',
-    'slab.lockedUntil(slot)\n    if (this.#until >= now)',
+  deciding(
+    '`&&` for `||` in what strict charges',
+    'admitted || policy.compiled.strict',
+    'admitted && policy.compiled.strict',
   ),
-  trial('a lock in the past', 'this.#until = now + limit.block * 1000', 'this.#until = now - limit.block * 1000'),
-  trial(
-    'a lock told shorter than a wait',
+  deciding('the denied charged instead of the allowed', '(allowed ? admitted', '(!allowed ? admitted'),
+  deciding(
+    'what a key holds without a charge that was made',
+    'if (charge.allowed && !admitted && charge.cost > 0)',
+    'if (charge.allowed && admitted && charge.cost > 0)',
+  ),
+  deciding('a peek that charges', 'else if (write) this.#keep', 'else if (!write) this.#keep'),
+  deciding('a shadow limit that denies', ' && compiled.enforced', ''),
+  deciding('a limit that locks taken for one that does not', ' && compiled.block === 0', ''),
+  slab('another limit taken for the same', 'this.writtenBy(slot) === compiled', 'this.writtenBy(slot) !== compiled'),
+  slab('a lock not looked for', 'this.locks === undefined && this.writtenBy', 'this.writtenBy'),
+  locking('`≥` for `>` where a lock opens', 'if (attempt.lockedUntil > now)', 'if (attempt.lockedUntil >= now)'),
+  locking('a lock in the past', 'now + compiled.block', 'now - compiled.block'),
+  locking(
+    'a lock reported shorter than a wait',
     'charge.retryAfter = Math.max(charge.retryAfter, ms)',
     'charge.retryAfter = Math.min(charge.retryAfter, ms)',
   ),
-  trial(
-    '`&&` for `||` in what strict charges',
-    'admitted || charge.limit.strict === true',
-    'admitted && charge.limit.strict === true',
-  ),
-  trial(
-    'a charge told that was not made',
-    '!charged && charge.allowed && !admitted',
-    '!charged && charge.allowed && admitted',
-  ),
-  trial(
+  locking('a cost of 0 locked out', 'charge.allowed = charge.cost === 0', 'charge.allowed = charge.cost < 0'),
+  verdict('a wait in ticks', 'outcome.retry / charge.policy', 'outcome.retry * charge.policy'),
+  state('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
+  adjusting(
     'a refund under another algorithm',
-    '!takesOver(algorithm, wrote.algorithm)',
-    'takesOver(algorithm, wrote.algorithm)',
+    '!isCompatible(algorithm, writer.algorithm)',
+    'isCompatible(algorithm, writer.algorithm)',
   ),
-  trial('a cost of 0 locked out', 'charge.allowed = charge.cost === 0', 'charge.allowed = charge.cost < 0'),
-  trial(
-    'milliseconds rounded up',
-    'perMs === 1000 ? now : Math.floor(now / 1000)',
-    'perMs === 1000 ? now : Math.ceil(now / 1000)',
-  ),
-
-  alone('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
-  alone('nothing kept unless denied', 'charge.allowed || first.outcome', 'charge.allowed && first.outcome'),
-  alone('a wait in ticks', 'outcome.retry / perMs', 'outcome.retry * perMs'),
-  alone('another limit taken for the same', 'slab.wrote(slot) !== mechanism', 'slab.wrote(slot) === mechanism'),
-  alone('a peek of several that charges', 'if (write) keep(seat', 'if (!write) keep(seat'),
-  alone('a shadow that denies', ' && charge.limit.shadow !== true', ''),
-  alone('strict left out beside others', 'admitted || charge.limit.strict', 'admitted && charge.limit.strict'),
-  alone('a lock not looked for', ' || slab.hasLocks', ''),
-  alone('a peek that charges', 'if (write) keep(first', 'if (!write) keep(first'),
 ]
