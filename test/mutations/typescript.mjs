@@ -40,42 +40,30 @@ const verdict = memory('verdict')
 export const typescript = [
   linear(
     '`<` for `≤` where a request just fits',
-    'const allowed = n === 0 || d1 <= params.full',
-    'const allowed = n === 0 || d1 < params.full',
+    'const allowed = cost === 0 || after <= full',
+    'const allowed = cost === 0 || after < full',
   ),
-  linear('a wait rounded down', 'const retry = allowed ? 0 : Math.ceil(', 'const retry = allowed ? 0 : Math.floor('),
-  linear('a delay rounded down', '1 ? Math.ceil(d0 / params.drain) : 0', '1 ? Math.floor(d0 / params.drain) : 0'),
-  linear(
-    'what remains rounded up',
-    'Math.floor((params.full - kept) / params.unit)',
-    'Math.ceil((params.full - kept) / params.unit)',
-  ),
-  linear('`−` for `+` in a refund', 'Math.max(0, d0 + change)', 'Math.max(0, d0 - change)'),
-  linear('what has drained given back in a cluster', 'Math.max(0, now - then) * params.drain : 0', '0 : 0'),
-  linear(
-    'a change rounded for the client',
-    'Math.min(Math.ceil(d0 / from.unit)',
-    'Math.min(Math.floor(d0 / from.unit)',
-  ),
+  linear('a wait rounded down', 'Infinity : Math.ceil(', 'Infinity : Math.floor('),
+  linear('a delay rounded down', 'Math.ceil(debt / drain)', 'Math.floor(debt / drain)'),
+  linear('what remains rounded up', 'Math.floor((full - kept) / unit)', 'Math.ceil((full - kept) / unit)'),
+  linear('`−` for `+` in a refund', 'Math.max(0, debt + change)', 'Math.max(0, debt - change)'),
+  linear('what has drained given back in a cluster', 'Math.max(0, now - chargedAt) * params.drain : 0', '0 : 0'),
+  linear('a change rounded for the client', 'Math.ceil(debt / from.unit)', 'Math.floor(debt / from.unit)'),
   linear(
     'a clock that steps back drains again',
-    'd - elapsed * params.drain\n\n  const d1',
-    'd - (now - last) * params.drain\n\n  const d1',
+    'now > last ? (now - last) * params.drain : 0',
+    '(now - last) * params.drain',
   ),
 
   interval(
     '`<` for `≤` where a request just fits',
-    'n === 0 || n <= params.capacity - u0',
-    'n === 0 || n < params.capacity - u0',
+    'cost === 0 || cost <= capacity - used\n  const persist',
+    'cost === 0 || cost < capacity - used\n  const persist',
   ),
-  interval('a wait one refill too short', 'start + Math.ceil((kept + n', 'start + Math.floor((kept + n'),
-  interval('remaining tokens below none', 'Math.max(0, params.capacity - kept)', 'params.capacity - kept'),
+  interval('a wait one refill too short', 'start + Math.ceil((kept + cost', 'start + Math.floor((kept + cost'),
+  interval('remaining tokens below none', 'Math.max(0, capacity - kept)', 'capacity - kept'),
 
-  partFullBucket(
-    '`>` for `≥` where a key is new',
-    'const isNew = now >= renewal\n    bucket.step',
-    'const isNew = now > renewal\n    bucket.step',
-  ),
+  partFullBucket('`>` for `≥` where a key is new', 'const isNew = now >= renewal', 'const isNew = now > renewal'),
   partFullBucket(
     'a window never waited out before a key is new',
     'Math.max(renewal, now + out.reset + params.idle)',
@@ -97,30 +85,22 @@ export const typescript = [
     'Math.max(now, -rescale',
   ),
 
-  fixed(
-    '`≤` for `<` at the end of a window',
-    'now < cells[offset]! + params.window\n  const t =',
-    'now <= cells[offset]! + params.window\n  const t =',
-  ),
+  fixed('`≤` for `<` at the end of a window', 'now < start + params.window', 'now <= start + params.window'),
   fixed(
     '`−` for `+` in what is left of a window',
-    'const left = start + params.window - t',
-    'const left = start - params.window - t',
+    'const left = start + params.window - now',
+    'const left = start - params.window - now',
   ),
-  fixed('a charge of the first tick not given back', 'used > 0 && then >= start', 'used > 0 && then > start'),
+  fixed('a charge of the first tick not given back', 'used > 0 && chargedAt >= start', 'used > 0 && chargedAt > start'),
   fixed('an offset of a whole window', 'if (offset >= input.window)', 'if (offset > input.window)'),
 
   log(
     '`<` for `≤` where a request just fits',
-    'n === 0 || n <= params.quota - sum',
-    'n === 0 || n < params.quota - sum',
+    'const allowed = cost === 0 || cost <= quota - sum\n',
+    'const allowed = cost === 0 || cost < quota - sum\n',
   ),
-  log(
-    '`−` for `+` in when an entry ends',
-    'Infinity : (last + params.life) * params.grain',
-    'Infinity : (last - params.life) * params.grain',
-  ),
-  log('a strict charge not held to the quota', 'persist ? Math.min(n, params.quota) : 0', 'persist ? n : 0'),
+  log('`−` for `+` in when an entry ends', 'Infinity : (last + life) * grain', 'Infinity : (last - life) * grain'),
+  log('a strict charge not held to the quota', 'persist ? Math.min(cost, quota) : 0', 'persist ? cost : 0'),
   log('more given back than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
 
   buckets('one bucket forgotten', 'life: buckets + 1', 'life: buckets'),
@@ -128,45 +108,37 @@ export const typescript = [
   counter('the older window rounded up', 'const weighted = Math.floor(', 'const weighted = Math.ceil('),
   counter(
     'the older window weighted by its other part',
-    'const weighted = Math.floor((prev * (params.window - e))',
-    'const weighted = Math.floor((prev * e)',
+    'const weighted = Math.floor((previous * (window - elapsed))',
+    'const weighted = Math.floor((previous * elapsed)',
   ),
-  counter('`+` for `−` in a wait', '/ prev) - e\n  const retry', '/ prev) + e\n  const retry'),
-  counter('an estimate rounded down when it moves', 'cur + Math.ceil((prev * left)', 'cur + Math.floor((prev * left)'),
+  counter('`+` for `−` in a wait', '/ previous) - elapsed\n  const wait', '/ previous) + elapsed\n  const wait'),
+  counter(
+    'an estimate rounded down when it moves',
+    'current + Math.ceil((previous * left)',
+    'current + Math.floor((previous * left)',
+  ),
 
-  hybrid(
-    '`+` for `−` in the penalty',
-    'const kept = last ? params.unit - left',
-    'const kept = last ? params.unit + left',
-  ),
+  hybrid('`+` for `−` in the penalty', 'const kept = isLast ? unit - left', 'const kept = isLast ? unit + left'),
   hybrid(
     'the last token not noticed',
-    'const last = bursty && b1 <= 0\n  const kept',
-    'const last = bursty && b1 < 0\n  const kept',
+    'const isLast = mode !== SMOOTH && after <= 0\n  const kept',
+    'const isLast = mode !== SMOOTH && after < 0\n  const kept',
   ),
-  hybrid(
-    'remaining tokens below none',
-    'Math.max(0, Math.floor(kept / params.unit))',
-    'Math.floor(kept / params.unit)',
-  ),
-  hybrid('a wait rounded down', 'const wait = smooth ? Math.ceil(', 'const wait = smooth ? Math.floor('),
+  hybrid('remaining tokens below none', 'Math.max(0, Math.floor(kept / unit))', 'Math.floor(kept / unit)'),
+  hybrid('a wait rounded down', 'const wait = isSmooth ? Math.ceil(', 'const wait = isSmooth ? Math.floor('),
 
-  measured('`<` for `≤` at the quota', 'n === 0 || rate <= params.quota', 'n === 0 || rate < params.quota'),
+  measured('`<` for `≤` at the quota', 'cost === 0 || after <= quota', 'cost === 0 || after < quota'),
   measured(
     'a life one tick too short',
-    'Math.floor(params.window * ln(2 * r)) + 1\n}',
-    'Math.floor(params.window * ln(2 * r))\n}',
+    'Math.floor(window * ln(2 * rate)) + 1\n}',
+    'Math.floor(window * ln(2 * rate))\n}',
   ),
   measured(
     'a rate below the request itself',
-    'fresh ? n : Math.max(n, n * share(x, a) + a * r)',
-    'fresh ? n : n * share(x, a) + a * r',
+    'isFresh ? cost : Math.max(cost, cost * share(x, a) + a * rate)',
+    'isFresh ? cost : cost * share(x, a) + a * rate',
   ),
-  measured(
-    'what remains rounded up',
-    'Math.max(0, Math.floor(params.quota - kept))',
-    'Math.max(0, Math.ceil(params.quota - kept))',
-  ),
+  measured('what remains rounded up', 'Math.max(0, Math.floor(quota - kept))', 'Math.max(0, Math.ceil(quota - kept))'),
 
   limiter('stores of one client apart', 'const { identity = store } = store', 'const identity = store'),
   limiter(
