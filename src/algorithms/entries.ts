@@ -29,6 +29,22 @@ export function clearEdit(edit: Edit): void {
   edit.pushCost = 0
 }
 
+/** Writes all of an edit. */
+export function writeEdit(
+  edit: Edit,
+  drop: number,
+  amend: number,
+  amendCost: number,
+  pushTime: number,
+  pushCost: number,
+): void {
+  edit.drop = drop
+  edit.amend = amend
+  edit.amendCost = amendCost
+  edit.pushTime = pushTime
+  edit.pushCost = pushCost
+}
+
 /** The entries of a key that has none. */
 export const noEntries: Entries = { first: -1, next: () => -1, time: () => 0, cost: () => 0 }
 

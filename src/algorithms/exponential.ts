@@ -1,5 +1,6 @@
 import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
+import { decay, ln, luaMath, share } from './exponential-math.ts'
 
 /**
  * `exponential`: the rate of a client is measured, as Exim does it, and a request is admitted while the rate it makes is no
@@ -7,114 +8,44 @@ import { LARGEST, rescale } from './arithmetic.ts'
  *
  * State `(r, last)`: the smoothed number of requests per window, and when it was measured. With `x = max(t − last, 1) / window`
  * and `a = e^−x` a request of cost `n` makes it `r' = max(n, n · (1 − a) / x + a · r)`. A key whose `r` has decayed below one
- * half is new, and a new key's first request makes `r' = n`; so `reset` is when it will have, and no wait is longer. (With a
- * quota of 1 that is after 0.69 of a window.) What remains is `⌊quota − r⌋`, admitted however it is split up; after a pause a
- * single request may get a little more.
- *
- * `e^−x` and `ln` are computed here from + − × ÷, so that TypeScript and Lua agree to the bit.
+ * half is new, and a new key's first request makes `r' = n`; so `reset` is when it will have, and no wait is longer. What
+ * remains is `⌊quota − r⌋`, admitted however it is split up; after a pause a single request may get a little more.
  *
  * @see Exim's specification, "Ratelimiting incoming messages"
  */
 type Name = 'quota' | 'window'
 
-// Both from fdlibm, https://www.netlib.org/fdlibm/e_exp.c and e_log.c: x · coth(x / 2) − 2 as a polynomial in x², for
-// |x| ≤ ln 2 / 2, and (ln(1 + f) − f) / s + f as one in s², with s = f / (2 + f).
-const P = [
-  0.16666666666666602, -0.0027777777777015593, 0.00006613756321437934, -0.0000016533902205465252, 4.1381367970572385e-8,
-] as const
-const L = [
-  0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784, 0.1818357216161805,
-  0.15313837699209373, 0.14798198605116586,
-] as const
-const LN2 = 0.6931471805599453
-// ln 2 in two parts, the first of so few digits that small multiples of it are exact.
-const LN2_HIGH = 0.6931471803691238
-const LN2_LOW = 1.9082149292705877e-10
-const SQRT2 = 1.4142135623730951
-
-/** `(1 − e^−x) / x` for `|x| ≤ ln 2 / 2`: exact to the last digit or two, also where `1 − e^−x` would lose them. */
-function nearZero(x: number): number {
-  const q = x * x
-  return 2 / (2 + x + q * (P[0] + q * (P[1] + q * (P[2] + q * (P[3] + q * P[4])))))
+/** Returns a saturated rate: so much more than the quota that a second request in the same tick is denied as well. */
+function full({ quota, window }: Parameters<Name>): number {
+  return quota + (2 * quota) / window
 }
 
-/** `e^−x` for `0 ≤ x ≤ 100`. */
-function decay(x: number): number {
-  let halvings = Math.floor(x / LN2 + 0.5)
-  const f = x - halvings * LN2_HIGH - halvings * LN2_LOW
-  let a = 1 - f * nearZero(f)
-  for (; halvings >= 16; halvings -= 16) a = a / 65536
-  for (; halvings > 0; halvings--) a = a / 2
-  return a
-}
-
-/** `(1 − a) / x` with `a = e^−x`: what of a request still counts when the time since the last one is taken for its own. */
-function share(x: number, a: number): number {
-  return x < 0.25 ? nearZero(x) : (1 - a) / x
-}
-
-/** `ln y` for `y ≥ 1`. */
-function ln(y: number): number {
-  let doublings = 0
-  for (; y > 65536; y = y / 65536) doublings += 16
-  for (; y > SQRT2; y = y / 2) doublings++
-  const f = y - 1
-  const s = f / (2 + f)
-  const z = s * s
-  const rest = z * (L[0] + z * (L[1] + z * (L[2] + z * (L[3] + z * (L[4] + z * (L[5] + z * L[6]))))))
-  return doublings * LN2_HIGH - (s * (f - rest) - doublings * LN2_LOW - f)
-}
-
-/** A saturated rate: so much more than the quota that a second request in the same tick is denied as well. */
-function full(params: Parameters<Name>): number {
-  return params.quota + (2 * params.quota) / params.window
-}
-
-/** Ticks until `r` has decayed below one half. */
-function life(params: Parameters<Name>, r: number): number {
-  return r < 0.5 ? 0 : Math.floor(params.window * ln(2 * r)) + 1
-}
-
-/** What `moment` was last asked, and its answer. */
-const asked: { params: Parameters<Name> | undefined; r: number; n: number; answer: number } = {
-  params: undefined,
-  r: 0.5,
-  n: 0,
-  answer: 0.5,
+/** Returns the ticks until a rate has decayed below one half. */
+function life({ window }: Parameters<Name>, rate: number): number {
+  return rate < 0.5 ? 0 : Math.floor(window * ln(2 * rate)) + 1
 }
 
 /**
- * The same as `moment`. A denial changes nothing, so that a client who hammers asks for one and the same tick each time; to
- * remember it takes a denial of one hot key from twice the time of `gcra` to as much.
+ * Returns the first tick after the last charge at which `cost` is admitted, given that it is not `elapsed` ticks after. The rate
+ * falls ever more slowly, so that Newton's steps from the left do not pass it; what rounding leaves is bisected.
  */
-function rememberedMoment(params: Parameters<Name>, r: number, elapsed: number, n: number): number {
-  if (asked.params === params && asked.r === r && asked.n === n && elapsed < asked.answer) return asked.answer
-  asked.params = params
-  asked.r = r
-  asked.n = n
-  return (asked.answer = moment(params, r, elapsed, n))
-}
-
-/**
- * The first tick after `last` at which `n` is admitted, given that it is not `elapsed` ticks after. The rate falls ever more
- * slowly, so that Newton's steps from the left do not pass it; what rounding leaves is bisected.
- */
-function moment(params: Parameters<Name>, r: number, elapsed: number, n: number): number {
+function moment(params: Parameters<Name>, rate: number, elapsed: number, cost: number): number {
+  const { quota, window } = params
   let low = Math.max(elapsed, 1)
-  let high = life(params, r)
+  let high = life(params, rate)
   let passed = 0
   while (high - low > 1) {
     let k = passed === 1 ? high - 1 : low + Math.floor((high - low) / 2)
     if (passed === 0) {
-      const x = low / params.window
+      const x = low / window
       const a = decay(x)
-      const over = n * share(x, a) + a * r - params.quota
-      const slope = n * (x < 0.25 ? 0.5 - x / 3 + (x * x) / 8 : (share(x, a) - a) / x) + a * r
-      k = Math.min(low + Math.max(1, Math.ceil((over / slope) * params.window)), high - 1)
+      const over = cost * share(x, a) + a * rate - quota
+      const slope = cost * (x < 0.25 ? 0.5 - x / 3 + (x * x) / 8 : (share(x, a) - a) / x) + a * rate
+      k = Math.min(low + Math.max(1, Math.ceil((over / slope) * window)), high - 1)
     }
-    const x = k / params.window
+    const x = k / window
     const a = decay(x)
-    if (n * share(x, a) + a * r <= params.quota) {
+    if (cost * share(x, a) + a * rate <= quota) {
       high = k
       passed++
     } else low = k
@@ -122,45 +53,57 @@ function moment(params: Parameters<Name>, r: number, elapsed: number, n: number)
   return high
 }
 
+/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
+const advanced = { time: 0.5, isFresh: true, elapsed: 0.5, span: 0.5 }
+
+/** Returns the time that counts at `now`, whether the key is new by then, the ticks since the last charge and those it lasts. */
+function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+  const last = cells[offset + 1]!
+  const elapsed = Math.max(0, now - last)
+  const span = life(params, cells[offset]!)
+  const isFresh = elapsed >= span
+  advanced.time = isFresh ? now : Math.max(now, last)
+  advanced.isFresh = isFresh
+  advanced.elapsed = elapsed
+  advanced.span = span
+  return advanced
+}
+
 function step(
   params: Parameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
-  n: number,
+  cost: number,
   out: Outcome,
 ): void {
-  const r = cells[offset]!
-  const last = cells[offset + 1]!
-  const elapsed = Math.max(0, now - last)
-  const span = life(params, r)
-  const fresh = elapsed >= span
-  const t = fresh ? now : Math.max(now, last)
-  const x = fresh ? 1 : Math.max(elapsed, 1) / params.window
-  const a = fresh ? 0 : decay(x)
-  const held = elapsed === 0 && !fresh ? r : a * r
+  const { quota, window } = params
+  const rate = cells[offset]!
+  const { time, isFresh, elapsed, span } = advance(params, cells, offset, now)
+  const x = isFresh ? 1 : Math.max(elapsed, 1) / window
+  const a = isFresh ? 0 : decay(x)
+  const held = elapsed === 0 && !isFresh ? rate : a * rate
 
-  const rate = fresh ? n : Math.max(n, n * share(x, a) + a * r)
-  const allowed = n === 0 || rate <= params.quota
+  const after = isFresh ? cost : Math.max(cost, cost * share(x, a) + a * rate)
+  const allowed = cost === 0 || after <= quota
   const persist = !allowed && params.strict === 1
-  const touched = persist || (allowed && n > 0)
-  const kept = persist ? Math.max(held, full(params)) : touched ? rate : held
+  const isTouched = persist || (allowed && cost > 0)
+  const kept = persist ? Math.max(held, full(params)) : isTouched ? after : held
 
-  const never = n > params.quota
-  const wait =
-    allowed || never ? 0 : persist ? moment(params, kept, 0, n) : rememberedMoment(params, r, elapsed, n) - elapsed
-  const reset = touched ? life(params, kept) : fresh ? 0 : span - elapsed
+  const lag = time - now
+  const from = persist ? 0 : elapsed
+  const reset = isTouched ? life(params, kept) : isFresh ? 0 : span - elapsed
 
   out.allowed = allowed
-  out.at = t
-  out.retry = allowed ? 0 : never ? Infinity : wait + (t - now)
-  out.remaining = Math.max(0, Math.floor(params.quota - kept))
-  out.reset = reset === 0 ? 0 : reset + (t - now)
+  out.at = time
+  out.retry = allowed ? 0 : cost > quota ? Infinity : lag + moment(params, persist ? kept : rate, from, cost) - from
+  out.remaining = Math.max(0, Math.floor(quota - kept))
+  out.reset = reset > 0 ? reset + lag : 0
   out.delay = 0
-  out.charged = rate - a * r
+  out.charged = after - a * rate
   out.persist = persist
   out.next[0] = kept
-  out.next[1] = t
+  out.next[1] = time
 }
 
 function adjust(
@@ -168,23 +111,21 @@ function adjust(
   cells: Float64Array,
   offset: number,
   now: number,
-  then: number,
+  chargedAt: number,
   units: number,
   out: Outcome,
 ): void {
-  const r = cells[offset]!
+  const rate = cells[offset]!
   const last = cells[offset + 1]!
-  const elapsed = Math.max(0, now - last)
-  const fresh = elapsed >= life(params, r)
-  const t = fresh ? now : Math.max(now, last)
-  const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / params.window)
+  const { time, isFresh, elapsed } = advance(params, cells, offset, now)
+  const held = isFresh ? 0 : elapsed === 0 ? rate : rate * decay(elapsed / params.window)
   // What a charge still adds to what was measured last.
-  const given = r + units * decay(Math.min(Math.max(0, last - then) / params.window, 100))
+  const given = rate + units * decay(Math.min(Math.max(0, last - chargedAt) / params.window, 100))
   // What was measured since may be as much as a request makes by itself, whatever was there before.
-  const unsure = params.conservative === 1 && units < 0 && last > then
-  out.persist = units > 0 || (!fresh && given !== r && !unsure)
+  const isUnsure = params.conservative === 1 && units < 0 && last > chargedAt
+  out.persist = units > 0 || (!isFresh && given !== rate && !isUnsure)
   out.next[0] = units > 0 ? Math.min(held + units, LARGEST) : Math.max(0, given)
-  out.next[1] = units > 0 ? t : last
+  out.next[1] = units > 0 ? time : last
 }
 
 function convert(
@@ -195,46 +136,16 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const r = cells[offset]!
-  const elapsed = Math.max(0, rescale(now, params, from) - cells[offset + 1]!)
-  const fresh = elapsed >= life(from, r)
-  const held = fresh ? 0 : elapsed === 0 ? r : r * decay(elapsed / from.window)
+  const rate = cells[offset]!
+  const { isFresh, elapsed } = advance(from, cells, offset, rescale(now, params, from))
+  const held = isFresh ? 0 : elapsed === 0 ? rate : rate * decay(elapsed / from.window)
   const last = -rescale(-cells[offset + 1]!, from, params)
-  const same = from.window / from.perMs === params.window / params.perMs && held <= full(params)
-  out.next[0] = fresh ? 0 : same ? r : Math.min(held, full(params))
-  out.next[1] = fresh ? 0 : same ? last : Math.max(now, last)
+  const isSame = from.window / from.perMs === params.window / params.perMs && held <= full(params)
+  out.next[0] = isFresh ? 0 : isSame ? rate : Math.min(held, full(params))
+  out.next[1] = isFresh ? 0 : isSame ? last : Math.max(now, last)
 }
 
-const lua = `
-local function nearZero(x)
-  local q = x * x
-  return 2 / (2 + x + q * (${P[0]} + q * (${P[1]} + q * (${P[2]} + q * (${P[3]} + q * ${P[4]})))))
-end
-
-local function decay(x)
-  local halvings = floor(x / ${LN2} + 0.5)
-  local f = x - halvings * ${LN2_HIGH} - halvings * ${LN2_LOW}
-  local a = 1 - f * nearZero(f)
-  while halvings >= 16 do a, halvings = a / 65536, halvings - 16 end
-  while halvings > 0 do a, halvings = a / 2, halvings - 1 end
-  return a
-end
-
-local function share(x, a)
-  return x < 0.25 and nearZero(x) or (1 - a) / x
-end
-
-local function ln(y)
-  local doublings = 0
-  while y > 65536 do y, doublings = y / 65536, doublings + 16 end
-  while y > ${SQRT2} do y, doublings = y / 2, doublings + 1 end
-  local f = y - 1
-  local s = f / (2 + f)
-  local z = s * s
-  local rest = z * (${L[0]} + z * (${L[1]} + z * (${L[2]} + z * (${L[3]} + z * (${L[4]} + z * (${L[5]} + z * ${L[6]}))))))
-  return doublings * ${LN2_HIGH} - (s * (f - rest) - doublings * ${LN2_LOW} - f)
-end
-
+const lua = `${luaMath}
 local function full(p)
   return p.quota + (2 * p.quota) / p.window
 end

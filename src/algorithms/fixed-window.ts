@@ -20,9 +20,24 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, window: input.window, clock: clock ? 1 : 0, offset }
 }
 
-/** When a window that holds `t` opens. */
-function opening(params: Parameters<Name>, t: number): number {
-  return params.clock === 1 ? Math.floor((t - params.offset) / params.window) * params.window + params.offset : t
+/** Returns when the window opens that holds a time. */
+function opening(params: Parameters<Name>, time: number): number {
+  const { clock, window, offset } = params
+  return clock === 1 ? Math.floor((time - offset) / window) * window + offset : time
+}
+
+/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
+const advanced = { time: 0.5, start: 0.5, used: 0.5 }
+
+/** Returns the time that counts at `now`, which is never before the window, when the window opened and what it holds. */
+function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+  const start = cells[offset]!
+  const used = cells[offset + 1]!
+  const isOpen = used > 0 && now < start + params.window
+  advanced.time = isOpen ? Math.max(now, start) : now
+  advanced.start = isOpen ? start : opening(params, now)
+  advanced.used = isOpen ? used : 0
+  return advanced
 }
 
 function step(
@@ -30,26 +45,24 @@ function step(
   cells: Float64Array,
   offset: number,
   now: number,
-  n: number,
+  cost: number,
   out: Outcome,
 ): void {
-  const open = cells[offset + 1]! > 0 && now < cells[offset]! + params.window
-  const t = open ? Math.max(now, cells[offset]!) : now
-  const start = open ? cells[offset]! : opening(params, now)
-  const used = open ? cells[offset + 1]! : 0
+  const { quota } = params
+  const { time, start, used } = advance(params, cells, offset, now)
 
-  const allowed = n === 0 || n <= params.quota - used
+  const allowed = cost === 0 || cost <= quota - used
   const persist = !allowed && params.strict === 1
-  const kept = allowed ? used + n : persist ? Math.max(used, params.quota) : used
-  const left = start + params.window - t
+  const kept = allowed ? used + cost : persist ? Math.max(used, quota) : used
+  const left = start + params.window - now
 
   out.allowed = allowed
-  out.at = t
-  out.retry = allowed ? 0 : n > params.quota ? Infinity : left + (t - now)
-  out.remaining = Math.max(0, params.quota - kept)
-  out.reset = kept > 0 ? left + (t - now) : 0
+  out.at = time
+  out.retry = allowed ? 0 : cost > quota ? Infinity : left
+  out.remaining = Math.max(0, quota - kept)
+  out.reset = kept > 0 ? left : 0
   out.delay = 0
-  out.charged = n
+  out.charged = cost
   out.persist = persist
   out.next[0] = start
   out.next[1] = kept
@@ -60,14 +73,12 @@ function adjust(
   cells: Float64Array,
   offset: number,
   now: number,
-  then: number,
+  chargedAt: number,
   units: number,
   out: Outcome,
 ): void {
-  const open = cells[offset + 1]! > 0 && now < cells[offset]! + params.window
-  const start = open ? cells[offset]! : opening(params, now)
-  const used = open ? cells[offset + 1]! : 0
-  out.persist = units > 0 || (used > 0 && then >= start)
+  const { start, used } = advance(params, cells, offset, now)
+  out.persist = units > 0 || (used > 0 && chargedAt >= start)
   out.next[0] = start
   out.next[1] = Math.min(Math.max(0, used + units), LARGEST)
 }
@@ -80,15 +91,15 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const open = cells[offset + 1]! > 0 && rescale(now, params, from) < cells[offset]! + from.window
+  const { used } = advance(from, cells, offset, rescale(now, params, from))
   // Rounded up: a window that is carried over ends no sooner than it would have.
   const start = -rescale(-cells[offset]!, from, params)
-  const same =
+  const isSame =
     from.window / from.perMs === params.window / params.perMs &&
     from.clock === params.clock &&
     from.offset / from.perMs === params.offset / params.perMs
-  out.next[0] = open ? (same ? start : opening(params, Math.max(now, start))) : 0
-  out.next[1] = open ? Math.min(cells[offset + 1]!, params.quota) : 0
+  out.next[0] = used === 0 ? 0 : isSame ? start : opening(params, Math.max(now, start))
+  out.next[1] = Math.min(used, params.quota)
 }
 
 const lua = `

@@ -19,40 +19,49 @@ function deriveParameters(input: ParameterInput, capacity: number, queue = false
   return { drain: input.quota / g, unit, capacity, full: capacity * unit, queue: queue ? 1 : 0 }
 }
 
+/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
+const advanced = { time: 0.5, debt: 0.5 }
+
+/** Returns the time that counts at `now`, which is never before the last charge, and what is owed by then. */
+function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+  const debt = cells[offset]!
+  const last = cells[offset + 1]!
+  const drained = now > last ? (now - last) * params.drain : 0
+  const isFresh = drained >= debt
+  advanced.time = isFresh || now > last ? now : last
+  advanced.debt = isFresh ? 0 : debt - drained
+  return advanced
+}
+
 function step(
   params: Parameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
-  n: number,
+  cost: number,
   out: Outcome,
 ): void {
-  const d = cells[offset]!
-  const last = cells[offset + 1]!
-  const elapsed = Math.max(0, now - last)
-  const fresh = elapsed >= Math.ceil(d / params.drain)
-  const t = fresh ? now : Math.max(now, last)
-  const d0 = fresh ? 0 : d - elapsed * params.drain
+  const { drain, unit, full } = params
+  const { time, debt } = advance(params, cells, offset, now)
 
-  const d1 = n > params.capacity ? Infinity : d0 + n * params.unit
-  const allowed = n === 0 || d1 <= params.full
+  const after = debt + cost * unit
+  const allowed = cost === 0 || after <= full
   const persist = !allowed && params.strict === 1
-  const kept = allowed ? d1 : persist ? Math.max(d0, params.full) : d0
+  const kept = allowed ? after : persist ? Math.max(debt, full) : debt
 
-  const retry = allowed ? 0 : Math.ceil((kept + (d1 - d0) - params.full) / params.drain)
-  const reset = Math.ceil(kept / params.drain)
-  const delay = allowed && n > 0 && params.queue === 1 ? Math.ceil(d0 / params.drain) : 0
+  const lag = time - now
+  const wait = cost > params.capacity ? Infinity : Math.ceil((kept + (after - debt) - full) / drain) + lag
 
   out.allowed = allowed
-  out.at = t
-  out.retry = retry === 0 ? 0 : retry + (t - now)
-  out.remaining = Math.max(0, Math.floor((params.full - kept) / params.unit))
-  out.reset = reset === 0 ? 0 : reset + (t - now)
-  out.delay = delay === 0 ? 0 : delay + (t - now)
-  out.charged = n
+  out.at = time
+  out.retry = allowed ? 0 : wait
+  out.remaining = kept < full ? Math.floor((full - kept) / unit) : 0
+  out.reset = kept > 0 ? Math.ceil(kept / drain) + lag : 0
+  out.delay = params.queue === 1 && allowed && cost > 0 && debt > 0 ? Math.ceil(debt / drain) + lag : 0
+  out.charged = cost
   out.persist = persist
   out.next[0] = kept
-  out.next[1] = t
+  out.next[1] = time
 }
 
 function adjust(
@@ -60,22 +69,18 @@ function adjust(
   cells: Float64Array,
   offset: number,
   now: number,
-  then: number,
+  chargedAt: number,
   units: number,
   out: Outcome,
 ): void {
-  const d = cells[offset]!
-  const last = cells[offset + 1]!
-  const elapsed = Math.max(0, now - last)
-  const fresh = elapsed >= Math.ceil(d / params.drain)
-  const t = fresh ? now : Math.max(now, last)
-  const d0 = fresh ? 0 : d - elapsed * params.drain
-  // If others came since, nobody knows how much of what has drained would have been there without the charge.
-  const drained = params.conservative === 1 && last > then ? Math.max(0, now - then) * params.drain : 0
+  const { time, debt } = advance(params, cells, offset, now)
+  // When others were charged since, nobody knows how much of what has drained would have been there without the charge.
+  const isOutlived = params.conservative === 1 && cells[offset + 1]! > chargedAt
+  const drained = isOutlived ? Math.max(0, now - chargedAt) * params.drain : 0
   const change = units < 0 ? Math.min(0, units * params.unit + drained) : units * params.unit
-  out.persist = units > 0 || d0 > 0
-  out.next[0] = Math.min(Math.max(0, d0 + change), LARGEST)
-  out.next[1] = t
+  out.persist = units > 0 || debt > 0
+  out.next[0] = Math.min(Math.max(0, debt + change), LARGEST)
+  out.next[1] = time
 }
 
 function convert(
@@ -86,13 +91,10 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const d = cells[offset]!
   const last = cells[offset + 1]!
-  const elapsed = Math.max(0, rescale(now, params, from) - last)
-  const fresh = elapsed >= Math.ceil(d / from.drain)
-  const d0 = fresh ? 0 : d - elapsed * from.drain
-  out.next[0] = Math.min(Math.ceil(d0 / from.unit), params.capacity) * params.unit
-  out.next[1] = fresh ? -Infinity : Math.max(now, rescale(last, from, params))
+  const { debt } = advance(from, cells, offset, rescale(now, params, from))
+  out.next[0] = Math.min(Math.ceil(debt / from.unit), params.capacity) * params.unit
+  out.next[1] = debt === 0 ? -Infinity : Math.max(now, rescale(last, from, params))
 }
 
 const lua = `

@@ -25,47 +25,59 @@ function deriveParameters({ quota, window }: ParameterInput): Readonly<Record<Na
   return { quota, window, drain: quota / g, unit: window / g, full: quota * (window / g) }
 }
 
+/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
+const advanced = { mode: FRESH, tokens: 0.5, time: 0.5, start: 0.5 }
+
+/** Returns the mode and the tokens at `now`, the time that counts, and when the window or the count began. */
+function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+  const mode = cells[offset]!
+  const tokens = cells[offset + 1]!
+  const time = cells[offset + 2]!
+  const elapsed = Math.max(0, now - time)
+  const life = mode === BURSTY ? params.window : Math.ceil((params.full - tokens) / params.drain)
+  const isFresh = mode === FRESH || elapsed >= life
+  const latest = isFresh ? now : Math.max(now, time)
+  advanced.mode = isFresh ? FRESH : mode
+  advanced.tokens = isFresh ? params.full : mode === BURSTY ? tokens : tokens + elapsed * params.drain
+  advanced.time = latest
+  advanced.start = !isFresh && mode === BURSTY ? time : latest
+  return advanced
+}
+
 function step(
   params: Parameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
-  n: number,
+  cost: number,
   out: Outcome,
 ): void {
-  const mode = cells[offset]!
-  const b = cells[offset + 1]!
-  const time = cells[offset + 2]!
-  const elapsed = Math.max(0, now - time)
-  const fresh =
-    mode === FRESH || elapsed >= (mode === BURSTY ? params.window : Math.ceil((params.full - b) / params.drain))
-  const t = fresh ? now : Math.max(now, time)
-  const bursty = fresh || mode === BURSTY
-  const b0 = fresh ? params.full : bursty ? b : b + elapsed * params.drain
-  const start = !fresh && bursty ? time : t
-  const left = start + params.window - t
+  const { quota, drain, unit, full } = params
+  const { mode, tokens, time, start } = advance(params, cells, offset, now)
+  const left = start + params.window - time
 
-  const allowed = n === 0 || (n <= params.quota && n * params.unit <= b0)
+  const allowed = cost === 0 || (cost <= quota && cost * unit <= tokens)
   const persist = !allowed && params.strict === 1
-  const b1 = allowed ? b0 - n * params.unit : persist ? Math.min(b0, 0) : b0
-  const last = bursty && b1 <= 0
-  const kept = last ? params.unit - left * params.drain : b1
+  const after = allowed ? tokens - cost * unit : persist ? Math.min(tokens, 0) : tokens
+  const isLast = mode !== SMOOTH && after <= 0
+  const kept = isLast ? unit - left * drain : after
 
-  const smooth = last || !bursty
-  const wait = smooth ? Math.ceil((n * params.unit - kept) / params.drain) : left
-  const reset = smooth ? Math.ceil((params.full - kept) / params.drain) : kept < params.full ? left : 0
+  const lag = time - now
+  const isSmooth = isLast || mode === SMOOTH
+  const wait = isSmooth ? Math.ceil((cost * unit - kept) / drain) : left
+  const reset = isSmooth ? Math.ceil((full - kept) / drain) : kept < full ? left : 0
 
   out.allowed = allowed
-  out.at = t
-  out.retry = allowed ? 0 : n > params.quota ? Infinity : wait + (t - now)
-  out.remaining = Math.max(0, Math.floor(kept / params.unit))
-  out.reset = reset === 0 ? 0 : reset + (t - now)
+  out.at = time
+  out.retry = allowed ? 0 : cost > quota ? Infinity : wait + lag
+  out.remaining = Math.max(0, Math.floor(kept / unit))
+  out.reset = reset > 0 ? reset + lag : 0
   out.delay = 0
-  out.charged = n
+  out.charged = cost
   out.persist = persist
-  out.next[0] = smooth ? SMOOTH : BURSTY
+  out.next[0] = isSmooth ? SMOOTH : BURSTY
   out.next[1] = kept
-  out.next[2] = smooth ? t : start
+  out.next[2] = isSmooth ? time : start
 }
 
 function adjust(
@@ -73,31 +85,24 @@ function adjust(
   cells: Float64Array,
   offset: number,
   now: number,
-  then: number,
+  chargedAt: number,
   units: number,
   out: Outcome,
 ): void {
-  const mode = cells[offset]!
-  const b = cells[offset + 1]!
-  const time = cells[offset + 2]!
-  const elapsed = Math.max(0, now - time)
-  const fresh =
-    mode === FRESH || elapsed >= (mode === BURSTY ? params.window : Math.ceil((params.full - b) / params.drain))
-  const t = fresh ? now : Math.max(now, time)
-  const bursty = fresh || mode === BURSTY
-  const b0 = fresh ? params.full : bursty ? b : b + elapsed * params.drain
-  const start = !fresh && bursty ? time : t
-  const left = start + params.window - t
+  const { drain, unit, full } = params
+  const { mode, tokens, time, start } = advance(params, cells, offset, now)
+  const left = start + params.window - time
 
-  const drained = params.conservative === 1 && !bursty && time > then ? Math.max(0, now - then) * params.drain : 0
-  const change = units < 0 ? Math.min(0, units * params.unit + drained) : units * params.unit
-  const b1 = Math.min(b0 - change, params.full)
-  const last = bursty && b1 <= 0
-  const smooth = last || !bursty
-  out.persist = units > 0 || (!fresh && (smooth || then >= start))
-  out.next[0] = b1 === params.full ? FRESH : smooth ? SMOOTH : BURSTY
-  out.next[1] = Math.max(last ? b1 + params.unit - left * params.drain : b1, -LARGEST)
-  out.next[2] = smooth ? t : start
+  const isOutlived = params.conservative === 1 && mode === SMOOTH && cells[offset + 2]! > chargedAt
+  const drained = isOutlived ? Math.max(0, now - chargedAt) * drain : 0
+  const change = units < 0 ? Math.min(0, units * unit + drained) : units * unit
+  const after = Math.min(tokens - change, full)
+  const isLast = mode !== SMOOTH && after <= 0
+  const isSmooth = isLast || mode === SMOOTH
+  out.persist = units > 0 || (mode !== FRESH && (isSmooth || chargedAt >= start))
+  out.next[0] = after === full ? FRESH : isSmooth ? SMOOTH : BURSTY
+  out.next[1] = Math.max(isLast ? after + unit - left * drain : after, -LARGEST)
+  out.next[2] = isSmooth ? time : start
 }
 
 function convert(
@@ -108,24 +113,20 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const mode = cells[offset]!
-  const b = cells[offset + 1]!
-  const time = cells[offset + 2]!
-  const elapsed = Math.max(0, rescale(now, params, from) - time)
-  const fresh = mode === FRESH || elapsed >= (mode === BURSTY ? from.window : Math.ceil((from.full - b) / from.drain))
-  const bursty = mode === BURSTY
-  const used = from.quota - Math.floor((bursty ? b : b + elapsed * from.drain) / from.unit)
+  const { mode, tokens } = advance(from, cells, offset, rescale(now, params, from))
+  const used = from.quota - Math.floor(tokens / from.unit)
 
   // What is over the quota is the penalty of smooth mode, at most what it is when a whole window is left.
-  const same = from.window / from.perMs === params.window / params.perMs
-  const began = -rescale(-time, from, params)
-  const t = Math.max(now, began)
-  const start = bursty && same ? began : t
-  const last = bursty && used >= params.quota
-  const tokens = Math.max(params.quota - used, 1 - params.quota)
-  out.next[0] = fresh ? FRESH : bursty && !last ? BURSTY : SMOOTH
-  out.next[1] = fresh ? 0 : last ? params.unit - (start + params.window - t) * params.drain : tokens * params.unit
-  out.next[2] = fresh ? 0 : last ? t : start
+  const isSame = from.window / from.perMs === params.window / params.perMs
+  const began = -rescale(-cells[offset + 2]!, from, params)
+  const time = Math.max(now, began)
+  const start = mode === BURSTY && isSame ? began : time
+  const isLast = mode === BURSTY && used >= params.quota
+  const penalty = params.unit - (start + params.window - time) * params.drain
+  const left = Math.max(params.quota - used, 1 - params.quota)
+  out.next[0] = isLast ? SMOOTH : mode
+  out.next[1] = mode === FRESH ? 0 : isLast ? penalty : left * params.unit
+  out.next[2] = mode === FRESH ? 0 : isLast ? time : start
 }
 
 /** Smooth, any of them may just have taken the last token of a window of its own: the worst there is after a charge. */

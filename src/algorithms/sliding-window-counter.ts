@@ -11,43 +11,60 @@ import { LARGEST, rescale } from './arithmetic.ts'
  */
 type Name = 'quota' | 'window'
 
+/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
+const advanced = { time: 0.5, number: 0.5, current: 0.5, previous: 0.5 }
+
+/** Returns the time that counts at `now`, the number of its window, and what it and the one before it hold. */
+function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+  const number = cells[offset]!
+  const current = cells[offset + 1]!
+  const previous = cells[offset + 2]!
+  const time = current > 0 || previous > 0 ? Math.max(now, number * params.window) : now
+  const latest = Math.floor(time / params.window)
+  advanced.time = time
+  advanced.number = latest
+  advanced.current = latest === number ? current : 0
+  advanced.previous = latest === number ? previous : latest === number + 1 ? current : 0
+  return advanced
+}
+
 function step(
   params: Parameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
-  n: number,
+  cost: number,
   out: Outcome,
 ): void {
-  const t = cells[offset + 1]! > 0 || cells[offset + 2]! > 0 ? Math.max(now, cells[offset]! * params.window) : now
-  const w = Math.floor(t / params.window)
-  const cur = w === cells[offset] ? cells[offset + 1]! : 0
-  const prev = w === cells[offset] ? cells[offset + 2]! : w === cells[offset]! + 1 ? cells[offset + 1]! : 0
-  const e = t - w * params.window
-  const weighted = Math.floor((prev * (params.window - e)) / params.window)
+  const { quota, window } = params
+  const { time, number, current, previous } = advance(params, cells, offset, now)
+  const elapsed = time - number * window
+  const weighted = Math.floor((previous * (window - elapsed)) / window)
 
-  const allowed = n === 0 || n <= params.quota - cur - weighted
+  const allowed = cost === 0 || cost <= quota - current - weighted
   const persist = !allowed && params.strict === 1
-  const kept = allowed ? cur + n : persist ? Math.max(cur, params.quota - weighted) : cur
+  const kept = allowed ? current + cost : persist ? Math.max(current, quota - weighted) : current
 
   // Until the older window weighs little enough, or else until this one has become the older and does.
-  const a = params.quota - kept - n
-  const later = Math.max(0, params.window - Math.floor(((params.quota - n + 1) * params.window - 1) / kept))
-  const wait = a < 0 ? params.window - e + later : params.window - Math.floor(((a + 1) * params.window - 1) / prev) - e
-  const retry = allowed ? 0 : n > params.quota ? Infinity : wait
-  const reset = kept > 0 ? 2 * params.window - e : prev > 0 ? params.window - e : 0
+  const lag = time - now
+  const room = quota - kept - cost
+  const later = Math.max(0, window - Math.floor(((quota - cost + 1) * window - 1) / kept))
+  const soon = window - Math.floor(((room + 1) * window - 1) / previous) - elapsed
+  const wait = room < 0 ? window - elapsed + later : soon
+  const retry = allowed ? 0 : cost > quota ? Infinity : wait
+  const reset = kept > 0 ? 2 * window - elapsed : previous > 0 ? window - elapsed : 0
 
   out.allowed = allowed
-  out.at = t
-  out.retry = retry === 0 ? 0 : retry + (t - now)
-  out.remaining = Math.max(0, params.quota - kept - weighted)
-  out.reset = reset === 0 ? 0 : reset + (t - now)
+  out.at = time
+  out.retry = retry > 0 ? retry + lag : 0
+  out.remaining = Math.max(0, quota - kept - weighted)
+  out.reset = reset > 0 ? reset + lag : 0
   out.delay = 0
-  out.charged = n
+  out.charged = cost
   out.persist = persist
-  out.next[0] = w
+  out.next[0] = number
   out.next[1] = kept
-  out.next[2] = prev
+  out.next[2] = previous
 }
 
 function adjust(
@@ -55,23 +72,19 @@ function adjust(
   cells: Float64Array,
   offset: number,
   now: number,
-  then: number,
+  chargedAt: number,
   units: number,
   out: Outcome,
 ): void {
-  const t = cells[offset + 1]! > 0 || cells[offset + 2]! > 0 ? Math.max(now, cells[offset]! * params.window) : now
-  const w = Math.floor(t / params.window)
-  const cur = w === cells[offset] ? cells[offset + 1]! : 0
-  const prev = w === cells[offset] ? cells[offset + 2]! : w === cells[offset]! + 1 ? cells[offset + 1]! : 0
-
-  const charged = Math.floor(then / params.window)
-  const older = units < 0 && charged === w - 1
-  const most = Math.floor(LARGEST / params.window)
-  const held = older ? prev : charged === w ? cur : 0
+  const { window } = params
+  const { number, current, previous } = advance(params, cells, offset, now)
+  const charged = Math.floor(chargedAt / window)
+  const isOlder = units < 0 && charged === number - 1
+  const held = isOlder ? previous : charged === number ? current : 0
   out.persist = units > 0 || held > 0
-  out.next[0] = w
-  out.next[1] = older ? cur : Math.min(Math.max(0, cur + units), most)
-  out.next[2] = older ? Math.max(0, prev + units) : prev
+  out.next[0] = number
+  out.next[1] = isOlder ? current : Math.min(Math.max(0, current + units), Math.floor(LARGEST / window))
+  out.next[2] = isOlder ? Math.max(0, previous + units) : previous
 }
 
 function convert(
@@ -82,23 +95,19 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const t = Math.max(rescale(now, params, from), cells[offset]! * from.window)
-  const w = Math.floor(t / from.window)
-  const cur = w === cells[offset] ? cells[offset + 1]! : 0
-  const prev = w === cells[offset] ? cells[offset + 2]! : w === cells[offset]! + 1 ? cells[offset + 1]! : 0
-  const left = from.window - (t - w * from.window)
-  const same = from.window / from.perMs === params.window / params.perMs
+  const { quota, window } = params
+  const { time, number, current, previous } = advance(from, cells, offset, rescale(now, params, from))
+  const left = from.window - (time - number * from.window)
+  const isSame = from.window / from.perMs === window / params.perMs
 
   // The same grid: each window is capped, the older one so that both together are. Another: the estimate moves into one.
-  const used = Math.min(same ? cur : cur + Math.ceil((prev * left) / from.window), params.quota)
-  const time = Math.max(now, -rescale(-w * from.window, from, params))
-  const into = Math.floor(time / params.window)
-  const fits = Math.floor(
-    ((params.quota - used + 1) * params.window - 1) / (params.window - (time - into * params.window)),
-  )
-  out.next[0] = cur > 0 || prev > 0 ? into : 0
+  const used = Math.min(isSame ? current : current + Math.ceil((previous * left) / from.window), quota)
+  const start = Math.max(now, -rescale(-number * from.window, from, params))
+  const next = Math.floor(start / window)
+  const fits = Math.floor(((quota - used + 1) * window - 1) / (window - (start - next * window)))
+  out.next[0] = current > 0 || previous > 0 ? next : 0
   out.next[1] = used
-  out.next[2] = same ? Math.min(prev, fits) : 0
+  out.next[2] = isSame ? Math.min(previous, fits) : 0
 }
 
 /** Saturated, the older window may be another's: whoever was charged may have filled the newer one. */

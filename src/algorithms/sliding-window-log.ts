@@ -1,5 +1,5 @@
-import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
-import type { Entries } from './entries.ts'
+import type { Algorithm, Parameters } from './algorithm.ts'
+import { type Entries, writeEdit } from './entries.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 
 /**
@@ -14,33 +14,45 @@ import { LARGEST, rescale } from './arithmetic.ts'
  */
 export type Name = 'quota' | 'grain' | 'life'
 
-function step(
+/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
+const advanced = { index: 0.5, sum: 0.5, drop: 0, first: 0 }
+
+/** Returns the grain at `now`, never before the newest entry, the sum by then, how many entries are over, and the next one. */
+function advance(
   params: Parameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
-  n: number,
-  out: Outcome,
   entries: Entries,
-): void {
-  const i = Math.max(Math.floor(now / params.grain), cells[offset]! > 0 ? cells[offset + 1]! : -Infinity)
-  const t = Math.max(now, i * params.grain)
+): typeof advanced {
+  const index = Math.max(Math.floor(now / params.grain), cells[offset]! > 0 ? cells[offset + 1]! : -Infinity)
   let sum = cells[offset]!
   let drop = 0
   let e = entries.first
-  while (e !== -1 && (entries.time(e) + params.life <= i || entries.cost(e) === 0)) {
+  while (e !== -1 && (entries.time(e) + params.life <= index || entries.cost(e) === 0)) {
     sum -= entries.cost(e)
     drop++
     e = entries.next(e)
   }
+  advanced.index = index
+  advanced.sum = sum
+  advanced.drop = drop
+  advanced.first = e
+  return advanced
+}
 
-  const allowed = n === 0 || n <= params.quota - sum
+const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out, entries) => {
+  const { quota, grain, life } = params
+  const { index, sum } = advance(params, cells, offset, now, entries)
+  let { drop, first: e } = advanced
+
+  const allowed = cost === 0 || cost <= quota - sum
   const persist = !allowed && params.strict === 1
-  const push = allowed ? n : persist ? Math.min(n, params.quota) : 0
-  const kept = allowed ? sum + n : persist ? Math.max(sum, params.quota) : sum
+  const pushed = allowed ? cost : persist ? Math.min(cost, quota) : 0
+  const kept = allowed ? sum + cost : persist ? Math.max(sum, quota) : sum
 
   // A denied request that is charged saturates the log: the oldest cost makes way.
-  let excess = sum + push - kept
+  let excess = sum + pushed - kept
   while (excess > 0 && excess >= entries.cost(e)) {
     excess -= entries.cost(e)
     drop++
@@ -50,119 +62,75 @@ function step(
   const frontCost = excess > 0 ? entries.cost(e) - excess : -1
 
   // Until so much of what is oldest is over that the cost fits.
-  const wait = !allowed && n <= params.quota
+  const isWaiting = !allowed && cost <= quota
   let held = kept
-  let last = i
-  while (wait && e !== -1 && n > params.quota - held) {
+  let last = index
+  while (isWaiting && e !== -1 && cost > quota - held) {
     held -= e === front && excess > 0 ? frontCost : entries.cost(e)
     last = entries.time(e)
     e = entries.next(e)
   }
-  if (n > params.quota - held) last = i
-  const newest = push > 0 || sum === 0 ? i : cells[offset + 1]!
+  if (cost > quota - held) last = index
+  const newest = pushed > 0 || sum === 0 ? index : cells[offset + 1]!
 
   out.allowed = allowed
-  out.at = t
-  out.retry = allowed ? 0 : !wait ? Infinity : (last + params.life) * params.grain - now
-  out.remaining = Math.max(0, params.quota - kept)
-  out.reset = kept > 0 ? (newest + params.life) * params.grain - now : 0
+  out.at = Math.max(now, index * grain)
+  out.retry = allowed ? 0 : !isWaiting ? Infinity : (last + life) * grain - now
+  out.remaining = Math.max(0, quota - kept)
+  out.reset = kept > 0 ? (newest + life) * grain - now : 0
   out.delay = 0
-  out.charged = n
+  out.charged = cost
   out.persist = persist
   out.next[0] = kept
   out.next[1] = newest
-  out.edit.drop = drop
-  out.edit.amend = excess > 0 ? front : -1
-  out.edit.amendCost = frontCost
-  out.edit.pushTime = i
-  out.edit.pushCost = push
+  writeEdit(out.edit, drop, excess > 0 ? front : -1, frontCost, index, pushed)
 }
 
-function adjust(
-  params: Parameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  then: number,
-  units: number,
-  out: Outcome,
-  entries: Entries,
-): void {
-  const i = Math.max(Math.floor(now / params.grain), cells[offset]! > 0 ? cells[offset + 1]! : -Infinity)
-  const charged = Math.floor(then / params.grain)
-  let sum = cells[offset]!
-  let drop = 0
-  let e = entries.first
-  while (e !== -1 && (entries.time(e) + params.life <= i || entries.cost(e) === 0)) {
-    sum -= entries.cost(e)
-    drop++
-    e = entries.next(e)
-  }
+const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out, entries) => {
+  const { index, sum, drop, first } = advance(params, cells, offset, now, entries)
+  const charged = Math.floor(chargedAt / params.grain)
 
   // The entry it was charged to, the last one before that holds anything, and how many there are in all.
   let found = -1
   let before = 0
   let count = drop
-  while (units < 0 && e !== -1) {
+  for (let e = first; units < 0 && e !== -1; e = entries.next(e)) {
     if (entries.cost(e) > 0 && entries.time(e) === charged) found = e
     else if (entries.cost(e) > 0 && found === -1) before = entries.time(e)
     count++
-    e = entries.next(e)
   }
 
   const cost = found === -1 ? 0 : entries.cost(found)
   const change = units < 0 ? -Math.min(-units, cost) : Math.min(units, LARGEST - sum)
-  const emptied = change < 0 && cost + change === 0
-  const newest = emptied && charged === cells[offset + 1] ? before : cells[offset + 1]!
+  const kept = sum + change
+  const isEmptied = change < 0 && cost + change === 0
+  const newest = isEmptied && charged === cells[offset + 1] ? before : cells[offset + 1]!
   out.persist = change !== 0
-  out.next[0] = sum + change
-  out.next[1] = units > 0 ? i : newest
-  out.edit.drop = sum + change === 0 ? count : drop
-  out.edit.amend = change < 0 && sum + change > 0 ? found : -1
-  out.edit.amendCost = cost + change
-  out.edit.pushTime = i
-  out.edit.pushCost = Math.max(0, change)
+  out.next[0] = kept
+  out.next[1] = units > 0 ? index : newest
+  const amended = change < 0 && kept > 0 ? found : -1
+  writeEdit(out.edit, kept === 0 ? count : drop, amended, cost + change, index, Math.max(0, change))
 }
 
-function convert(
-  params: Parameters<Name>,
-  from: Parameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  out: Outcome,
-  entries: Entries,
-): void {
-  const i = Math.max(
-    Math.floor(rescale(now, params, from) / from.grain),
-    cells[offset]! > 0 ? cells[offset + 1]! : -Infinity,
-  )
-  let sum = cells[offset]!
-  let drop = 0
-  let e = entries.first
-  while (e !== -1 && (entries.time(e) + from.life <= i || entries.cost(e) === 0)) {
-    sum -= entries.cost(e)
-    drop++
-    e = entries.next(e)
-  }
+const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out, entries) => {
+  const newest = cells[offset + 1]!
+  const { sum } = advance(from, cells, offset, rescale(now, params, from), entries)
+  let { drop, first: e } = advanced
 
   // Times in another grain cannot be kept: everything becomes one entry, made now. Else the oldest makes way.
-  const same = from.grain / from.perMs === params.grain / params.perMs
-  const time = Math.max(now, -rescale(-cells[offset + 1]! * from.grain, from, params))
+  const isSame = from.grain / from.perMs === params.grain / params.perMs
+  const index = Math.floor(Math.max(now, -rescale(-newest * from.grain, from, params)) / params.grain)
   const kept = Math.min(sum, params.quota)
-  let excess = same ? sum - kept : sum
+  let excess = isSame ? sum - kept : sum
   while (e !== -1 && excess >= entries.cost(e)) {
     excess -= entries.cost(e)
     drop++
     e = entries.next(e)
   }
   out.next[0] = kept
-  out.next[1] = kept === 0 ? 0 : same ? cells[offset + 1]! : Math.floor(time / params.grain)
-  out.edit.drop = drop
-  out.edit.amend = excess > 0 ? e : -1
-  out.edit.amendCost = excess > 0 ? entries.cost(e) - excess : 0
-  out.edit.pushTime = Math.floor(time / params.grain)
-  out.edit.pushCost = same ? 0 : kept
+  out.next[1] = kept === 0 ? 0 : isSame ? newest : index
+  const isAmended = excess > 0
+  writeEdit(out.edit, drop, isAmended ? e : -1, isAmended ? entries.cost(e) - excess : 0, index, isSame ? 0 : kept)
 }
 
 const lua = `

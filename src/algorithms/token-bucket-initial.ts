@@ -17,7 +17,7 @@ const CELLS = 2
 
 /** Makes such a bucket of one with a `capacity`, two numbers and no entries. */
 export function partFull(name: string, bucket: Algorithm): Algorithm {
-  const initialState = Float64Array.from(bucket.initialState)
+  const initialState: Float64Array = Float64Array.from(bucket.initialState)
   const probe = createOutcome()
 
   /** A bucket as it is when a key is new. */
@@ -32,21 +32,34 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     return probe.reset
   }
 
+  /** What `advance` returns. One object serves every call. */
+  const advanced = { renewal: 0.5, isNew: true, cells: initialState, offset: 0 }
+
+  /** Returns when the key is new again, whether it is at `now`, and the state of its bucket. */
+  function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+    const renewal = cells[offset + CELLS]!
+    const isNew = now >= renewal
+    advanced.renewal = renewal
+    advanced.isNew = isNew
+    advanced.cells = isNew ? newborn(params, now) : cells
+    advanced.offset = isNew ? 0 : offset
+    return advanced
+  }
+
   function step(
     params: Parameters<Name>,
     cells: Float64Array,
     offset: number,
     now: number,
-    n: number,
+    cost: number,
     out: Outcome,
   ): void {
-    const renewal = cells[offset + CELLS]!
-    const isNew = now >= renewal
-    bucket.step(params, isNew ? newborn(params, now) : cells, isNew ? 0 : offset, now, n, out, noEntries)
-    // A new key that is denied has come into being: else it would be as new, and as empty, when it comes back.
+    const { renewal, isNew, cells: from, offset: at } = advance(params, cells, offset, now)
+    bucket.step(params, from, at, now, cost, out, noEntries)
+    // A new key that is denied exists from now on: else it would be new again, and as empty, at its next request.
     out.persist ||= !out.allowed && isNew && params.taken > 0
-    const touched = out.persist || (out.allowed && n > 0)
-    const following = touched ? Math.max(renewal, now + out.reset + params.idle) : renewal
+    const isTouched = out.persist || (out.allowed && cost > 0)
+    const following = isTouched ? Math.max(renewal, now + out.reset + params.idle) : renewal
     out.reset = Math.max(0, following - now)
     out.next[CELLS] = following
   }
@@ -56,13 +69,12 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     cells: Float64Array,
     offset: number,
     now: number,
-    then: number,
+    chargedAt: number,
     units: number,
     out: Outcome,
   ): void {
-    const renewal = cells[offset + CELLS]!
-    const isNew = now >= renewal
-    bucket.adjust(params, isNew ? newborn(params, now) : cells, isNew ? 0 : offset, now, then, units, out, noEntries)
+    const { renewal, isNew, cells: from, offset: at } = advance(params, cells, offset, now)
+    bucket.adjust(params, from, at, now, chargedAt, units, out, noEntries)
     out.persist &&= units > 0 || !isNew
     out.next[CELLS] = units > 0 ? Math.max(renewal, now + untilFull(params, out.next, now) + params.idle) : renewal
   }

@@ -15,35 +15,44 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, window: input.window, capacity }
 }
 
+/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
+const advanced = { time: 0.5, start: 0.5, used: 0.5 }
+
+/** Returns the time that counts at `now`, when its interval began and how many tokens are taken by then. */
+function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+  const used = cells[offset]!
+  const start = cells[offset + 1]!
+  const refills = Math.floor(Math.max(0, now - start) / params.window)
+  const isFresh = refills >= Math.ceil(used / params.quota)
+  advanced.time = isFresh ? now : Math.max(now, start)
+  advanced.start = isFresh ? now : start + refills * params.window
+  advanced.used = isFresh ? 0 : used - refills * params.quota
+  return advanced
+}
+
 function step(
   params: Parameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
-  n: number,
+  cost: number,
   out: Outcome,
 ): void {
-  const u = cells[offset]!
-  const full = Math.ceil(u / params.quota)
-  const k = Math.floor(Math.max(0, now - cells[offset + 1]!) / params.window)
-  const fresh = k >= full
-  const t = fresh ? now : Math.max(now, cells[offset + 1]!)
-  const u0 = fresh ? 0 : u - k * params.quota
-  const start = fresh ? now : cells[offset + 1]! + k * params.window
+  const { quota, window, capacity } = params
+  const { time, start, used } = advance(params, cells, offset, now)
 
-  const allowed = n === 0 || n <= params.capacity - u0
+  const allowed = cost === 0 || cost <= capacity - used
   const persist = !allowed && params.strict === 1
-  const kept = allowed ? u0 + n : persist ? Math.max(u0, params.capacity) : u0
-
-  const wait = start + Math.ceil((kept + n - params.capacity) / params.quota) * params.window - now
+  const kept = allowed ? used + cost : persist ? Math.max(used, capacity) : used
+  const wait = start + Math.ceil((kept + cost - capacity) / quota) * window - now
 
   out.allowed = allowed
-  out.at = t
-  out.retry = allowed ? 0 : n > params.capacity ? Infinity : wait
-  out.remaining = Math.max(0, params.capacity - kept)
-  out.reset = start + Math.ceil(kept / params.quota) * params.window - now
+  out.at = time
+  out.retry = allowed ? 0 : cost > capacity ? Infinity : wait
+  out.remaining = Math.max(0, capacity - kept)
+  out.reset = start + Math.ceil(kept / quota) * window - now
   out.delay = 0
-  out.charged = n
+  out.charged = cost
   out.persist = persist
   out.next[0] = kept
   out.next[1] = start
@@ -54,26 +63,20 @@ function adjust(
   cells: Float64Array,
   offset: number,
   now: number,
-  then: number,
+  chargedAt: number,
   units: number,
   out: Outcome,
 ): void {
-  const u = cells[offset]!
-  const full = Math.ceil(u / params.quota)
-  const k = Math.floor(Math.max(0, now - cells[offset + 1]!) / params.window)
-  const fresh = k >= full
-  const t = fresh ? now : Math.max(now, cells[offset + 1]!)
-  const u0 = fresh ? 0 : u - k * params.quota
-  const start = fresh ? now : cells[offset + 1]! + k * params.window
-
-  const most = Math.min(LARGEST, Math.floor(LARGEST / params.window) * params.quota)
+  const { quota, window } = params
+  const { time, start, used } = advance(params, cells, offset, now)
+  const most = Math.min(LARGEST, Math.floor(LARGEST / window) * quota)
   // There may have been one refill more than whole windows, unless the one that counts from now was before the charge.
-  const refills = params.conservative === 1 && then < start ? Math.floor((now - then) / params.window) + 1 : 0
-  const change = units < 0 ? Math.min(0, units + refills * params.quota) : units
-  const kept = Math.min(Math.max(0, u0 + change), most)
-  out.persist = units > 0 || u0 > 0
+  const refills = params.conservative === 1 && chargedAt < start ? Math.floor((now - chargedAt) / window) + 1 : 0
+  const change = units < 0 ? Math.min(0, units + refills * quota) : units
+  const kept = Math.min(Math.max(0, used + change), most)
+  out.persist = units > 0 || used > 0
   out.next[0] = kept
-  out.next[1] = kept === 0 ? t : start
+  out.next[1] = kept === 0 ? time : start
 }
 
 function convert(
@@ -84,15 +87,11 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const u = cells[offset]!
-  const full = Math.ceil(u / from.quota)
-  const k = Math.floor(Math.max(0, rescale(now, params, from) - cells[offset + 1]!) / from.window)
-  const fresh = k >= full
-  const u0 = fresh ? 0 : u - k * from.quota
-  const start = -rescale(-(cells[offset + 1]! + k * from.window), from, params)
-  const same = from.window / from.perMs === params.window / params.perMs
-  out.next[0] = Math.min(u0, params.capacity)
-  out.next[1] = fresh ? -Infinity : same ? start : Math.max(now, -rescale(-cells[offset + 1]!, from, params))
+  const { start: began, used } = advance(from, cells, offset, rescale(now, params, from))
+  const start = -rescale(-began, from, params)
+  const isSame = from.window / from.perMs === params.window / params.perMs
+  out.next[0] = Math.min(used, params.capacity)
+  out.next[1] = used === 0 ? -Infinity : isSame ? start : Math.max(now, -rescale(-cells[offset + 1]!, from, params))
 }
 
 const lua = `

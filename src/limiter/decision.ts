@@ -1,4 +1,4 @@
-import type { Degraded, LimitStatus } from '../stores/store.ts'
+import { Charge, type Degraded, type LimitStatus } from '../stores/store.ts'
 
 /**
  * What was decided, for good: nothing in it changes later. All times are milliseconds.
@@ -25,21 +25,21 @@ export interface Decision {
 }
 
 /**
- * Several verdicts, one decision. Shadow limits are listed and change nothing else.
+ * Combines the verdicts of several limits into one decision. Shadow limits are listed and change nothing else.
  *
  * Denied when an enforced limit denies. `retryAfter`, `resetAfter` and `delay` are the largest; `remaining` is the smallest
  * number of further requests of the same cost. The binding limit is, on denial, the one with the longest wait (never
  * is the longest), else the one with the least remaining; the first of equals.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
-  if (limits.length === 1 && limits[0]!.limit.shadow !== true) return alone(limits[0]!, limits, degraded)
+  if (limits.length === 1 && isEnforced(limits[0]!)) return single(limits[0]!, limits, degraded)
   let binding: LimitStatus | undefined
   let remaining = Infinity
   let resetAfter = 0
   let delay = 0
   for (let i = 0; i < limits.length; i++) {
     const status = limits[i]!
-    if (status.limit.shadow === true) continue
+    if (!isEnforced(status)) continue
     if (binding === undefined || binds(status, binding)) binding = status
     if (status.cost > 0) remaining = Math.min(remaining, further(status))
     if (status.resetAfter > resetAfter) resetAfter = status.resetAfter
@@ -50,19 +50,16 @@ export function combine(limits: readonly LimitStatus[], degraded: Degraded | und
   return { allowed, delay: allowed ? delay : 0, retryAfter, remaining, resetAfter, limits, binding, degraded }
 }
 
-/** The common case, without the comparisons. */
-function alone(status: LimitStatus, limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
+/** The most common case, without comparisons. */
+function single(status: LimitStatus, limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   const { allowed, delay, retryAfter, resetAfter, cost } = status
-  return {
-    allowed,
-    delay,
-    retryAfter,
-    remaining: cost > 0 ? further(status) : Infinity,
-    resetAfter,
-    limits,
-    binding: status,
-    degraded,
-  }
+  const remaining = cost > 0 ? further(status) : Infinity
+  return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
+}
+
+/** Limits differ in shape and compiled limits do not, so a charge is asked for its compiled limit. */
+function isEnforced(status: LimitStatus): boolean {
+  return status instanceof Charge ? status.policy.compiled.enforced : status.limit.shadow !== true
 }
 
 function binds(status: LimitStatus, before: LimitStatus): boolean {

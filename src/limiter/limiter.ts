@@ -156,7 +156,7 @@ class DefaultLimiter<Input> implements Limiter<Input> {
     const store = this.#store
     if (!store.sync) return this.#decideLater(store, input, mode, options)
     const charges = this.#charges(input, costIn(options, mode))
-    if (isPromise(charges)) return charges.then((known) => combine(known, store.take(known, mode)))
+    if (!Array.isArray(charges)) return charges.then((known) => combine(known, store.take(known, mode)))
     return combine(charges, store.take(charges, mode))
   }
 

@@ -12,6 +12,20 @@ export interface CompiledLimit {
   readonly initialState: Float64Array
   /** The algorithm's name and parameters: equal for limits whose states mean the same. */
   readonly signature: string
+  /** The algorithm's step. Limits have one shape and algorithms have many, so it is found faster here. */
+  readonly step: Algorithm['step']
+  /** Ticks in a millisecond: 1000, or 1. */
+  readonly perMs: number
+  /** Microseconds in a tick: 1, or 1000. */
+  readonly micros: number
+  /** How many numbers a state has, not counting entries. */
+  readonly cells: number
+  readonly hasEntries: boolean
+  readonly strict: boolean
+  /** False for a shadow limit. */
+  readonly enforced: boolean
+  /** How long a denial locks the key out, in microseconds. 0 for not at all. */
+  readonly block: number
 }
 
 /** What a limit says of itself, as far as parameters follow from it. */
@@ -19,6 +33,8 @@ interface LimitNumbers {
   readonly quota: number
   readonly window: number
   readonly strict?: boolean
+  readonly block?: number
+  readonly shadow?: boolean
   readonly [option: string]: unknown
 }
 
@@ -27,8 +43,8 @@ export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
   const algorithm = named.variant?.(data) ?? named
   for (const perMs of [1000, 1]) {
     const own = algorithm.deriveParameters({ quota: data.quota, window: data.window * perMs, perMs, own: data })
-    const nonStrict = { ...own, perMs, strict: 0 }
-    const parameters = data.strict ? { ...nonStrict, strict: 1 } : nonStrict
+    const nonStrict = new ParameterSet(algorithm, own, perMs, 0)
+    const parameters = data.strict ? new ParameterSet(algorithm, own, perMs, 1) : nonStrict
     if (Math.max(algorithm.maxValue(parameters), data.window * perMs) < LARGEST) {
       return {
         algorithm,
@@ -36,6 +52,14 @@ export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
         nonStrict,
         initialState: Float64Array.from(algorithm.initialState),
         signature: signed(algorithm, parameters),
+        step: algorithm.step,
+        perMs,
+        micros: 1000 / perMs,
+        cells: algorithm.initialState.length,
+        hasEntries: algorithm.entries === true,
+        strict: data.strict === true,
+        enforced: data.shadow !== true,
+        block: (data.block ?? 0) * 1000,
       }
     }
   }
@@ -44,6 +68,19 @@ export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
     `A quota of ${data.quota} per ${data.window} ms cannot be counted exactly: its products reach 2^52 even in milliseconds. ` +
       'Choose a smaller quota or capacity, or numbers with a common divisor.',
   )
+}
+
+/** Parameters in the order of the algorithm, however they were derived, so that its steps see one shape. */
+class ParameterSet {
+  readonly perMs: number
+  readonly strict: number;
+  [name: string]: number
+
+  constructor(algorithm: Algorithm, own: Readonly<Record<string, number>>, perMs: number, strict: number) {
+    this.perMs = perMs
+    this.strict = strict
+    for (const name of algorithm.parameters) this[name] = own[name]!
+  }
 }
 
 function signed(algorithm: Algorithm, p: Parameters): string {

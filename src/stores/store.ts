@@ -14,8 +14,24 @@ export interface Policy {
   readonly store: Store
   /** One and the same for all limits of a limiter, and no other's: several limiters may share a name, and what they count. */
   readonly home: object
-  /** Where that store may keep what it looked up for this policy. */
-  cache: unknown
+  /** What a store looked up for this policy: see `cached`. */
+  cache: CacheEntry | undefined
+}
+
+/** What a store keeps with a policy, so that it looks it up once. */
+export interface CacheEntry {
+  /** The store, or what makes the entry in its place. */
+  readonly owner: object
+}
+
+/** Returns what `owner` keeps with a policy, and makes it when there is nothing of that owner yet. */
+export function cached<Entry extends CacheEntry>(
+  policy: Policy,
+  owner: object,
+  make: (policy: Policy) => Entry,
+): Entry {
+  if (policy.cache?.owner !== owner) policy.cache = make(policy)
+  return policy.cache as Entry
 }
 
 export function createPolicy(limiter: string, limit: Limit, store: Store, home: object): Policy {
@@ -46,20 +62,27 @@ export class Charge implements LimitStatus {
   readonly limit: Limit
   readonly key: string
   readonly cost: number
-  allowed = false
-  remaining = 0
-  retryAfter = 0
-  resetAfter = 0
-  delay = 0
+  allowed: boolean
+  remaining: number
+  retryAfter: number
+  resetAfter: number
+  delay: number
   readonly #policy: Policy
-  #at = 0
-  #charged = 0
+  #at: number
+  #charged: number
 
   constructor(policy: Policy, key: string, cost: number) {
     this.limit = policy.limit
     this.key = key
     this.cost = cost
+    this.allowed = false
+    this.remaining = 0
+    this.retryAfter = 0
+    this.resetAfter = 0
+    this.delay = 0
     this.#policy = policy
+    this.#at = 0
+    this.#charged = 0
   }
 
   // On the prototype, so that a logged or serialised decision does not show the machinery.
@@ -78,7 +101,7 @@ export class Charge implements LimitStatus {
   }
 
   /** Written by a store that has kept the charge. */
-  receipt(at: number, units: number): void {
+  markCharged(at: number, units: number): void {
     this.#at = at
     this.#charged = units
   }

@@ -9,11 +9,34 @@ export interface Clock {
   now(): number
 }
 
-const { timeOrigin } = performance
+/** As much of Node's `process` as has a monotonic clock. */
+interface Host {
+  hrtime(): readonly [seconds: number, nanoseconds: number]
+}
+
+const { process: host } = globalThis as { readonly process?: Host }
+
+/** Epoch microseconds at the origin of `process.hrtime`. */
+const origin = typeof host?.hrtime === 'function' ? epoch() - sinceOrigin() : 0
+
+/**
+ * Returns epoch microseconds that never step back. `process.hrtime` costs less than `performance.now`, which other runtimes
+ * have; where time begins at 0 it stands still until there is a request, so that no origin can be measured.
+ */
+const steady: () => number = origin > 0 && performance.timeOrigin > 0 ? () => origin + sinceOrigin() : epoch
+
+function sinceOrigin(): number {
+  const time = host!.hrtime()
+  return time[0] * 1_000_000 + Math.floor(time[1] / 1000)
+}
+
+function epoch(): number {
+  return Math.round((performance.timeOrigin + performance.now()) * 1000)
+}
 
 /** Epoch milliseconds that never step back, whatever happens to the wall clock. */
 export const steadyClock: Clock = {
-  now: () => timeOrigin + performance.now(),
+  now: () => steady() / 1000,
 }
 
 /** The option `clock`. */
@@ -24,6 +47,7 @@ export function clockGiven(given: Clock): Clock {
 
 /** A clock's time in whole microseconds. Throws `INVALID_CLOCK` when it tells none. */
 export function microseconds(clock: Clock): number {
+  if (clock === steadyClock) return steady()
   const ms = clock.now()
   if (ms >= 0 && ms < 8.64e15) return Math.round(ms * 1000)
   throw new SluiceError('INVALID_CLOCK', `clock.now(): expected epoch milliseconds, got ${shown(ms)}`)

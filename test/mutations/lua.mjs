@@ -20,6 +20,7 @@ const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(
 const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'), 'Lua')
 const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'Lua')
 const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
+const exponentialMath = inFile('src/algorithms/exponential-math.ts', twins('exponential'), 'Lua')
 
 const script = inFile('src/stores/redis/library.ts', equality('gcra'), 'Lua')
 const plain = inFile(
@@ -125,7 +126,7 @@ export const lua = [
   ),
   measured('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
   measured('the smaller of two rates', 'fresh and n or max(n,', 'fresh and n or min(n,'),
-  measured('a logarithm of the wrong half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
+  exponentialMath('a logarithm of the wrong half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
 
   script('a new key seen in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),
   plain(

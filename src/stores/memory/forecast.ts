@@ -1,57 +1,66 @@
-import { Charge, type Policy } from '../store.ts'
-import type { Table } from './table.ts'
-import { Trial } from './attempt.ts'
+import type { Charge, Policy } from '../store.ts'
+import { denyLocked } from './locks.ts'
+import { Attempt, ticks } from './state.ts'
+import type { Tables } from './tables.ts'
 
-/** A bucket that a queue asks for: its trial remembers what the requests before have taken. */
+/** A key under one limit, as the requests before leave it. */
 interface Bucket {
   readonly policy: Policy
   readonly key: string
-  readonly trial: Trial
+  readonly attempt: Attempt
 }
 
 /**
- * Milliseconds from `now` (in microseconds) until the last request of a queue would be admitted, each one as soon as it can
- * be after the one before it; `Infinity` when never. Nothing is charged.
+ * Returns the milliseconds from `now` (in microseconds) until the last request of a queue would be admitted, when each is
+ * admitted as soon as it can be after the one before it; `Infinity` when never. Charges nothing.
  */
-export function forecast(
-  queue: readonly (readonly Charge[])[],
-  tableOf: (policy: Policy) => Table,
-  now: number,
-): number {
+export function forecast(queue: readonly (readonly Charge[])[], tables: Tables, now: number): number {
   const buckets: Bucket[] = []
   let time = now
   let last = 0
   for (const charges of queue) {
-    const trials = charges.map((charge) => trialOf(buckets, charge, tableOf, time))
-    last = admission(charges, trials, time)
-    // Who can never be admitted holds up nobody.
+    const attempts = charges.map((charge) => attemptOf(buckets, charge, tables, time))
+    last = admission(charges, attempts, time)
+    // A request that is never admitted delays no other.
     if (last === Infinity) continue
     time = last
-    charges.forEach((charge, i) => charge.cost > 0 && trials[i]!.suppose(charge))
+    charges.forEach((charge, i) => charge.cost > 0 && attempts[i]!.assume(charge.policy.compiled))
   }
   return last === Infinity ? Infinity : (last - now) / 1000
 }
 
-function trialOf(buckets: Bucket[], { policy, key }: Charge, tableOf: (policy: Policy) => Table, now: number): Trial {
+function attemptOf(buckets: Bucket[], { policy, key }: Charge, tables: Tables, now: number): Attempt {
   const known = buckets.find((each) => each.policy === policy && each.key === key)
-  if (known !== undefined) return known.trial
-  const trial = new Trial()
-  const table = tableOf(policy)
-  trial.evaluate(new Charge(policy, key, 0), table.slab, table.slotOf(key), now)
-  buckets.push({ policy, key, trial })
-  return trial
+  if (known !== undefined) return known.attempt
+  const attempt = new Attempt()
+  const table = tables.of(policy)
+  attempt.read(policy.compiled, table.slab, table.slotOf(key), now)
+  buckets.push({ policy, key, attempt })
+  return attempt
 }
 
-/** The microsecond, from `now` on, at which all enforced limits admit. */
-function admission(charges: readonly Charge[], trials: readonly Trial[], now: number): number {
+/** Returns the microsecond, from `now` on, at which all enforced limits admit. */
+function admission(charges: readonly Charge[], attempts: readonly Attempt[], now: number): number {
   let time = now
   for (;;) {
     let wait = 0
     charges.forEach((charge, i) => {
-      trials[i]!.reconsider(charge, time)
-      if (charge.limit.shadow !== true) wait = Math.max(wait, charge.retryAfter)
+      const retryAfter = retryAt(attempts[i]!, charge, time)
+      if (charge.policy.compiled.enforced) wait = Math.max(wait, retryAfter)
     })
     if (wait === 0 || wait === Infinity) return wait === 0 ? time : Infinity
     time += Math.ceil(wait * 1000)
   }
+}
+
+/** Decides again, at a later time, on the state read and on whatever was assumed since. Returns the wait in milliseconds. */
+function retryAt(attempt: Attempt, charge: Charge, now: number): number {
+  const { compiled } = charge.policy
+  attempt.tick = ticks(compiled, now)
+  if (attempt.lockedUntil > now) {
+    denyLocked(attempt, charge, now)
+    return charge.retryAfter
+  }
+  attempt.step(compiled, compiled.nonStrict, charge.cost)
+  return attempt.outcome.retry / compiled.perMs
 }

@@ -1,21 +1,23 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 
+/** The id of no limit. */
+export const NO_LIMIT = 0
+
 /**
- * Which parameters wrote a slot: a small number a slot instead of the parameters themselves. One that no slot refers to any
- * longer is forgotten, so that limits made per request do not add up.
+ * Small numbers for the limits that have written slots, so that a slot holds a number. A limit that no slot refers to any
+ * longer is forgotten: limits made per request do not add up.
  */
-export class Configurations {
-  static readonly NONE = 0xffff_ffff
+export class LimitIds {
+  readonly #limits: (CompiledLimit | undefined)[] = [undefined]
   readonly #ids = new Map<string, number>()
-  readonly #compiledLimits: (CompiledLimit | undefined)[] = []
-  readonly #uses: number[] = []
+  readonly #uses: number[] = [0]
   readonly #free: number[] = []
 
   at(id: number): CompiledLimit | undefined {
-    return this.#compiledLimits[id]
+    return this.#limits[id]
   }
 
-  /** The number of a compiled's configuration, with one more use of it. */
+  /** Returns the number of a limit, with one more use of it. */
   acquire(compiled: CompiledLimit): number {
     const id = this.#ids.get(compiled.signature) ?? this.#add(compiled)
     this.#uses[id]!++
@@ -23,16 +25,16 @@ export class Configurations {
   }
 
   release(id: number): void {
-    if (id === Configurations.NONE || --this.#uses[id]! > 0) return
-    this.#ids.delete(this.#compiledLimits[id]!.signature)
-    this.#compiledLimits[id] = undefined
+    if (id === NO_LIMIT || --this.#uses[id]! > 0) return
+    this.#ids.delete(this.#limits[id]!.signature)
+    this.#limits[id] = undefined
     this.#free.push(id)
   }
 
   #add(compiled: CompiledLimit): number {
-    const id = this.#free.pop() ?? this.#compiledLimits.length
+    const id = this.#free.pop() ?? this.#limits.length
     this.#ids.set(compiled.signature, id)
-    this.#compiledLimits[id] = compiled
+    this.#limits[id] = compiled
     this.#uses[id] = 0
     return id
   }

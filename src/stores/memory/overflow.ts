@@ -1,78 +1,89 @@
 import { Charge } from '../store.ts'
-import type { Crowd } from './sketch.ts'
+import { evaluateLocked } from './locks.ts'
+import type { Sketch } from './sketch.ts'
 import type { Slab } from './slab.ts'
-import { Trial } from './attempt.ts'
+import { Attempt } from './state.ts'
+import { reportUncharged } from './verdict.ts'
 
-/** One charge being tried in a crowd: on every slot of its key, and judged by the least taken. */
-export class CrowdTrial {
-  readonly #trials: Trial[] = []
-  #crowd!: Crowd
-  #slots: readonly number[] = []
-  #charges: readonly Charge[] = []
-  #best = 0
+/** A key's slot in one row of a sketch. */
+interface Row {
+  readonly charge: Charge
+  readonly attempt: Attempt
+}
 
-  evaluate(charge: Charge, crowd: Crowd, now: number): void {
-    this.#crowd = crowd
-    this.#slots = crowd.slots(charge.key)
-    this.#charges = this.#slots.map((slot, row) => {
+/** One charge decided in a sketch: on a slot in each row, and by the one that holds least. */
+export class OverflowAttempt {
+  readonly #attempts: Attempt[] = []
+  #rows: readonly Row[] = []
+  #best!: Row
+  #sketch!: Sketch
+
+  /** True when a row keeps its next state although the charge is denied. */
+  get persist(): boolean {
+    return this.#rows.some(({ attempt }) => attempt.outcome.persist)
+  }
+
+  evaluate(charge: Charge, sketch: Sketch, now: number): void {
+    this.#sketch = sketch
+    this.#rows = sketch.slots(charge.key).map((slot, row) => {
+      const attempt = (this.#attempts[row] ??= new Attempt())
       const own = new Charge(charge.policy, charge.key, charge.cost)
-      this.#trial(row).evaluate(own, crowd.slab, slot, now)
-      return own
+      attempt.read(charge.policy.compiled, sketch.slab, slot, now)
+      evaluateLocked(attempt, own, now)
+      return { charge: own, attempt }
     })
-    this.#best = 0
-    for (const [row, own] of this.#charges.entries()) if (isLenient(own, this.#charges[this.#best]!)) this.#best = row
-    tell(charge, this.#charges[this.#best]!)
+    this.#best = this.#rows.reduce((best, row) => (isMoreLenient(row.charge, best.charge) ? row : best))
+    copyVerdict(this.#best.charge, charge)
   }
 
-  conclude(charge: Charge, now: number, admitted: boolean, write: boolean): void {
-    const { allowed } = charge
-    for (const [row, own] of this.#charges.entries()) {
-      // A slot fuller than the least taken: it takes what still fits, so that it holds no less than the key has used.
-      if (allowed && !own.allowed) this.#trial(row).saturate(own, now, admitted && write)
-      else this.#trial(row).conclude(own, undefined, now, admitted, write)
-      this.#crowd.prolong(this.#slots[row]!)
+  /** Keeps in every row what follows when the charge is `charged`, and reports the one that holds least. */
+  commit(charge: Charge, now: number, charged: boolean, admitted: boolean, write: boolean): void {
+    for (const row of this.#rows) {
+      if (charged && write) keepRow(row, charge, now, admitted)
+      else if (!charged && row.charge.allowed && !admitted && charge.cost > 0)
+        reportUncharged(row.attempt, row.charge, now)
+      if (write && !charge.allowed && row.attempt.lockedUntil > now)
+        this.#sketch.slab.lock(row.attempt.slot, row.attempt.lockedUntil)
+      this.#sketch.extend(row.attempt.slot)
     }
-    tell(charge, this.#charges[this.#best]!)
-  }
-
-  /** Adds to what a key's slots hold. Nothing is given back: what is there may be another's. */
-  adjust(charge: Charge, crowd: Crowd, now: number, units: number): void {
-    if (units < 0) return
-    for (const slot of crowd.slots(charge.key)) {
-      this.#trial(0).adjust(charge, crowd.slab, slot, now, units)
-      crowd.prolong(slot)
-    }
+    copyVerdict(this.#best.charge, charge)
   }
 
   /**
-   * True when the key evaluated may have a slot of its own from now on, with what its best slot holds: a phase that is another's
-   * cannot be taken along.
+   * Returns true when the key may have a slot of its own from now on, with the state of its best row. A phase that belongs to another
+   * key cannot be taken along.
    */
-  mayLeave({ policy }: Charge, now: number): boolean {
+  mayPromote({ policy }: Charge, now: number): boolean {
     if (policy.compiled.algorithm.toShared === undefined) return true
-    return this.#crowd.slab.isFresh(this.#slots[this.#best]!, Math.floor(now / 1_000_000))
+    return this.#sketch.slab.isExpired(this.#best.attempt.slot, Math.floor(now / 1_000_000))
   }
 
-  /** Copies what the key's best slot holds into a slot of its own. */
-  leave(slab: Slab, slot: number): void {
-    slab.adopt(slot, this.#crowd.slab, this.#slots[this.#best]!)
-  }
-
-  #trial(row: number): Trial {
-    return (this.#trials[row] ??= new Trial(true))
+  /** Copies the state of the key's best row into a slot of its own. */
+  promote(slab: Slab, slot: number): void {
+    slab.adopt(slot, this.#sketch.slab, this.#best.attempt.slot)
   }
 }
 
-function isLenient(one: Charge, other: Charge): boolean {
+/** A row that holds more than the best one takes what still fits, so that it holds no less than the key has used. */
+function keepRow({ charge, attempt }: Row, { allowed }: Charge, now: number, admitted: boolean): void {
+  const { compiled } = charge.policy
+  if (!charge.allowed && !allowed && !attempt.outcome.persist) return
+  if (!charge.allowed && allowed) attempt.step(compiled, { ...compiled.parameters, strict: 1 }, charge.cost)
+  compiled.algorithm.toShared?.(compiled.parameters, attempt.outcome)
+  attempt.keep(compiled, now)
+  if (charge.allowed && admitted) charge.markCharged(attempt.outcome.at, attempt.outcome.charged)
+}
+
+function isMoreLenient(one: Charge, other: Charge): boolean {
   if (one.allowed !== other.allowed) return one.allowed
   return one.allowed ? one.remaining > other.remaining : one.retryAfter < other.retryAfter
 }
 
-function tell(charge: Charge, own: Charge): void {
-  charge.allowed = own.allowed
-  charge.remaining = own.remaining
-  charge.retryAfter = own.retryAfter
-  charge.resetAfter = own.resetAfter
-  charge.delay = own.delay
-  charge.receipt(own.at, own.charged)
+function copyVerdict(from: Charge, to: Charge): void {
+  to.allowed = from.allowed
+  to.remaining = from.remaining
+  to.retryAfter = from.retryAfter
+  to.resetAfter = from.resetAfter
+  to.delay = from.delay
+  to.markCharged(from.at, from.charged)
 }

@@ -7,13 +7,13 @@ const ROWS = [0, 1, 2, 3]
  * Where keys are counted that found no room of their own, for each configuration of a limit: a count-min sketch whose
  * counters are states. A key has a slot in each of four rows, which it shares with whoever hashes there; it is judged by the
  * least taken and charged to all. So what a slot holds is never less than what a key has used: it may be too strict under a
- * flood, and is never too nonStrict.
+ * flood, and is never too lenient.
  *
  * @see Cormode and Muthukrishnan, "An improved data stream summary: the count-min sketch and its applications", 2005
  */
-export class Crowds {
+export class Sketches {
   readonly #columns: number
-  readonly #crowds = new Map<string, Crowd>()
+  readonly #sketches = new Map<string, Sketch>()
 
   constructor(maxKeys: number) {
     this.#columns = 2 ** Math.max(6, Math.floor(Math.log2(maxKeys / 8)))
@@ -21,39 +21,39 @@ export class Crowds {
 
   /** True while anybody is remembered here. */
   get isOpen(): boolean {
-    return this.#crowds.size > 0
+    return this.#sketches.size > 0
   }
 
-  /** The crowd of those who are counted under a compiled. */
-  open(compiled: CompiledLimit): Crowd {
-    const known = this.#crowds.get(compiled.signature)
+  /** The sketch of those who are counted under a compiled. */
+  open(compiled: CompiledLimit): Sketch {
+    const known = this.#sketches.get(compiled.signature)
     if (known !== undefined) return known
-    const crowd = new Crowd(compiled, this.#columns)
-    this.#crowds.set(compiled.signature, crowd)
-    return crowd
+    const sketch = new Sketch(compiled, this.#columns)
+    this.#sketches.set(compiled.signature, sketch)
+    return sketch
   }
 
-  find(compiled: CompiledLimit): Crowd | undefined {
-    return this.#crowds.get(compiled.signature)
+  find(compiled: CompiledLimit): Sketch | undefined {
+    return this.#sketches.get(compiled.signature)
   }
 
-  /** Lets go of the crowds in which nobody is remembered at a microsecond. */
+  /** Lets go of the sketches in which nobody is remembered at a microsecond. */
   sweep(now: number): void {
-    for (const [signature, crowd] of this.#crowds) {
-      if (crowd.freshFrom * 1_000_000 <= now) this.#crowds.delete(signature)
+    for (const [signature, sketch] of this.#sketches) {
+      if (sketch.expiry * 1_000_000 <= now) this.#sketches.delete(signature)
     }
   }
 
   clear(): void {
-    this.#crowds.clear()
+    this.#sketches.clear()
   }
 }
 
 /** One sketch. */
-export class Crowd {
+export class Sketch {
   readonly slab: Slab
   /** The epoch second from which on nothing is remembered. */
-  freshFrom = 0
+  expiry = 0
   readonly #columns: number
   /** Secret, so that nobody can aim at a slot. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32)
@@ -72,8 +72,8 @@ export class Crowd {
   }
 
   /** A slot has been written. */
-  prolong(slot: number): void {
-    this.freshFrom = Math.max(this.freshFrom, this.slab.freshFrom(slot))
+  extend(slot: number): void {
+    this.expiry = Math.max(this.expiry, this.slab.expiry(slot))
   }
 }
 

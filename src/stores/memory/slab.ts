@@ -1,152 +1,146 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
-import { Configurations } from './limit-ids.ts'
 import { EntryLists, EntryView } from './entry-lists.ts'
+import { LimitIds, NO_LIMIT } from './limit-ids.ts'
 
 /** The second at which what is never forgotten would be. */
 const NEVER = 0xffff_ffff
 
 /**
- * States side by side in flat memory, each in a numbered slot: its cells, which configuration wrote them, until when they
- * mean anything, until when the key is locked out, and its entries.
+ * States in flat memory, each in a numbered slot: its cells and the limit that wrote them, side by side, the second in which it
+ * expires, and, where limits need them, a lock and entries.
  */
 export class Slab {
-  /** `stride` numbers a slot. */
+  /** `stride` numbers for each slot: its cells, then the id of the limit that wrote them. */
   cells: Float64Array
+  stride = 2
+  capacity: number
   lists: EntryLists | undefined
-  #stride = 1
-  readonly #configurations = new Configurations()
-  #configuration: Uint32Array
-  /**
-   * The epoch second from which on a slot is fresh. It decides nothing but when memory is freed, and comes a second late, so
-   * that a clock may step back a little.
-   */
-  #fresh: Uint32Array
-  /** The microsecond until which a slot's key is locked out; absent until a limit blocks. */
-  #locked: Float64Array | undefined
+  /** The microsecond until which each slot's key is locked out. Absent until a key is locked. */
+  locks: Float64Array | undefined
+  /** The epoch second in which each slot expires. It is only written on a decision, and read in runs by a sweep. */
+  #expiries: Uint32Array
+  readonly #limits = new LimitIds()
 
   constructor(capacity: number) {
-    this.cells = new Float64Array(capacity)
-    this.#configuration = new Uint32Array(capacity).fill(Configurations.NONE)
-    this.#fresh = new Uint32Array(capacity)
+    this.capacity = capacity
+    this.cells = new Float64Array(capacity * this.stride)
+    this.#expiries = new Uint32Array(capacity)
   }
 
-  get capacity(): number {
-    return this.#fresh.length
-  }
-
-  /** Where the cells of a slot begin. */
+  /** Returns where the cells of a slot begin. */
   offset(slot: number): number {
-    return slot * this.#stride
+    return slot * this.stride
   }
 
-  /** What wrote a slot; `undefined` when nothing has. */
-  wrote(slot: number): CompiledLimit | undefined {
-    return this.#configurations.at(this.#configuration[slot]!)
+  /** Returns the limit that wrote a slot, or undefined when none has. */
+  writtenBy(slot: number): CompiledLimit | undefined {
+    return this.#limits.at(this.cells[(slot + 1) * this.stride - 1]!)
   }
 
-  /** True when any key has ever been locked out. */
-  get hasLocks(): boolean {
-    return this.#locked !== undefined
+  /** Returns true when a limit itself wrote a slot, and no key has ever been locked. */
+  isPlain(slot: number, compiled: CompiledLimit): boolean {
+    return this.locks === undefined && this.writtenBy(slot) === compiled
   }
 
-  /** The microsecond until which a slot's key is locked out; 0 for none. */
+  /** Returns the microsecond until which a slot's key is locked out, 0 for none. */
   lockedUntil(slot: number): number {
-    return this.#locked === undefined ? 0 : this.#locked[slot]!
+    return this.locks === undefined ? 0 : this.locks[slot]!
   }
 
   lock(slot: number, until: number): void {
-    this.#locked ??= new Float64Array(this.capacity)
-    this.#locked[slot] = until
-    this.#fresh[slot] = Math.max(this.#fresh[slot]!, secondAfter(until))
+    this.locks ??= new Float64Array(this.capacity)
+    this.locks[slot] = until
+    this.#expiries[slot] = Math.max(this.expiry(slot), secondAfter(until))
   }
 
-  /** Notes that a slot, unless locked for longer, is fresh at a microsecond. */
-  remember(slot: number, until: number): void {
+  /** Sets when a slot expires, in microseconds; a lock may prolong it. Expiry only frees memory, so it comes a second late. */
+  setExpiry(slot: number, until: number): void {
     const second = secondAfter(until)
-    this.#fresh[slot] = this.#locked === undefined ? second : Math.max(second, secondAfter(this.#locked[slot]!))
+    this.#expiries[slot] = this.locks === undefined ? second : Math.max(second, secondAfter(this.locks[slot]!))
   }
 
-  /** The epoch second from which on a slot is fresh. */
-  freshFrom(slot: number): number {
-    return this.#fresh[slot]!
+  /** Returns the epoch second from which on a slot means nothing. */
+  expiry(slot: number): number {
+    return this.#expiries[slot]!
   }
 
-  /** True when nothing in a slot means anything from an epoch second on. */
-  isFresh(slot: number, second: number): boolean {
-    return this.#fresh[slot]! <= second
+  /** Returns true when nothing in a slot means anything from an epoch second on. */
+  isExpired(slot: number, second: number): boolean {
+    return this.expiry(slot) <= second
   }
 
-  /** Makes room for the states of a limit: cells as wide as its algorithm's, entries where it keeps them. */
-  fit({ algorithm }: CompiledLimit): void {
-    if (algorithm.initialState.length > this.#stride) this.#widen(algorithm.initialState.length)
-    if (algorithm.entries) this.lists ??= new EntryLists(this.capacity)
+  /** Makes room for the states of a limit: cells for its algorithm, entries where it keeps any. */
+  fit({ cells, hasEntries }: CompiledLimit): void {
+    if (cells >= this.stride) this.#widen(cells + 1)
+    if (hasEntries) this.lists ??= new EntryLists(this.capacity)
   }
 
-  /** Notes which configuration a slot is written under. */
-  configure(slot: number, compiled: CompiledLimit): void {
-    const id = this.#configuration[slot]!
-    const wrote = this.#configurations.at(id)
-    if (wrote === compiled || wrote?.signature === compiled.signature) return
-    if (wrote?.algorithm.entries && !compiled.algorithm.entries) this.lists!.clear(slot)
-    this.#configuration[slot] = this.#configurations.acquire(compiled)
-    this.#configurations.release(id)
+  /** Notes which limit has written a slot. */
+  setWriter(slot: number, compiled: CompiledLimit): void {
+    const before = this.writtenBy(slot)
+    if (before === compiled || before?.signature === compiled.signature) return
+    if (before?.hasEntries && !compiled.hasEntries) this.lists!.clear(slot)
+    this.#setId(slot, this.#limits.acquire(compiled))
   }
 
   clear(slot: number): void {
-    this.#configurations.release(this.#configuration[slot]!)
-    this.#configuration[slot] = Configurations.NONE
-    this.#fresh[slot] = 0
-    if (this.#locked !== undefined) this.#locked[slot] = 0
+    this.#setId(slot, NO_LIMIT)
+    this.#expiries[slot] = 0
+    if (this.locks !== undefined) this.locks[slot] = 0
     this.lists?.clear(slot)
   }
 
   /** Moves a slot into one that is clear. */
   move(from: number, to: number): void {
     this.cells.copyWithin(this.offset(to), this.offset(from), this.offset(from + 1))
-    this.#configuration[to] = this.#configuration[from]!
-    this.#configuration[from] = Configurations.NONE
-    this.#fresh[to] = this.#fresh[from]!
-    if (this.#locked !== undefined) this.#locked[to] = this.#locked[from]!
+    this.cells[this.offset(from + 1) - 1] = NO_LIMIT
+    this.#expiries[to] = this.#expiries[from]!
+    if (this.locks !== undefined) this.locks[to] = this.locks[from]!
     this.lists?.move(from, to)
     this.clear(from)
   }
 
   /** Copies a slot of another slab into one that is clear. */
   adopt(slot: number, from: Slab, source: number): void {
-    const wrote = from.wrote(source)
-    if (wrote !== undefined) {
-      this.fit(wrote)
-      for (let i = 0; i < wrote.initialState.length; i++)
-        this.cells[this.offset(slot) + i] = from.cells[from.offset(source) + i]!
-      this.configure(slot, wrote)
-      if (wrote.algorithm.entries) this.lists!.replace(slot, new EntryView().aim(from.lists!, source))
+    const writer = from.writtenBy(source)
+    if (writer !== undefined) {
+      this.fit(writer)
+      for (let i = 0; i < writer.cells; i++) this.cells[this.offset(slot) + i] = from.cells[from.offset(source) + i]!
+      this.setWriter(slot, writer)
+      if (writer.hasEntries) this.lists!.replace(slot, new EntryView().aim(from.lists!, source))
     }
-    this.#fresh[slot] = from.#fresh[source]!
-    if (from.#locked !== undefined) this.lock(slot, from.#locked[source]!)
+    this.#expiries[slot] = from.expiry(source)
+    if (from.locks !== undefined) this.lock(slot, from.locks[source]!)
   }
 
   resize(capacity: number): void {
-    const before = this.capacity
-    this.cells = copied(this.cells, new Float64Array(capacity * this.#stride))
-    this.#configuration = copied(this.#configuration, new Uint32Array(capacity))
-    if (capacity > before) this.#configuration.fill(Configurations.NONE, before)
-    this.#fresh = copied(this.#fresh, new Uint32Array(capacity))
-    if (this.#locked !== undefined) this.#locked = copied(this.#locked, new Float64Array(capacity))
+    this.cells = copied(this.cells, new Float64Array(capacity * this.stride))
+    this.#expiries = copied(this.#expiries, new Uint32Array(capacity))
+    if (this.locks !== undefined) this.locks = copied(this.locks, new Float64Array(capacity))
     this.lists?.resize(capacity)
+    this.capacity = capacity
+  }
+
+  #setId(slot: number, id: number): void {
+    const at = this.offset(slot + 1) - 1
+    this.#limits.release(this.cells[at]!)
+    this.cells[at] = id
   }
 
   #widen(stride: number): void {
     const cells = new Float64Array(this.capacity * stride)
     for (let slot = 0; slot < this.capacity; slot++) {
-      for (let i = 0; i < this.#stride; i++) cells[slot * stride + i] = this.cells[slot * this.#stride + i]!
+      const from = slot * this.stride
+      for (let i = 0; i < this.stride - 1; i++) cells[slot * stride + i] = this.cells[from + i]!
+      cells[(slot + 1) * stride - 1] = this.cells[from + this.stride - 1]!
     }
     this.cells = cells
-    this.#stride = stride
+    this.stride = stride
   }
 }
 
 function secondAfter(microsecond: number): number {
-  return microsecond === 0 ? 0 : Math.min(Math.ceil(microsecond / 1_000_000) + 1, NEVER)
+  return microsecond === 0 ? 0 : Math.min(Math.floor(microsecond * 1e-6) + 2, NEVER)
 }
 
 function copied<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: Numbers): Numbers {

@@ -1,54 +1,62 @@
-import { Crowds } from './sketch.ts'
+import type { CacheEntry } from '../store.ts'
+import { Sketches } from './sketch.ts'
 import { Slab } from './slab.ts'
 
 const FIRST_CAPACITY = 16
 const NONE = -1
-/** Slots looked at per decision, to free those that are fresh again; more when a table is full. */
-const SWEPT = 2
+/** A table looks at so many slots at a time, to free those that have expired, */
+const SWEPT = 16
+/** once in so many decisions; at every decision, and at more slots, when it is full. */
+const SWEEP_INTERVAL = 16
 const SWEPT_WHEN_FULL = 32
 
 /**
  * The keys of one limit: a `Map` from key to slot, and a slab of states. Slots in use are always the first `count`, so that
- * a slab shrinks by being cut off. Keys beyond `maxKeys` share what they have with others: the crowds.
+ * a slab shrinks by being cut off. Keys beyond `maxKeys` share counters: the sketches.
  */
-export class Table {
+export class Table implements CacheEntry {
+  readonly owner: object
   readonly slab: Slab = new Slab(FIRST_CAPACITY)
-  readonly crowds: Crowds
+  readonly sketches: Sketches
+  readonly slots: Map<string, number> = new Map<string, number>()
   readonly #maxKeys: number
-  readonly #slots = new Map<string, number>()
   #keys: string[] = new Array<string>(FIRST_CAPACITY)
   #count = 0
   /** The slot that a sweep looks at next. */
-  #hand = 0
+  #sweepCursor = 0
+  /** Decisions until the next sweep. */
+  untilSweep: number = SWEEP_INTERVAL
 
-  constructor(maxKeys: number) {
+  constructor(owner: object, maxKeys: number) {
+    this.owner = owner
     this.#maxKeys = maxKeys
-    this.crowds = new Crowds(maxKeys)
+    this.sketches = new Sketches(maxKeys)
   }
 
+  /** Returns the slot of a key, -1 when it has none. */
   slotOf(key: string): number {
-    const slot = this.#slots.get(key)
-    return slot === undefined ? NONE : slot
+    return this.slots.get(key) ?? NONE
   }
 
-  /** True when a key without a slot may have been counted in a crowd, or is to be. */
-  get isCrowded(): boolean {
-    return this.isFull || this.crowds.isOpen
+  /** True when a key without a slot may have been counted in a sketch, or is to be. */
+  get overflows(): boolean {
+    return this.isFull || this.sketches.isOpen
   }
 
   get isFull(): boolean {
     return this.#count >= this.#maxKeys
   }
 
-  /** A slot for a key that has none. */
+  /** Returns a slot for a key that has none. */
   add(key: string): number {
     const slot = this.#count
-    const capacity = this.slab.capacity
+    const { capacity } = this.slab
     if (slot === capacity)
       this.#resize(capacity < this.#maxKeys ? Math.min(2 * capacity, this.#maxKeys) : capacity + FIRST_CAPACITY)
     this.#count++
-    this.#slots.set(key, slot)
+    this.slots.set(key, slot)
     this.#keys[slot] = key
+    if (this.isFull) this.untilSweep = 1
     return slot
   }
 
@@ -59,27 +67,28 @@ export class Table {
 
   clear(): void {
     while (this.#count > 0) this.#remove(this.#count - 1)
-    this.crowds.clear()
+    this.sketches.clear()
   }
 
-  /** Looks at a few slots, and forgets those whose keys are fresh at a microsecond. */
+  /** Looks at a few slots, and forgets the keys whose states have expired at a microsecond. */
   sweep(now: number): void {
     const second = Math.floor(now / 1_000_000)
-    for (let looks = this.isFull ? SWEPT_WHEN_FULL : SWEPT; looks > 0 && this.#count > 0; looks--) {
-      if (this.#hand >= this.#count) this.#hand = 0
-      if (this.slab.isFresh(this.#hand, second)) this.#remove(this.#hand)
-      else this.#hand++
+    for (let looks = Math.min(this.#count, this.isFull ? SWEPT_WHEN_FULL : SWEPT); looks > 0; looks--) {
+      if (this.#sweepCursor >= this.#count) this.#sweepCursor = 0
+      if (this.slab.isExpired(this.#sweepCursor, second)) this.#remove(this.#sweepCursor)
+      else this.#sweepCursor++
     }
+    this.untilSweep = this.isFull ? 1 : SWEEP_INTERVAL
   }
 
   /** Forgets a slot's key; the last slot moves into the gap. */
   #remove(slot: number): void {
-    this.#slots.delete(this.#keys[slot]!)
+    this.slots.delete(this.#keys[slot]!)
     this.slab.clear(slot)
     const last = --this.#count
     if (slot !== last) this.#move(last, slot)
     this.#keys[last] = ''
-    const capacity = this.slab.capacity
+    const { capacity } = this.slab
     if (capacity > FIRST_CAPACITY && this.#count * 4 < capacity)
       this.#resize(Math.max(FIRST_CAPACITY, Math.ceil(capacity / 2)))
   }
@@ -88,7 +97,7 @@ export class Table {
     this.slab.move(from, to)
     const key = this.#keys[from]!
     this.#keys[to] = key
-    this.#slots.set(key, to)
+    this.slots.set(key, to)
   }
 
   #resize(capacity: number): void {

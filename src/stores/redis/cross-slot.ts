@@ -50,7 +50,7 @@ async function withdraw(queue: RedisQueue, group: Group, mode: DecisionMode): Pr
   await queue.sendAll(mode === 'consume' ? withdrawal(group, [peek]) : [peek])
   for (const [i, charge] of group.charges.entries()) {
     charge.delay = 0
-    charge.receipt(0, 0)
+    charge.markCharged(0, 0)
     if (!charge.allowed) continue
     charge.remaining = free[i]!.remaining
     charge.resetAfter = free[i]!.resetAfter

@@ -18,7 +18,7 @@ export function readVerdict(
   const code = numberIn(reply[at])
   if (code >= 0) {
     plain(charge, true, code, numberIn(reply[at + 1]))
-    if (mode === 'consume' && charge.cost > 0) charge.receipt(ticks(charge, now), charge.cost)
+    if (mode === 'consume' && charge.cost > 0) charge.markCharged(ticks(charge, now), charge.cost)
     return at + 2
   }
   if (code === DENIED_BY_OTHERS) {
@@ -40,7 +40,7 @@ function plain(charge: Charge, allowed: boolean, remaining: number, reset: numbe
   charge.retryAfter = 0
   charge.resetAfter = reset / charge.policy.compiled.parameters.perMs
   charge.delay = 0
-  charge.receipt(0, 0)
+  charge.markCharged(0, 0)
 }
 
 function ticks(charge: Charge, now: number): number {
@@ -56,7 +56,7 @@ function whole(charge: Charge, reply: readonly unknown[], at: number): void {
   charge.resetAfter = Math.max(endlessIn(reply[at + 3]) / perMs, lock)
   charge.delay = endlessIn(reply[at + 4]) / perMs
   if (!charge.allowed) charge.retryAfter = Math.max(charge.retryAfter, lock)
-  charge.receipt(endlessIn(reply[at + 6]), endlessIn(reply[at + 7]))
+  charge.markCharged(endlessIn(reply[at + 6]), endlessIn(reply[at + 7]))
 }
 
 /** None is negative; −1 stands for infinity. */

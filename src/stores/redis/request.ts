@@ -1,5 +1,5 @@
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import type { Charge, Policy } from '../store.ts'
+import { cached, type Charge, type Policy } from '../store.ts'
 import { readVerdict } from './reply.ts'
 import { signature } from './signature.ts'
 
@@ -111,7 +111,13 @@ function alike(one: Transaction, other: Transaction): boolean {
 
 /** A policy in a word, made once. */
 function described(policy: Policy): string {
-  return (policy.cache ??= describe(policy)) as string
+  return cached(policy, DESCRIPTION, description).text
+}
+
+const DESCRIPTION = {}
+
+function description(policy: Policy): { readonly owner: object; readonly text: string } {
+  return { owner: DESCRIPTION, text: describe(policy) }
 }
 
 function describe({ limit, compiled }: Policy): string {

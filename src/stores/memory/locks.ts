@@ -1,0 +1,31 @@
+import type { Charge } from '../store.ts'
+import type { Attempt } from './state.ts'
+import { judge, report } from './verdict.ts'
+
+/** Decides a charge on a key that may be locked out, by a limit that may lock it. */
+export function evaluateLocked(attempt: Attempt, charge: Charge, now: number): void {
+  const { compiled } = charge.policy
+  if (attempt.lockedUntil > now) return denyLocked(attempt, charge, now)
+  attempt.step(compiled, compiled.parameters, charge.cost)
+  judge(attempt, charge)
+  if (charge.allowed || compiled.block === 0) return
+  attempt.lockedUntil = now + compiled.block
+  reportLock(charge, compiled.block / 1000)
+}
+
+/** Denies until the lock opens, or until later if the algorithm still denies by then. A cost of 0 is allowed. */
+export function denyLocked(attempt: Attempt, charge: Charge, now: number): void {
+  const { compiled } = charge.policy
+  attempt.step(compiled, compiled.nonStrict, charge.cost)
+  charge.allowed = charge.cost === 0
+  charge.retryAfter = charge.allowed ? 0 : attempt.outcome.retry / compiled.perMs
+  attempt.step(compiled, compiled.nonStrict, 0)
+  report(attempt, charge)
+  reportLock(charge, (attempt.lockedUntil - now) / 1000)
+}
+
+function reportLock(charge: Charge, ms: number): void {
+  charge.remaining = 0
+  charge.resetAfter = Math.max(charge.resetAfter, ms)
+  if (!charge.allowed) charge.retryAfter = Math.max(charge.retryAfter, ms)
+}

@@ -1,0 +1,26 @@
+import type { Charge } from '../store.ts'
+import type { Attempt } from './state.ts'
+
+/** Writes the verdict of a step into its charge. Ticks become milliseconds. */
+export function judge(attempt: Attempt, charge: Charge): void {
+  const { outcome } = attempt
+  charge.allowed = outcome.allowed
+  charge.retryAfter = outcome.retry > 0 ? outcome.retry / charge.policy.compiled.perMs : 0
+  report(attempt, charge)
+}
+
+/** Writes what a key holds after a step, whether the step allowed or denied. */
+export function report({ outcome }: Attempt, charge: Charge): void {
+  const { perMs } = charge.policy.compiled
+  charge.remaining = outcome.remaining
+  charge.resetAfter = outcome.reset / perMs
+  charge.delay = outcome.delay > 0 ? outcome.delay / perMs : 0
+}
+
+/** Writes what a key holds without the charge, which another limit has denied. */
+export function reportUncharged(attempt: Attempt, charge: Charge, now: number): void {
+  const { compiled } = charge.policy
+  if (attempt.isOwn) attempt.stepOwn(compiled, attempt.slab, attempt.slot, now, 0)
+  else attempt.step(compiled, compiled.parameters, 0)
+  report(attempt, charge)
+}
