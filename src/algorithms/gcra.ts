@@ -107,15 +107,15 @@ local function step(params, cells, offset, now, cost)
   local drain, unit, full = params.drain, params.unit, params.full
   local time, debt = advance(params, cells, offset, now)
 
-  local after = cost > params.capacity and huge or debt + cost * unit
+  local after = debt + cost * unit
   local allowed = cost == 0 or after <= full
   local persist = not allowed and params.strict == 1
   local kept = allowed and after or persist and max(debt, full) or debt
 
   local lag = time - now
-  local retry = allowed and 0 or ceil((kept + (after - debt) - full) / drain) + lag
+  local retry = allowed and 0 or cost > params.capacity and huge or ceil((kept + (after - debt) - full) / drain) + lag
   local reset = kept > 0 and ceil(kept / drain) + lag or 0
-  local delay = allowed and cost > 0 and params.queue == 1 and debt > 0 and ceil(debt / drain) + lag or 0
+  local delay = params.queue == 1 and allowed and cost > 0 and debt > 0 and ceil(debt / drain) + lag or 0
   local remaining = kept < full and floor((full - kept) / unit) or 0
   return allowed, time, retry, remaining, reset, delay, cost, persist, kept, time
 end

@@ -82,11 +82,10 @@ local function adjustOne(group, attempt, units, chargedAt, variant)
 end
 
 -- Adjusts all charges of a transaction. For each there are two arguments: its units, and when it was charged.
-local function adjustAll(plan, before, place)
-  local variant = plan.mode == 'release' and 'conservative' or ''
-  for g = 1, plan.width do
-    local group = plan.groups[g]
-    group.key, group.lasting, group.changes = keys[before + g], 0, false
+local function adjustAll(first, place, variant)
+  for g = 1, width do
+    local group = groups[g]
+    group.key, group.lasting, group.changes = keys[first + g], 0, false
     group.set, group.gone = {}, {}
     local values = call('HMGET', group.key, unpack(group.logs or { 'states' }))
     group.value = values[1]
@@ -94,7 +93,7 @@ local function adjustAll(plan, before, place)
     group.read = group.blank
     local at = 1
     for i = group.first, group.last do
-      local attempt = plan.attempts[i]
+      local attempt = attempts[i]
       if attempt.own then
         at = at + 1
         attempt.value = values[at]
@@ -105,8 +104,8 @@ local function adjustAll(plan, before, place)
     end
   end
   current = false
-  for g = 1, plan.width do
-    local group = plan.groups[g]
+  for g = 1, width do
+    local group = groups[g]
     -- For how long it is kept is looked up the next time.
     if group.changes then
       setRecords(group, 0)

@@ -5,33 +5,34 @@
  */
 export const luaDecide: string = String.raw`
 -- Steps every limit of a transaction and writes nothing. Returns whether the enforced limits admit the request.
-local function evaluate(plan, before)
-  local admitted, attempts = plan.admits, plan.attempts
-  for g = 1, plan.width do
-    local group = plan.groups[g]
-    local shared, sharedNext, isUsual = read(group, keys[before + g]), group.next, group.isUsual
+local function evaluate(first)
+  local admitted = admits
+  for g = 1, width do
+    local group = groups[g]
+    local shared, isUsual = read(group, keys[first + g])
+    local sharedNext = group.next
     for i = group.first, group.last do
       local attempt = attempts[i]
       current = attempt
       local cells, next, entries, cost = shared, sharedNext, attempt.entries, attempt.cost
       if entries then cells, next = attempt.cells, attempt.next end
       if isUsual or attempt.lock <= now then
-        local tick, offset, width = attempt.isMicro and now or millis, attempt.offset, attempt.width
+        local tick, offset, count = attempt.isMicro and now or millis, attempt.offset, attempt.width
         local allowed, at, retry, remaining, reset, delay, charged, persist, n1, n2, n3, n4, n5, n6, n7, n8 =
           attempt.step(attempt.params, cells, offset, tick, cost, entries)
         attempt.allowed, attempt.remaining, attempt.reset, attempt.isOdd = allowed, remaining, reset, false
         next[offset + 1] = n1
-        if width > 1 then next[offset + 2] = n2 end
-        if width > 2 then
+        if count > 1 then next[offset + 2] = n2 end
+        if count > 2 then
           next[offset + 3] = n3
-          if width > 3 then keepMore(next, offset, width, n4, n5, n6, n7, n8) end
+          if count > 3 then keepMore(next, offset, count, n4, n5, n6, n7, n8) end
         end
         if
           delay ~= 0 or at ~= tick or charged ~= cost or remaining % 1 ~= 0 or reset % 1 ~= 0
-          or not (n1 <= huge and next[offset + width] <= huge) or not allowed and retry % 1 ~= 0
+          or not (n1 <= huge and next[offset + count] <= huge) or not allowed and retry % 1 ~= 0
         then
           noteOdd(attempt, at, retry, delay, charged)
-          checkCells(next, offset, width)
+          checkCells(next, offset, count)
         end
         if not allowed then
           attempt.retry, attempt.persist = retry, persist
@@ -47,10 +48,9 @@ local function evaluate(plan, before)
 end
 
 -- Charges all limits or none, and replies. This is the only place that says what is charged.
-local function commit(plan, admitted)
-  local attempts, writes = plan.attempts, plan.writes
-  for g = 1, plan.width do
-    local group = plan.groups[g]
+local function commit(first, admitted)
+  for g = 1, width do
+    local group = groups[g]
     local isUsual, lasting, isChanged, isPartial = group.isUsual and not group.logs, 0, false, false
     for i = group.first, group.last do
       local attempt = attempts[i]
@@ -81,7 +81,7 @@ local function commit(plan, admitted)
     elseif isUsual then
       if isChanged then
         if isPartial then keepOthers(group) end
-        write(group, lasting)
+        write(group, keys[first + g], lasting)
       end
     else
       writeOther(group, lasting, isChanged)

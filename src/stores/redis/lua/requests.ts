@@ -10,6 +10,10 @@ local rep, sub, concat = string.rep, string.sub, table.concat
 local keys, args, now, second, millis, slack, isForeign, current
 local reply, said = {}, 0
 
+-- Of the plan that is carried out: its charges, those of each key, how many keys there are, whether nothing has denied yet, and whether
+-- anything is written.
+local attempts, groups, width, admits, writes
+
 -- What was read before, by its text: at most 1,000 of a kind.
 local function newCache() return { size = 0, values = {} } end
 
@@ -64,7 +68,8 @@ local function readPlan(text)
     if not plan.mode then plan.mode = line else plan.attempts[#plan.attempts + 1] = readCharge(line) end
   end
   plan.admits, plan.writes = plan.mode ~= 'refuse', plan.mode ~= 'peek'
-  plan.decides = plan.mode == 'consume' or plan.mode == 'peek' or plan.mode == 'refuse'
+  plan.adjusts = plan.mode == 'adjust' or plan.mode == 'release'
+  plan.decides = not plan.adjusts and plan.mode ~= 'forget'
   for i, attempt in ipairs(plan.attempts) do
     local group = plan.groups[attempt.key] or { first = i }
     plan.groups[attempt.key], group.last, plan.width = group, i, max(plan.width, attempt.key)
@@ -87,49 +92,34 @@ local function prepare(plan)
   current, plan.isReady = false, true
 end
 
--- The run that is decided: its plan, how many of its transactions are begun, and how many they are. Keys and arguments are used up to
--- a place each, and the reply of a transaction begins behind another.
-local plan, turn, times, used, place, began
+-- The run that is carried out: its plan, how many of its transactions are begun, and how many they are. Keys and arguments are used up
+-- to a place each, and the reply of a transaction begins behind another.
+local plan, turn, times, used, place, units, began
 
 local function readRun()
   local text = args[place]
-  if not text then
-    plan = false
-    return
-  end
-  plan = plans.values[text] or readPlan(text)
-  turn, times = 0, args[place + 1] and args[place + 1] + 0 or #keys / max(plan.width, 1)
+  plan = text and (plans.values[text] or readPlan(text))
+  if not plan then return end
+  attempts, groups, width, admits, writes = plan.attempts, plan.groups, plan.width, plan.admits, plan.writes
+  turn, times = 0, args[place + 1] and args[place + 1] + 0 or #keys / max(width, 1)
   place = place + 2
+  if plan.adjusts then units, place = place, place + 2 * #attempts end
 end
 
-local function perform()
-  local first = used
-  used = used + plan.width
-  if plan.mode == 'forget' then
-    call('DEL', keys[first + 1])
-  else
-    place = place + 2 * #plan.attempts
-    adjustAll(plan, first, place - 2 * #plan.attempts)
-  end
+local function perform(first)
+  if plan.adjusts then adjustAll(first, units, plan.mode == 'release' and 'conservative' or '')
+  else call('DEL', keys[first + 1]) end
   say(0)
 end
 
 local function work()
   while plan do
-    local width, decides = plan.width, plan.decides
+    local decides = plan.decides
     while turn < times do
-      turn, began = turn + 1, said
-      if not plan.isReady then
-        used = used + width
-        prepare(plan)
-        used = used - width
-      end
-      if decides then
-        used = used + width
-        commit(plan, evaluate(plan, used - width))
-      else
-        perform()
-      end
+      local first = used
+      turn, used, began = turn + 1, first + width, said
+      if not plan.isReady then prepare(plan) end
+      if decides then commit(first, evaluate(first)) else perform(first) end
     end
     readRun()
   end

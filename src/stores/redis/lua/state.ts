@@ -51,26 +51,26 @@ local function readLogs(group, key, values)
   end
 end
 
--- Reads all limits of a key. Returns the cells of those of fixed size, behind the second until which the key is known to be kept.
+-- Reads all limits of a key. Returns the cells of those of fixed size, behind the second until which the key is known to be kept, and
+-- whether its header is the plan's.
 local function read(group, key)
-  local value, values, cells
+  local cells, isUsual, value, values = group.cells, true
   if group.logs then
     values = call('HMGET', key, unpack(group.logs))
     value = values[1]
   else
     value = call('HGET', key, 'states')
   end
-  group.key, group.value, group.isUsual = key, value, true
+  group.key, group.value = key, value
   if not value then cells = group.blank
-  elseif find(value, group.hash, 1, true) ~= 1 then cells = readOther(group)
-  elseif group.count > 7 then cells = { unpacked(group.format, value, 9) }
-  else
-    cells = group.cells
+  elseif find(value, group.hash, 1, true) ~= 1 then cells, isUsual = readOther(group), false
+  elseif group.count == 3 then cells[1], cells[2], cells[3] = unpacked(group.format, value, 9)
+  elseif group.count < 8 then
     cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7] = unpacked(group.format, value, 9)
-  end
+  else cells = { unpacked(group.format, value, 9) } end
+  group.read, group.isUsual = cells, isUsual
   if values then readLogs(group, key, values) end
-  group.read = cells
-  return cells
+  return cells, isUsual
 end
 
 -- Puts the cells of a wide state behind its first three.
@@ -118,8 +118,8 @@ local function prolong(key, needed)
 end
 
 -- Writes the limits of a key when all are of fixed size and its header is the plan's.
-local function write(group, lasting)
-  local key, next = group.key, group.next
+local function write(group, key, lasting)
+  local next = group.next
   local kept, needed = keepFor(lasting, group.read[1])
   next[1] = kept
   local states = pack(group.written, group.hash, unpack(next, 1, group.count))
