@@ -43,7 +43,7 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
     luaPrelude,
     luaKindTable(sorted),
     luaKinds,
-    luaEntries,
+    sorted.some(({ entries }) => entries) ? luaEntries : '',
     luaRecords,
     luaState,
     luaReply,
