@@ -92,7 +92,7 @@ function ioredisClient(client: IoredisLike, cluster: boolean = client.isCluster 
 function ioredisFunctions(client: IoredisLike): FunctionClient {
   return {
     call: (name, keys, args) => client.fcall!(name, keys.length, ...keys, ...args),
-    load: (text) => (client.nodes?.('master') ?? [client]).map((node) => node.call!('FUNCTION', 'LOAD', text)),
+    load: (text) => (client.nodes?.('master') ?? [client]).map(async (node) => node.call!('FUNCTION', 'LOAD', text)),
   }
 }
 

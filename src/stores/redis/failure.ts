@@ -62,7 +62,7 @@ export function isLibraryThere(error: unknown): boolean {
 }
 
 /** No answer to a load, or one for later: it is tried again when the function is missed again. */
-export function isBusyLoading(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   return isFromClient(error) || /\b(BUSY|LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN)\b/i.test(messageOf(error))
 }
 

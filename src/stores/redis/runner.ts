@@ -1,19 +1,23 @@
 import type { ScriptClient } from './clients.ts'
 import {
-  isBusyLoading,
   isFunctionMissing,
   isLibraryThere,
   isRefusedForNow,
   isScriptMissing,
+  isTransient,
   isWithoutFunctions,
 } from './failure.ts'
 import type { Program } from './library.ts'
 
 /** Milliseconds for which scripts stand in for functions when the server refuses every function that may write. */
 const REFUSED = 1000
-/** Milliseconds before a missing library is loaded, at most: processes that miss it at once load it one after another. */
+/**
+ * Milliseconds before a missing library is loaded, at most. Processes that miss it at once load it one after another. The delay doubles while
+ * loads follow one another within ten seconds.
+ */
 const FIRST_DELAY = 50
-const LONGEST_DELAY = 30_000
+const LONGEST_DELAY = 5000
+const QUIET = 10_000
 
 /**
  * Runs a program: as a function where the server has functions, else as a script. The text is the same, so a call means the same. A call
@@ -25,7 +29,8 @@ export class Runner {
   #refusedUntil = 0
   /** The program whose library is being loaded. */
   #loading: string | undefined
-  /** Loads since a function was last found. */
+  #lastLoad = -Infinity
+  /** Loads that followed one another. */
   #loads = 0
 
   constructor(client: ScriptClient) {
@@ -36,9 +41,7 @@ export class Runner {
   async run(program: Program, isPeek: boolean, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     if (!this.#callsFunctions(program)) return this.#evaluate(program, keys, args)
     try {
-      const reply = await this.#client.functions!.call(isPeek ? program.peekName : program.name, keys, args)
-      this.#loads = 0
-      return reply
+      return await this.#client.functions!.call(isPeek ? program.peekName : program.name, keys, args)
     } catch (error) {
       if (!this.#hasNotRun(program, error)) throw error
       return this.#evaluate(program, keys, args)
@@ -59,15 +62,22 @@ export class Runner {
     return true
   }
 
+  /** Loads the library on all primaries, once the delay is over. Scripts are used meanwhile. */
   async #load({ name, library }: Program): Promise<void> {
     if (this.#loading === name) return
     this.#loading = name
-    await pause(Math.random() * Math.min(FIRST_DELAY * 2 ** this.#loads++, LONGEST_DELAY))
+    await pause(Math.random() * this.#delay())
     const results = await Promise.allSettled(this.#client.functions!.load(library))
-    const failures = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
-    const refused = failures.filter((each) => !isLibraryThere(each))
-    if (refused.some((each) => !isRefusedForNow(each) && !isBusyLoading(each))) this.#hasFunctions = false
+    const refused = results.some((each) => each.status === 'rejected' && isRefusedForGood(each.reason))
+    if (refused) this.#hasFunctions = false
     if (this.#loading === name) this.#loading = undefined
+  }
+
+  #delay(): number {
+    const now = performance.now()
+    this.#loads = now - this.#lastLoad < QUIET ? this.#loads + 1 : 0
+    this.#lastLoad = now
+    return Math.min(FIRST_DELAY * 2 ** this.#loads, LONGEST_DELAY)
   }
 
   async #evaluate({ sha, script }: Program, keys: readonly string[], args: readonly string[]): Promise<unknown> {
@@ -78,6 +88,11 @@ export class Runner {
       return this.#client.eval(script, keys, args)
     }
   }
+}
+
+/** Any refusal but one that may be over soon. */
+function isRefusedForGood(reason: unknown): boolean {
+  return !isLibraryThere(reason) && !isRefusedForNow(reason) && !isTransient(reason)
 }
 
 function pause(ms: number): Promise<void> {

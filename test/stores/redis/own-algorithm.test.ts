@@ -17,8 +17,8 @@ function algorithm(name: string, lua: string): (options: { quota: number; window
     name,
     options: [],
     parameters: ['quota'],
-    cells: [{ name: 'used' }],
-    initialState: [0],
+    cells: [{ name: 'used' }, { name: 'time', ticks: 1 }],
+    initialState: [0, 0],
     deriveParameters: ({ quota }) => ({ quota }),
     maxValue: ({ quota }) => quota,
     step: () => undefined,
@@ -35,10 +35,12 @@ const broken: readonly (readonly [string, string, RegExp])[] = [
   ['throws', step(`error('boom')`), /boom/],
   ['throws a table', step(`error({})`), /.*/],
   ['returns nothing', step(''), /nil/],
-  ['returns texts', step(`return true, now, 0, 'a', 'b', 0, cost, false, 'c'`), /arithmetic|compare|number/],
-  ['returns NaN', step('return true, now, 0, 0 / 0, 1000, 0, cost, false, 1'), /not a number/],
-  ['lasts for ever', step('return true, now, 0, 1, math.huge, 0, cost, false, 1'), /not a number/],
-  ['leaves NaN', step('return true, now, 0, 1, 1000, 0, cost, false, 0 / 0'), /not a number/],
+  ['returns texts', step(`return true, now, 0, 'a', 'b', 0, cost, false, 'c', 1`), /arithmetic|compare|number/],
+  ['returns NaN', step('return true, now, 0, 0 / 0, 1000, 0, cost, false, 1, 1'), /not a number/],
+  ['lasts for ever', step('return true, now, 0, 1, math.huge, 0, cost, false, 1, 1'), /not a number/],
+  ['leaves NaN', step('return true, now, 0, 1, 1000, 0, cost, false, 0 / 0, 1'), /not a number/],
+  ['leaves NaN behind a number', step('return true, now, 0, 1, 1000, 0, cost, false, 1, 0 / 0'), /not a number/],
+  ['leaves too little', step('return true, now, 0, 1, 1000, 0, cost, false, 1'), /nil/],
   ['leaves nothing', step('return true, now, 0, 1, 1000, 0, cost, false'), /nil/],
   ['fails to load', `error('no such file')`, /no such file/],
   ['has no step', 'return {}', /nil/],
@@ -91,7 +93,7 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
     const good = fixedWindow({ quota: 9, window: '1d', name: 'good' })
     const endless = algorithm(
       `endless ${kind}`,
-      step('while cost > 0 do end return true, now, 0, 1, 9, 0, cost, false, 1'),
+      step('while cost > 0 do end return true, now, 0, 1, 9, 0, cost, false, 1, 1'),
     )
     const limiter = limiterWith(clientOn(port), [good, endless({ quota: 5, window: '1d', name: 'bad' })])
     await limiter.peek('bad', { cost: 0 })
