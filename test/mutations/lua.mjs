@@ -28,9 +28,9 @@ const requests = inFile(
     files: [
       'test/stores/redis/equality.test.ts',
       'test/stores/redis/own-algorithm.test.ts',
-      'test/stores/redis/faults.test.ts',
+      'test/stores/redis/functions.test.ts',
     ],
-    name: 'gcra|fails alone|is full says so',
+    name: 'gcra|fails alone|a full server',
   },
   'Lua',
 )

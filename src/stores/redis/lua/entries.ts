@@ -39,11 +39,6 @@ local function readEntry(entries, e)
   entries.known, entries.knownTime, entries.knownCost = e, unpacked('<dd', placeOf(entries, e))
 end
 
-local function noteEdit(entries, drop, amend, amendCost, pushTime, pushCost)
-  entries.drop, entries.amend, entries.amendCost, entries.pushTime, entries.pushCost =
-    drop, amend, amendCost, pushTime, pushCost
-end
-
 local function newEntries()
   local entries = { first = -1 }
   function entries.next(e) return e + 1 < entries.tail and e + 1 or -1 end
@@ -55,7 +50,10 @@ local function newEntries()
     if e ~= entries.known then readEntry(entries, e) end
     return entries.knownCost
   end
-  function entries.edit(...) noteEdit(entries, ...) end
+  function entries.edit(drop, amend, amendCost, pushTime, pushCost)
+    entries.drop, entries.amend, entries.amendCost, entries.pushTime, entries.pushCost =
+      drop, amend, amendCost, pushTime, pushCost
+  end
   return entries
 end
 
@@ -81,7 +79,9 @@ local function copyOf(entries)
   function copy.next(i) return i < #times and i + 1 or -1 end
   function copy.time(i) return times[i] end
   function copy.cost(i) return costs[i] end
-  function copy.edit(...) noteEdit(copy, ...) end
+  function copy.edit(drop, amend, amendCost, pushTime, pushCost)
+    copy.drop, copy.amend, copy.amendCost, copy.pushTime, copy.pushCost = drop, amend, amendCost, pushTime, pushCost
+  end
   copy.first = #times > 0 and 1 or -1
   return copy
 end
@@ -124,7 +124,7 @@ local function replaceEntries(copy, key, field, set, gone)
   for _, each in ipairs(chunkFields(key, field)) do
     if not written[each] then gone[#gone + 1] = each end
   end
-  return 0, count, (texts[0] or '') .. (last > 0 and texts[last] or '')
+  return 0, count, texts[0] or '', last > 0 and texts[last] or ''
 end
 
 -- Changes the cost of an entry where it is.
@@ -150,12 +150,12 @@ local function leaveFirst(entries, head, gone)
   return sub(chunkOf(entries, number), head % CHUNK * ENTRY + 1) .. sub(entries.value, open)
 end
 
--- Adds an entry behind the rest, or to the newest when that is of the same time.
+-- Adds an entry behind the rest, or to the newest when that is of the same time. Returns the tail, the rest, and what is behind it.
 local function push(entries, head, tail, rest, set)
   local time, cost = entries.pushTime, entries.pushCost
   if head < tail then
     local newestTime, newestCost = unpacked('<dd', rest, #rest - 15)
-    if newestTime == time then return tail, sub(rest, 1, -9) .. pack('<d', newestCost + cost) end
+    if newestTime == time then return tail, sub(rest, 1, -9), pack('<d', newestCost + cost) end
     if tail % CHUNK == 0 and tail - head > CHUNK then
       local number, text = tail / CHUNK - 1, sub(rest, -CHUNK * ENTRY)
       entries.texts = entries.texts or {}
@@ -164,22 +164,22 @@ local function push(entries, head, tail, rest, set)
       rest = sub(rest, 1, -CHUNK * ENTRY - 1)
     end
   end
-  return tail + 1, rest .. pack('<dd', time, cost)
+  return tail + 1, rest, pack('<dd', time, cost)
 end
 
--- Writes an edit in place. Returns the head, the tail, and the entries that are part of the value.
+-- Writes an edit in place. Returns the head, the tail, and the entries that are part of the value, in two pieces: texts are costly.
 local function editEntries(entries, set, gone)
   if entries.amend ~= -1 then amendEntry(entries, entries.amend, entries.amendCost, set) end
-  local head, tail, rest = entries.head + entries.drop, entries.tail
+  local head, tail, rest, added = entries.head + entries.drop, entries.tail, '', ''
   if head < entries.firstEnd and head < tail then rest = sub(entries.value, entries.inline + entries.drop * ENTRY)
   elseif head < tail then rest = leaveFirst(entries, head, gone)
   else
     for number = entries.firstEnd / CHUNK, entries.newest / CHUNK - 1 do
       gone[#gone + 1] = chunkField(entries.field, number)
     end
-    head, tail, rest = 0, 0, ''
+    head, tail = 0, 0
   end
-  if entries.pushCost > 0 then tail, rest = push(entries, head, tail, rest, set) end
-  return head, tail, rest
+  if entries.pushCost > 0 then tail, rest, added = push(entries, head, tail, rest, set) end
+  return head, tail, rest, added
 end
 `

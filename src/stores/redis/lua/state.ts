@@ -97,11 +97,11 @@ end
 
 -- Notes what is to be written for a log. Returns its value.
 local function keepLog(attempt, kind, cells, group)
-  local entries, set, head, tail, rest = attempt.entries, group.set
-  if entries == attempt.own then head, tail, rest = editEntries(entries, set, group.gone)
-  else head, tail, rest = replaceEntries(entries, group.key, attempt.field, set, group.gone) end
+  local entries, set, head, tail, first, rest = attempt.entries, group.set
+  if entries == attempt.own then head, tail, first, rest = editEntries(entries, set, group.gone)
+  else head, tail, first, rest = replaceEntries(entries, group.key, attempt.field, set, group.gone) end
   cells[kind.cells + 1], cells[kind.cells + 2] = head, tail
-  set[#set + 1], set[#set + 2] = attempt.field, pack(kind.format, unpack(cells, 1, kind.cells + 2)) .. rest
+  set[#set + 1], set[#set + 2] = attempt.field, pack(kind.format, unpack(cells, 1, kind.cells + 2)) .. first .. rest
   return set[#set]
 end
 
