@@ -291,6 +291,14 @@ it.each([
   )
 })
 
+it.each([
+  ['PermissionDenied: User limiter has no permissions to run the "hset" command', 'docs/redis.md'],
+  ["ReadOnly: You can't write against a read only replica.", 'Connect to the primary'],
+  ["CrossSlot: Keys in request don't hash to the same slot", 'on different slots'],
+])('valkey-glide says "%s", and what to do is said', (message, advice) => {
+  expect(failure(new Error(message)).message).toContain(advice)
+})
+
 it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {
   const cluster = await startCluster()
   leftovers.push(() => cluster.stop())

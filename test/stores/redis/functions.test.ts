@@ -71,6 +71,34 @@ describe.each(families)('by $name', ({ single, cluster: connectCluster }) => {
     expect(await libraries(admin)).toHaveLength(1)
   })
 
+  it.each(['-fcall', '-function'])('decisions are made by a script for good where a user has %s', async (right) => {
+    const { port } = await server()
+    const admin = connect(port)
+    await admin.call('ACL', 'SETUSER', 'default', right)
+    const { client, close } = await single(port)
+    leftovers.push(close)
+    const limiter = limiterFor(client, 200)
+    await limiter.consume('k')
+    await pause(150)
+    await limiter.consume('k')
+    await admin.config('RESETSTAT')
+    expect(await admitted(limiter, 300)).toBe(198)
+    expect(await admin.info('commandstats')).not.toMatch(/cmdstat_fcall|cmdstat_function/)
+  })
+
+  it('a denial is answered although the server is full', async () => {
+    const { port } = await server('--maxmemory-policy', 'noeviction')
+    const admin = connect(port)
+    const { client, close } = await single(port)
+    leftovers.push(close)
+    const limiter = limiterFor(client, 1)
+    await functionsCalled(admin, limiter)
+    await limiter.consume('k')
+    await admin.config('SET', 'maxmemory', '1')
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    expect(await calls(admin, 'eval')).toBe(1)
+  })
+
   it('a primary of a cluster that misses the library is given it', async () => {
     const cluster = await startCluster()
     leftovers.push(() => cluster.stop())
