@@ -83,57 +83,50 @@ function convert(
   out.next[2] = open ? Math.min(s[at + 2]!, p.quota) : 0
 }
 
-// The twins, line beside line, for stores that decide where the state is.
+// The twins, for stores that decide where the state is. They return what the functions above write.
 const lua = `
-local function beginning(p, s)
-  return s[3] < p.quota and s[1] or s[2]
+local function beginning(params, cells, offset)
+  return cells[offset + 3] < params.quota and cells[offset + 1] or cells[offset + 2]
 end
 
-local function step(p, s, now, n, out)
-  local open = s[3] > 0 and now < beginning(p, s) + p.window
-  local t = open and math.max(now, s[2]) or now
-  local used = open and s[3] or 0
+local function step(params, cells, offset, now, cost)
+  local quota = params.quota
+  local open = cells[offset + 3] > 0 and now < beginning(params, cells, offset) + params.window
+  local t = open and math.max(now, cells[offset + 2]) or now
+  local used = open and cells[offset + 3] or 0
 
-  local allowed = n == 0 or n <= p.quota - used
-  local persist = not allowed and p.strict == 1
-  local kept = allowed and used + n or persist and math.max(used, p.quota) or used
+  local allowed = cost == 0 or cost <= quota - used
+  local persist = not allowed and params.strict == 1
+  local kept = allowed and used + cost or persist and math.max(used, quota) or used
 
-  local first = open and s[1] or t
-  local last = (persist or (allowed and n > 0)) and t or s[2]
-  local left = (kept < p.quota and first or last) + p.window - now
+  local first = open and cells[offset + 1] or t
+  local last = (persist or (allowed and cost > 0)) and t or cells[offset + 2]
+  local left = (kept < quota and first or last) + params.window - now
 
-  out.allowed = allowed
-  out.at = t
-  out.retry = allowed and 0 or n > p.quota and math.huge or left
-  out.remaining = math.max(0, p.quota - kept)
-  out.reset = kept > 0 and left or 0
-  out.delay = 0
-  out.charged = n
-  out.persist = persist
-  out.next[1] = first
-  out.next[2] = last
-  out.next[3] = kept
+  local retry = allowed and 0 or cost > quota and math.huge or left
+  local remaining, reset = math.max(0, quota - kept), kept > 0 and left or 0
+  return allowed, t, retry, remaining, reset, 0, cost, persist, first, last, kept
 end
 
-local function adjust(p, s, now, before, units, out)
-  local open = s[3] > 0 and now < beginning(p, s) + p.window
-  out.persist = units > 0 or (open and before >= s[1])
-  out.next[1] = open and s[1] or now
-  out.next[2] = open and s[2] or now
-  out.next[3] = math.max(0, (open and s[3] or 0) + units)
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local open = cells[offset + 3] > 0 and now < beginning(params, cells, offset) + params.window
+  local persist = units > 0 or (open and chargedAt >= cells[offset + 1])
+  if not open then return persist, now, now, math.max(0, units) end
+  return persist, cells[offset + 1], cells[offset + 2], math.max(0, cells[offset + 3] + units)
 end
 
-local function inTicksOf(p, from, ticks)
-  return p.perMs >= from.perMs and ticks * (p.perMs / from.perMs) or math.ceil(ticks / (from.perMs / p.perMs))
+local function inTicksOf(params, from, ticks)
+  return params.perMs >= from.perMs and ticks * (params.perMs / from.perMs) or math.ceil(ticks / (from.perMs / params.perMs))
 end
 
-local function convert(p, from, s, now, out)
-  local open = s[3] > 0 and now < inTicksOf(p, from, beginning(from, s) + from.window)
-  local last = inTicksOf(p, from, s[2])
-  local same = from.window / from.perMs == p.window / p.perMs
-  out.next[1] = same and inTicksOf(p, from, beginning(from, s)) or math.max(now, last)
-  out.next[2] = same and last or math.max(now, last)
-  out.next[3] = open and math.min(s[3], p.quota) or 0
+local function convert(params, from, cells, offset, now)
+  local start = inTicksOf(params, from, beginning(from, cells, offset))
+  local open = cells[offset + 3] > 0 and now < inTicksOf(params, from, beginning(from, cells, offset) + from.window)
+  local last = inTicksOf(params, from, cells[offset + 2])
+  local same = from.window / from.perMs == params.window / params.perMs
+  local used = open and math.min(cells[offset + 3], params.quota) or 0
+  if same then return start, last, used end
+  return math.max(now, last), math.max(now, last), used
 end
 
 return { step = step, adjust = adjust, convert = convert }

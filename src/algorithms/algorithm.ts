@@ -151,7 +151,17 @@ export interface Algorithm<Name extends string = string> {
    */
   toShared?(params: Parameters<Name>, out: Outcome): void
 
-  /** The Lua twins: a chunk that returns a table with `step`, `adjust` and `convert`. */
+  /**
+   * The Lua twins: a chunk that returns a table with `step`, `adjust` and `convert`. They receive the arguments of the
+   * TypeScript functions without `out`, and return what those write. `cells[offset + 1]` is the first cell.
+   *
+   * - `step(params, cells, offset, now, cost, entries)` returns `allowed, at, retry, remaining, reset, delay, charged, persist`, and
+   *   behind them the next cells.
+   * - `adjust(params, cells, offset, now, chargedAt, units, entries)` returns `persist` and the next cells.
+   * - `convert(params, from, cells, offset, now, entries)` returns the next cells.
+   *
+   * An algorithm that keeps entries also calls `entries.edit(drop, amend, amendCost, pushTime, pushCost)`.
+   */
   readonly lua: string
 }
 

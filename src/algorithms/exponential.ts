@@ -177,60 +177,56 @@ local function moment(p, r, elapsed, n)
   return high
 end
 
-local function step(p, s, now, n, out)
-  local r, last = s[1], s[2]
-  local elapsed = max(0, now - last)
-  local span = life(p, r)
-  local fresh = elapsed >= span
-  local t = fresh and now or max(now, last)
-  local x = fresh and 1 or max(elapsed, 1) / p.window
-  local a = fresh and 0 or decay(x)
-  local held = elapsed == 0 and not fresh and r or a * r
-
-  local rate = fresh and n or max(n, n * share(x, a) + a * r)
-  local allowed = n == 0 or rate <= p.quota
-  local persist = not allowed and p.strict == 1
-  local touched = persist or (allowed and n > 0)
-  local kept = persist and max(held, full(p)) or touched and rate or held
-
-  local never = n > p.quota
-  local wait = (allowed or never) and 0 or persist and moment(p, kept, 0, n) or moment(p, r, elapsed, n) - elapsed
-  local reset = touched and life(p, kept) or fresh and 0 or span - elapsed
-
-  out.allowed = allowed
-  out.at = t
-  out.retry = allowed and 0 or never and huge or wait + (t - now)
-  out.remaining = max(0, floor(p.quota - kept))
-  out.reset = reset == 0 and 0 or reset + (t - now)
-  out.delay = 0
-  out.charged = rate - a * r
-  out.persist = persist
-  out.next[1] = kept
-  out.next[2] = t
+local function advance(params, cells, offset, now)
+  local rate, last = cells[offset + 1], cells[offset + 2]
+  local elapsed, span = max(0, now - last), life(params, rate)
+  local isFresh = elapsed >= span
+  return isFresh and now or max(now, last), isFresh, elapsed, span
 end
 
-local function adjust(p, s, now, when, units, out)
-  local r, last = s[1], s[2]
-  local elapsed = max(0, now - last)
-  local fresh = elapsed >= life(p, r)
-  local t = fresh and now or max(now, last)
-  local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / p.window)
-  local given = r + units * decay(min(max(0, last - when) / p.window, 100))
-  local unsure = p.conservative == 1 and units < 0 and last > when
-  out.persist = units > 0 or (not fresh and given ~= r and not unsure)
-  out.next[1] = units > 0 and min(held + units, LARGEST) or max(0, given)
-  out.next[2] = units > 0 and t or last
+local function step(params, cells, offset, now, cost)
+  local quota, window, rate = params.quota, params.window, cells[offset + 1]
+  local time, isFresh, elapsed, span = advance(params, cells, offset, now)
+  local x = isFresh and 1 or max(elapsed, 1) / window
+  local a = isFresh and 0 or decay(x)
+  local held = elapsed == 0 and not isFresh and rate or a * rate
+
+  local after = isFresh and cost or max(cost, cost * share(x, a) + a * rate)
+  local allowed = cost == 0 or after <= quota
+  local persist = not allowed and params.strict == 1
+  local isTouched = persist or (allowed and cost > 0)
+  local kept = persist and max(held, full(params)) or isTouched and after or held
+
+  local lag = time - now
+  local retry = 0
+  if not allowed and cost > quota then retry = huge
+  elseif not allowed then
+    retry = lag + (persist and moment(params, kept, 0, cost) or moment(params, rate, elapsed, cost) - elapsed)
+  end
+  local reset = isTouched and life(params, kept) or isFresh and 0 or span - elapsed
+  if reset > 0 then reset = reset + lag end
+  return allowed, time, retry, max(0, floor(quota - kept)), reset, 0, after - a * rate, persist, kept, time
 end
 
-local function convert(p, from, s, now, out)
-  local r = s[1]
-  local elapsed = max(0, rescale(now, p, from) - s[2])
-  local fresh = elapsed >= life(from, r)
-  local held = fresh and 0 or elapsed == 0 and r or r * decay(elapsed / from.window)
-  local last = -rescale(-s[2], from, p)
-  local same = from.window / from.perMs == p.window / p.perMs and held <= full(p)
-  out.next[1] = fresh and 0 or same and r or min(held, full(p))
-  out.next[2] = fresh and 0 or same and last or max(now, last)
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local rate, last = cells[offset + 1], cells[offset + 2]
+  local time, isFresh, elapsed = advance(params, cells, offset, now)
+  local held = isFresh and 0 or elapsed == 0 and rate or rate * decay(elapsed / params.window)
+  local given = rate + units * decay(min(max(0, last - chargedAt) / params.window, 100))
+  local isUnsure = params.conservative == 1 and units < 0 and last > chargedAt
+  local persist = units > 0 or (not isFresh and given ~= rate and not isUnsure)
+  if units > 0 then return persist, min(held + units, LARGEST), time end
+  return persist, max(0, given), last
+end
+
+local function convert(params, from, cells, offset, now)
+  local rate = cells[offset + 1]
+  local _, isFresh, elapsed = advance(from, cells, offset, rescale(now, params, from))
+  if isFresh then return 0, 0 end
+  local held = elapsed == 0 and rate or rate * decay(elapsed / from.window)
+  local last = -rescale(-cells[offset + 2], from, params)
+  local isSame = from.window / from.perMs == params.window / params.perMs and held <= full(params)
+  return isSame and rate or min(held, full(params)), isSame and last or max(now, last)
 end
 
 return { step = step, adjust = adjust, convert = convert }

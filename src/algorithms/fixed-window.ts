@@ -103,50 +103,42 @@ function convert(
 }
 
 const lua = `
-local function opening(p, t)
-  return p.clock == 1 and floor((t - p.offset) / p.window) * p.window + p.offset or t
+local function opening(params, time)
+  return params.clock == 1 and floor((time - params.offset) / params.window) * params.window + params.offset or time
 end
 
-local function step(p, s, now, n, out)
-  local open = s[2] > 0 and now < s[1] + p.window
-  local t = open and max(now, s[1]) or now
-  local start = open and s[1] or opening(p, now)
-  local used = open and s[2] or 0
-
-  local allowed = n == 0 or n <= p.quota - used
-  local persist = not allowed and p.strict == 1
-  local kept = allowed and used + n or persist and max(used, p.quota) or used
-  local left = start + p.window - t
-
-  out.allowed = allowed
-  out.at = t
-  out.retry = allowed and 0 or n > p.quota and huge or left + (t - now)
-  out.remaining = max(0, p.quota - kept)
-  out.reset = kept > 0 and left + (t - now) or 0
-  out.delay = 0
-  out.charged = n
-  out.persist = persist
-  out.next[1] = start
-  out.next[2] = kept
+local function advance(params, cells, offset, now)
+  local start, used = cells[offset + 1], cells[offset + 2]
+  if used > 0 and now < start + params.window then return max(now, start), start, used end
+  return now, opening(params, now), 0
 end
 
-local function adjust(p, s, now, before, units, out)
-  local open = s[2] > 0 and now < s[1] + p.window
-  local start = open and s[1] or opening(p, now)
-  local used = open and s[2] or 0
-  out.persist = units > 0 or (used > 0 and before >= start)
-  out.next[1] = start
-  out.next[2] = min(max(0, used + units), LARGEST)
+local function step(params, cells, offset, now, cost)
+  local time, start, used = advance(params, cells, offset, now)
+  local quota = params.quota
+
+  local allowed = cost == 0 or cost <= quota - used
+  local persist = not allowed and params.strict == 1
+  local kept = allowed and used + cost or persist and max(used, quota) or used
+  local left = start + params.window - now
+
+  local retry = allowed and 0 or cost > quota and huge or left
+  return allowed, time, retry, max(0, quota - kept), kept > 0 and left or 0, 0, cost, persist, start, kept
 end
 
-local function convert(p, from, s, now, out)
-  local open = s[2] > 0 and rescale(now, p, from) < s[1] + from.window
-  local start = -rescale(-s[1], from, p)
-  local same = from.window / from.perMs == p.window / p.perMs
-    and from.clock == p.clock
-    and from.offset / from.perMs == p.offset / p.perMs
-  out.next[1] = open and (same and start or opening(p, max(now, start))) or 0
-  out.next[2] = open and min(s[2], p.quota) or 0
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local _, start, used = advance(params, cells, offset, now)
+  return units > 0 or (used > 0 and chargedAt >= start), start, min(max(0, used + units), LARGEST)
+end
+
+local function convert(params, from, cells, offset, now)
+  local _, _, used = advance(from, cells, offset, rescale(now, params, from))
+  if used == 0 then return 0, 0 end
+  local start = -rescale(-cells[offset + 1], from, params)
+  local isSame = from.window / from.perMs == params.window / params.perMs
+    and from.clock == params.clock
+    and from.offset / from.perMs == params.offset / params.perMs
+  return isSame and start or opening(params, max(now, start)), min(used, params.quota)
 end
 
 return { step = step, adjust = adjust, convert = convert }

@@ -98,54 +98,43 @@ function convert(
 }
 
 const lua = `
-local function step(p, s, now, n, out)
-  local d, last, drain, unit, full = s[1], s[2], p.drain, p.unit, p.full
-  local elapsed = max(0, now - last)
-  local fresh = elapsed >= ceil(d / drain)
-  local t = fresh and now or max(now, last)
-  local d0 = fresh and 0 or d - elapsed * drain
-
-  local d1 = n > p.capacity and huge or d0 + n * unit
-  local allowed = n == 0 or d1 <= full
-  local persist = not allowed and p.strict == 1
-  local kept = allowed and d1 or persist and max(d0, full) or d0
-
-  local retry = allowed and 0 or ceil((kept + (d1 - d0) - full) / drain)
-  local reset = ceil(kept / drain)
-  local delay = allowed and n > 0 and p.queue == 1 and ceil(d0 / drain) or 0
-
-  out.allowed = allowed
-  out.at = t
-  out.retry = retry == 0 and 0 or retry + (t - now)
-  out.remaining = max(0, floor((full - kept) / unit))
-  out.reset = reset == 0 and 0 or reset + (t - now)
-  out.delay = delay == 0 and 0 or delay + (t - now)
-  out.charged = n
-  out.persist = persist
-  out.next[1] = kept
-  out.next[2] = t
+local function advance(params, cells, offset, now)
+  local debt, last = cells[offset + 1], cells[offset + 2]
+  local drained = now > last and (now - last) * params.drain or 0
+  if drained >= debt then return now, 0 end
+  return now > last and now or last, debt - drained
 end
 
-local function adjust(p, s, now, when, units, out)
-  local d, last = s[1], s[2]
-  local elapsed = max(0, now - last)
-  local fresh = elapsed >= ceil(d / p.drain)
-  local t = fresh and now or max(now, last)
-  local d0 = fresh and 0 or d - elapsed * p.drain
-  local drained = p.conservative == 1 and last > when and max(0, now - when) * p.drain or 0
-  local change = units < 0 and min(0, units * p.unit + drained) or units * p.unit
-  out.persist = units > 0 or d0 > 0
-  out.next[1] = min(max(0, d0 + change), LARGEST)
-  out.next[2] = t
+local function step(params, cells, offset, now, cost)
+  local drain, unit, full = params.drain, params.unit, params.full
+  local time, debt = advance(params, cells, offset, now)
+
+  local after = debt + cost * unit
+  local allowed = cost == 0 or after <= full
+  local persist = not allowed and params.strict == 1
+  local kept = allowed and after or persist and max(debt, full) or debt
+
+  local lag = time - now
+  local retry = allowed and 0 or cost > params.capacity and huge or ceil((kept + (after - debt) - full) / drain) + lag
+  local reset = kept > 0 and ceil(kept / drain) + lag or 0
+  local delay = params.queue == 1 and allowed and cost > 0 and debt > 0 and ceil(debt / drain) + lag or 0
+  local remaining = kept < full and floor((full - kept) / unit) or 0
+  return allowed, time, retry, remaining, reset, delay, cost, persist, kept, time
 end
 
-local function convert(p, from, s, now, out)
-  local d, last = s[1], s[2]
-  local elapsed = max(0, rescale(now, p, from) - last)
-  local fresh = elapsed >= ceil(d / from.drain)
-  local d0 = fresh and 0 or d - elapsed * from.drain
-  out.next[1] = min(ceil(d0 / from.unit), p.capacity) * p.unit
-  out.next[2] = fresh and -huge or max(now, rescale(last, from, p))
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local time, debt = advance(params, cells, offset, now)
+  local isOutlived = params.conservative == 1 and cells[offset + 2] > chargedAt
+  local drained = isOutlived and max(0, now - chargedAt) * params.drain or 0
+  local change = units < 0 and min(0, units * params.unit + drained) or units * params.unit
+  return units > 0 or debt > 0, min(max(0, debt + change), LARGEST), time
+end
+
+local function convert(params, from, cells, offset, now)
+  local last = cells[offset + 2]
+  local _, debt = advance(from, cells, offset, rescale(now, params, from))
+  local kept = min(ceil(debt / from.unit), params.capacity) * params.unit
+  return kept, debt == 0 and -huge or max(now, rescale(last, from, params))
 end
 
 return { step = step, adjust = adjust, convert = convert }

@@ -140,77 +140,68 @@ function toShared(params: Parameters<Name>, out: Outcome): void {
 const lua = `
 local FRESH, BURSTY, SMOOTH = ${FRESH}, ${BURSTY}, ${SMOOTH}
 
-local function step(p, s, now, n, out)
-  local mode, b, time = s[1], s[2], s[3]
+local function advance(params, cells, offset, now)
+  local mode, tokens, time = cells[offset + 1], cells[offset + 2], cells[offset + 3]
   local elapsed = max(0, now - time)
-  local fresh = mode == FRESH or elapsed >= (mode == BURSTY and p.window or ceil((p.full - b) / p.drain))
-  local t = fresh and now or max(now, time)
-  local bursty = fresh or mode == BURSTY
-  local b0 = fresh and p.full or bursty and b or b + elapsed * p.drain
-  local start = not fresh and bursty and time or t
-  local left = start + p.window - t
-
-  local allowed = n == 0 or (n <= p.quota and n * p.unit <= b0)
-  local persist = not allowed and p.strict == 1
-  local b1 = allowed and b0 - n * p.unit or persist and min(b0, 0) or b0
-  local last = bursty and b1 <= 0
-  local kept = last and p.unit - left * p.drain or b1
-
-  local smooth = last or not bursty
-  local wait = smooth and ceil((n * p.unit - kept) / p.drain) or left
-  local reset = smooth and ceil((p.full - kept) / p.drain) or kept < p.full and left or 0
-
-  out.allowed = allowed
-  out.at = t
-  out.retry = allowed and 0 or n > p.quota and huge or wait + (t - now)
-  out.remaining = max(0, floor(kept / p.unit))
-  out.reset = reset == 0 and 0 or reset + (t - now)
-  out.delay = 0
-  out.charged = n
-  out.persist = persist
-  out.next[1] = smooth and SMOOTH or BURSTY
-  out.next[2] = kept
-  out.next[3] = smooth and t or start
+  local life = mode == BURSTY and params.window or ceil((params.full - tokens) / params.drain)
+  if mode == FRESH or elapsed >= life then return FRESH, params.full, now, now end
+  local latest = max(now, time)
+  if mode == BURSTY then return BURSTY, tokens, latest, time end
+  return SMOOTH, tokens + elapsed * params.drain, latest, latest
 end
 
-local function adjust(p, s, now, when, units, out)
-  local mode, b, time = s[1], s[2], s[3]
-  local elapsed = max(0, now - time)
-  local fresh = mode == FRESH or elapsed >= (mode == BURSTY and p.window or ceil((p.full - b) / p.drain))
-  local t = fresh and now or max(now, time)
-  local bursty = fresh or mode == BURSTY
-  local b0 = fresh and p.full or bursty and b or b + elapsed * p.drain
-  local start = not fresh and bursty and time or t
-  local left = start + p.window - t
+local function step(params, cells, offset, now, cost)
+  local quota, drain, unit, full = params.quota, params.drain, params.unit, params.full
+  local mode, tokens, time, start = advance(params, cells, offset, now)
+  local left = start + params.window - time
 
-  local drained = p.conservative == 1 and not bursty and time > when and max(0, now - when) * p.drain or 0
-  local change = units < 0 and min(0, units * p.unit + drained) or units * p.unit
-  local b1 = min(b0 - change, p.full)
-  local last = bursty and b1 <= 0
-  local smooth = last or not bursty
-  out.persist = units > 0 or (not fresh and (smooth or when >= start))
-  out.next[1] = b1 == p.full and FRESH or smooth and SMOOTH or BURSTY
-  out.next[2] = max(last and b1 + p.unit - left * p.drain or b1, -LARGEST)
-  out.next[3] = smooth and t or start
+  local allowed = cost == 0 or (cost <= quota and cost * unit <= tokens)
+  local persist = not allowed and params.strict == 1
+  local after = allowed and tokens - cost * unit or persist and min(tokens, 0) or tokens
+  local isLast = mode ~= SMOOTH and after <= 0
+  local kept = isLast and unit - left * drain or after
+
+  local lag = time - now
+  local isSmooth = isLast or mode == SMOOTH
+  local wait = isSmooth and ceil((cost * unit - kept) / drain) or left
+  local retry = allowed and 0 or cost > quota and huge or wait + lag
+  local reset = isSmooth and ceil((full - kept) / drain) or kept < full and left or 0
+  if reset > 0 then reset = reset + lag end
+  local next = isSmooth and SMOOTH or BURSTY
+  local remaining = max(0, floor(kept / unit))
+  return allowed, time, retry, remaining, reset, 0, cost, persist, next, kept, isSmooth and time or start
 end
 
-local function convert(p, from, s, now, out)
-  local mode, b, time = s[1], s[2], s[3]
-  local elapsed = max(0, rescale(now, p, from) - time)
-  local fresh = mode == FRESH
-    or elapsed >= (mode == BURSTY and from.window or ceil((from.full - b) / from.drain))
-  local bursty = mode == BURSTY
-  local used = from.quota - floor((bursty and b or b + elapsed * from.drain) / from.unit)
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local drain, unit, full = params.drain, params.unit, params.full
+  local mode, tokens, time, start = advance(params, cells, offset, now)
+  local left = start + params.window - time
 
-  local same = from.window / from.perMs == p.window / p.perMs
-  local began = -rescale(-time, from, p)
-  local t = max(now, began)
-  local start = bursty and same and began or t
-  local last = bursty and used >= p.quota
-  local tokens = max(p.quota - used, 1 - p.quota)
-  out.next[1] = fresh and FRESH or bursty and not last and BURSTY or SMOOTH
-  out.next[2] = fresh and 0 or last and p.unit - (start + p.window - t) * p.drain or tokens * p.unit
-  out.next[3] = fresh and 0 or last and t or start
+  local isOutlived = params.conservative == 1 and mode == SMOOTH and cells[offset + 3] > chargedAt
+  local drained = isOutlived and max(0, now - chargedAt) * drain or 0
+  local change = units < 0 and min(0, units * unit + drained) or units * unit
+  local after = min(tokens - change, full)
+  local isLast = mode ~= SMOOTH and after <= 0
+  local isSmooth = isLast or mode == SMOOTH
+  local persist = units > 0 or (mode ~= FRESH and (isSmooth or chargedAt >= start))
+  local next = after == full and FRESH or isSmooth and SMOOTH or BURSTY
+  return persist, next, max(isLast and after + unit - left * drain or after, -LARGEST), isSmooth and time or start
+end
+
+local function convert(params, from, cells, offset, now)
+  local mode, tokens = advance(from, cells, offset, rescale(now, params, from))
+  if mode == FRESH then return FRESH, 0, 0 end
+  local used = from.quota - floor(tokens / from.unit)
+
+  local isSame = from.window / from.perMs == params.window / params.perMs
+  local began = -rescale(-cells[offset + 3], from, params)
+  local time = max(now, began)
+  local start = mode == BURSTY and isSame and began or time
+  if mode == BURSTY and used >= params.quota then
+    return SMOOTH, params.unit - (start + params.window - time) * params.drain, time
+  end
+  local left = max(params.quota - used, 1 - params.quota)
+  return mode, left * params.unit, start
 end
 
 return { step = step, adjust = adjust, convert = convert }

@@ -118,68 +118,60 @@ function toShared(params: Parameters<Name>, out: Outcome): void {
 }
 
 const lua = `
-local function step(p, s, now, n, out)
-  local t = (s[2] > 0 or s[3] > 0) and max(now, s[1] * p.window) or now
-  local w = floor(t / p.window)
-  local cur = w == s[1] and s[2] or 0
-  local prev = w == s[1] and s[3] or w == s[1] + 1 and s[2] or 0
-  local e = t - w * p.window
-  local weighted = floor((prev * (p.window - e)) / p.window)
-
-  local allowed = n == 0 or n <= p.quota - cur - weighted
-  local persist = not allowed and p.strict == 1
-  local kept = allowed and cur + n or persist and max(cur, p.quota - weighted) or cur
-
-  local a = p.quota - kept - n
-  local later = max(0, p.window - floor(((p.quota - n + 1) * p.window - 1) / kept))
-  local wait = a < 0 and p.window - e + later or p.window - floor(((a + 1) * p.window - 1) / prev) - e
-  local retry = allowed and 0 or n > p.quota and huge or wait
-  local reset = kept > 0 and 2 * p.window - e or prev > 0 and p.window - e or 0
-
-  out.allowed = allowed
-  out.at = t
-  out.retry = retry == 0 and 0 or retry + (t - now)
-  out.remaining = max(0, p.quota - kept - weighted)
-  out.reset = reset == 0 and 0 or reset + (t - now)
-  out.delay = 0
-  out.charged = n
-  out.persist = persist
-  out.next[1] = w
-  out.next[2] = kept
-  out.next[3] = prev
+local function advance(params, cells, offset, now)
+  local window, number, current, previous = params.window, cells[offset + 1], cells[offset + 2], cells[offset + 3]
+  local time = (current > 0 or previous > 0) and max(now, number * window) or now
+  local latest = floor(time / window)
+  if latest == number then return time, latest, current, previous end
+  return time, latest, 0, latest == number + 1 and current or 0
 end
 
-local function adjust(p, s, now, before, units, out)
-  local t = (s[2] > 0 or s[3] > 0) and max(now, s[1] * p.window) or now
-  local w = floor(t / p.window)
-  local cur = w == s[1] and s[2] or 0
-  local prev = w == s[1] and s[3] or w == s[1] + 1 and s[2] or 0
+local function step(params, cells, offset, now, cost)
+  local quota, window = params.quota, params.window
+  local time, number, current, previous = advance(params, cells, offset, now)
+  local elapsed = time - number * window
+  local weighted = floor((previous * (window - elapsed)) / window)
 
-  local charged = floor(before / p.window)
-  local older = units < 0 and charged == w - 1
-  local most = floor(LARGEST / p.window)
-  local held = older and prev or charged == w and cur or 0
-  out.persist = units > 0 or held > 0
-  out.next[1] = w
-  out.next[2] = older and cur or min(max(0, cur + units), most)
-  out.next[3] = older and max(0, prev + units) or prev
+  local allowed = cost == 0 or cost <= quota - current - weighted
+  local persist = not allowed and params.strict == 1
+  local kept = allowed and current + cost or persist and max(current, quota - weighted) or current
+
+  local lag = time - now
+  local retry = 0
+  if not allowed then
+    local room = quota - kept - cost
+    local later = max(0, window - floor(((quota - cost + 1) * window - 1) / kept))
+    local wait = room < 0 and window - elapsed + later or window - floor(((room + 1) * window - 1) / previous) - elapsed
+    retry = cost > quota and huge or wait
+    if retry > 0 then retry = retry + lag end
+  end
+  local reset = kept > 0 and 2 * window - elapsed or previous > 0 and window - elapsed or 0
+  if reset > 0 then reset = reset + lag end
+  local remaining = max(0, quota - kept - weighted)
+  return allowed, time, retry, remaining, reset, 0, cost, persist, number, kept, previous
 end
 
-local function convert(p, from, s, now, out)
-  local t = max(rescale(now, p, from), s[1] * from.window)
-  local w = floor(t / from.window)
-  local cur = w == s[1] and s[2] or 0
-  local prev = w == s[1] and s[3] or w == s[1] + 1 and s[2] or 0
-  local left = from.window - (t - w * from.window)
-  local same = from.window / from.perMs == p.window / p.perMs
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local window = params.window
+  local _, number, current, previous = advance(params, cells, offset, now)
+  local charged = floor(chargedAt / window)
+  local isOlder = units < 0 and charged == number - 1
+  local held = isOlder and previous or charged == number and current or 0
+  local kept = isOlder and current or min(max(0, current + units), floor(LARGEST / window))
+  return units > 0 or held > 0, number, kept, isOlder and max(0, previous + units) or previous
+end
 
-  local used = min(same and cur or cur + ceil((prev * left) / from.window), p.quota)
-  local time = max(now, -rescale(-w * from.window, from, p))
-  local into = floor(time / p.window)
-  local fits = floor(((p.quota - used + 1) * p.window - 1) / (p.window - (time - into * p.window)))
-  out.next[1] = (cur > 0 or prev > 0) and into or 0
-  out.next[2] = used
-  out.next[3] = same and min(prev, fits) or 0
+local function convert(params, from, cells, offset, now)
+  local window = params.window
+  local time, number, current, previous = advance(from, cells, offset, rescale(now, params, from))
+  local left = from.window - (time - number * from.window)
+  local isSame = from.window / from.perMs == window / params.perMs
+
+  local used = min(isSame and current or current + ceil((previous * left) / from.window), params.quota)
+  local start = max(now, -rescale(-number * from.window, from, params))
+  local next = floor(start / window)
+  local fits = floor(((params.quota - used + 1) * window - 1) / (window - (start - next * window)))
+  return (current > 0 or previous > 0) and next or 0, used, isSame and min(previous, fits) or 0
 end
 
 return { step = step, adjust = adjust, convert = convert }

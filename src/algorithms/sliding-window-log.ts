@@ -134,24 +134,30 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
 }
 
 const lua = `
-local function step(p, s, now, n, out, entries)
-  local i = max(floor(now / p.grain), s[1] > 0 and s[2] or -huge)
-  local t = max(now, i * p.grain)
-  local sum = s[1]
-  local drop = 0
-  local e = entries.first
-  while e ~= -1 and (entries.time(e) + p.life <= i or entries.cost(e) == 0) do
-    sum = sum - entries.cost(e)
+local function advance(params, cells, offset, now, entries)
+  local grain, life, sum = params.grain, params.life, cells[offset + 1]
+  local index = max(floor(now / grain), sum > 0 and cells[offset + 2] or -huge)
+  local drop, e = 0, entries.first
+  while e ~= -1 do
+    local cost = entries.cost(e)
+    if cost ~= 0 and entries.time(e) + life > index then break end
+    sum = sum - cost
     drop = drop + 1
     e = entries.next(e)
   end
+  return index, sum, drop, e
+end
 
-  local allowed = n == 0 or n <= p.quota - sum
-  local persist = not allowed and p.strict == 1
-  local push = allowed and n or persist and min(n, p.quota) or 0
-  local kept = allowed and sum + n or persist and max(sum, p.quota) or sum
+local function step(params, cells, offset, now, cost, entries)
+  local quota, grain, life = params.quota, params.grain, params.life
+  local index, sum, drop, e = advance(params, cells, offset, now, entries)
 
-  local excess = sum + push - kept
+  local allowed = cost == 0 or cost <= quota - sum
+  local persist = not allowed and params.strict == 1
+  local pushed = allowed and cost or persist and min(cost, quota) or 0
+  local kept = allowed and sum + cost or persist and max(sum, quota) or sum
+
+  local excess = sum + pushed - kept
   while excess > 0 and excess >= entries.cost(e) do
     excess = excess - entries.cost(e)
     drop = drop + 1
@@ -159,50 +165,31 @@ local function step(p, s, now, n, out, entries)
   end
   local front = e
   local frontCost = excess > 0 and entries.cost(e) - excess or -1
+  entries.edit(drop, excess > 0 and front or -1, frontCost, index, pushed)
 
-  local wait = not allowed and n <= p.quota
-  local held = kept
-  local last = i
-  while wait and e ~= -1 and n > p.quota - held do
-    held = held - (e == front and excess > 0 and frontCost or entries.cost(e))
-    last = entries.time(e)
-    e = entries.next(e)
+  local retry = 0
+  if not allowed and cost > quota then
+    retry = huge
+  elseif not allowed then
+    local held, last = kept, index
+    while e ~= -1 and cost > quota - held do
+      held = held - (e == front and excess > 0 and frontCost or entries.cost(e))
+      last = entries.time(e)
+      e = entries.next(e)
+    end
+    if cost > quota - held then last = index end
+    retry = (last + life) * grain - now
   end
-  if n > p.quota - held then last = i end
-  local newest = (push > 0 or sum == 0) and i or s[2]
-
-  out.allowed = allowed
-  out.at = t
-  out.retry = allowed and 0 or not wait and huge or (last + p.life) * p.grain - now
-  out.remaining = max(0, p.quota - kept)
-  out.reset = kept > 0 and (newest + p.life) * p.grain - now or 0
-  out.delay = 0
-  out.charged = n
-  out.persist = persist
-  out.next[1] = kept
-  out.next[2] = newest
-  out.edit.drop = drop
-  out.edit.amend = excess > 0 and front or -1
-  out.edit.amendCost = frontCost
-  out.edit.pushTime = i
-  out.edit.pushCost = push
+  local newest = (pushed > 0 or sum == 0) and index or cells[offset + 2]
+  local reset = kept > 0 and (newest + life) * grain - now or 0
+  return allowed, max(now, index * grain), retry, max(0, quota - kept), reset, 0, cost, persist, kept, newest
 end
 
-local function adjust(p, s, now, when, units, out, entries)
-  local i = max(floor(now / p.grain), s[1] > 0 and s[2] or -huge)
-  local charged = floor(when / p.grain)
-  local sum = s[1]
-  local drop = 0
-  local e = entries.first
-  while e ~= -1 and (entries.time(e) + p.life <= i or entries.cost(e) == 0) do
-    sum = sum - entries.cost(e)
-    drop = drop + 1
-    e = entries.next(e)
-  end
+local function adjust(params, cells, offset, now, chargedAt, units, entries)
+  local index, sum, drop, e = advance(params, cells, offset, now, entries)
+  local charged = floor(chargedAt / params.grain)
 
-  local found = -1
-  local before = 0
-  local count = drop
+  local found, before, count = -1, 0, drop
   while units < 0 and e ~= -1 do
     if entries.cost(e) > 0 and entries.time(e) == charged then found = e
     elseif entries.cost(e) > 0 and found == -1 then before = entries.time(e) end
@@ -212,45 +199,28 @@ local function adjust(p, s, now, when, units, out, entries)
 
   local cost = found == -1 and 0 or entries.cost(found)
   local change = units < 0 and -min(-units, cost) or min(units, LARGEST - sum)
-  local emptied = change < 0 and cost + change == 0
-  local newest = emptied and charged == s[2] and before or s[2]
-  out.persist = change ~= 0
-  out.next[1] = sum + change
-  out.next[2] = units > 0 and i or newest
-  out.edit.drop = sum + change == 0 and count or drop
-  out.edit.amend = change < 0 and sum + change > 0 and found or -1
-  out.edit.amendCost = cost + change
-  out.edit.pushTime = i
-  out.edit.pushCost = max(0, change)
+  local kept = sum + change
+  local isEmptied = change < 0 and cost + change == 0
+  local newest = isEmptied and charged == cells[offset + 2] and before or cells[offset + 2]
+  entries.edit(kept == 0 and count or drop, change < 0 and kept > 0 and found or -1, cost + change, index, max(0, change))
+  return change ~= 0, kept, units > 0 and index or newest
 end
 
-local function convert(p, from, s, now, out, entries)
-  local i = max(floor(rescale(now, p, from) / from.grain), s[1] > 0 and s[2] or -huge)
-  local sum = s[1]
-  local drop = 0
-  local e = entries.first
-  while e ~= -1 and (entries.time(e) + from.life <= i or entries.cost(e) == 0) do
-    sum = sum - entries.cost(e)
-    drop = drop + 1
-    e = entries.next(e)
-  end
+local function convert(params, from, cells, offset, now, entries)
+  local newest = cells[offset + 2]
+  local _, sum, drop, e = advance(from, cells, offset, rescale(now, params, from), entries)
 
-  local same = from.grain / from.perMs == p.grain / p.perMs
-  local time = max(now, -rescale(-s[2] * from.grain, from, p))
-  local kept = min(sum, p.quota)
-  local excess = same and sum - kept or sum
+  local isSame = from.grain / from.perMs == params.grain / params.perMs
+  local index = floor(max(now, -rescale(-newest * from.grain, from, params)) / params.grain)
+  local kept = min(sum, params.quota)
+  local excess = isSame and sum - kept or sum
   while e ~= -1 and excess >= entries.cost(e) do
     excess = excess - entries.cost(e)
     drop = drop + 1
     e = entries.next(e)
   end
-  out.next[1] = kept
-  out.next[2] = kept == 0 and 0 or same and s[2] or floor(time / p.grain)
-  out.edit.drop = drop
-  out.edit.amend = excess > 0 and e or -1
-  out.edit.amendCost = excess > 0 and entries.cost(e) - excess or 0
-  out.edit.pushTime = floor(time / p.grain)
-  out.edit.pushCost = same and 0 or kept
+  entries.edit(drop, excess > 0 and e or -1, excess > 0 and entries.cost(e) - excess or 0, index, isSame and 0 or kept)
+  return kept, kept == 0 and 0 or isSame and newest or index
 end
 
 return { step = step, adjust = adjust, convert = convert }

@@ -127,44 +127,51 @@ local bucket = (function()
 ${bucket.lua}
 end)()
 
-local blank, probe = { ${bucket.initialState.map((cell) => (cell === -Infinity ? '-huge' : cell)).join(', ')} }, { next = {} }
+local blank, empty = { ${bucket.initialState.map((cell) => (cell === -Infinity ? '-huge' : cell)).join(', ')} }, {}
 
-local function newborn(p, now)
-  bucket.step(p, blank, now, p.taken, probe)
-  return probe.next
+local function newborn(params, now)
+  local _
+  _, _, _, _, _, _, _, _, empty[1], empty[2] = bucket.step(params, blank, 0, now, params.taken)
+  return empty, 0
 end
 
-local function untilFull(p, s, now)
-  bucket.step(p, s, now, 0, probe)
-  return probe.reset
+local function untilFull(params, first, second, now)
+  local _, _, _, _, reset = bucket.step(params, { first, second }, 0, now, 0)
+  return reset
 end
 
-local function step(p, s, now, n, out)
-  local renewal = s[${CELLS + 1}]
-  local isNew = now >= renewal
-  bucket.step(p, isNew and newborn(p, now) or s, now, n, out)
-  out.persist = out.persist or (not out.allowed and isNew and p.taken > 0)
-  local touched = out.persist or (out.allowed and n > 0)
-  local following = touched and max(renewal, now + out.reset + p.idle) or renewal
-  out.reset = max(0, following - now)
-  out.next[${CELLS + 1}] = following
+local function advance(params, cells, offset, now)
+  local renewal = cells[offset + ${CELLS + 1}]
+  if now < renewal then return renewal, false, cells, offset end
+  return renewal, true, newborn(params, now)
 end
 
-local function adjust(p, s, now, when, units, out)
-  local renewal = s[${CELLS + 1}]
-  local isNew = now >= renewal
-  bucket.adjust(p, isNew and newborn(p, now) or s, now, when, units, out)
-  out.persist = out.persist and (units > 0 or not isNew)
-  out.next[${CELLS + 1}] = units > 0 and max(renewal, now + untilFull(p, out.next, now) + p.idle) or renewal
+local function step(params, cells, offset, now, cost)
+  local renewal, isNew, from, at = advance(params, cells, offset, now)
+  local allowed, time, retry, remaining, reset, delay, charged, persist, first, second =
+    bucket.step(params, from, at, now, cost)
+  persist = persist or (not allowed and isNew and params.taken > 0)
+  local isTouched = persist or (allowed and cost > 0)
+  local following = isTouched and max(renewal, now + reset + params.idle) or renewal
+  local left = max(0, following - now)
+  return allowed, time, retry, remaining, left, delay, charged, persist, first, second, following
 end
 
-local function convert(p, from, s, now, out)
-  bucket.convert(p, from, s, now, out)
-  local renewal = from.idle and s[${CELLS + 1}] or -huge
-  local isNew = rescale(now, p, from) >= renewal
-  local full = isNew and -huge or min(now, -rescale(from.idle - renewal, from, p))
-  local left = untilFull(p, out.next, now)
-  out.next[${CELLS + 1}] = (left > 0 and now + left or full) + p.idle
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local renewal, isNew, from, at = advance(params, cells, offset, now)
+  local persist, first, second = bucket.adjust(params, from, at, now, chargedAt, units)
+  persist = persist and (units > 0 or not isNew)
+  if units <= 0 then return persist, first, second, renewal end
+  return persist, first, second, max(renewal, now + untilFull(params, first, second, now) + params.idle)
+end
+
+local function convert(params, from, cells, offset, now)
+  local first, second = bucket.convert(params, from, cells, offset, now)
+  local renewal = from.idle and cells[offset + ${CELLS + 1}] or -huge
+  local isNew = rescale(now, params, from) >= renewal
+  local full = isNew and -huge or min(now, -rescale(from.idle - renewal, from, params))
+  local left = untilFull(params, first, second, now)
+  return first, second, (left > 0 and now + left or full) + params.idle
 end
 
 return { step = step, adjust = adjust, convert = convert }

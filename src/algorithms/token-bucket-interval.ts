@@ -95,61 +95,43 @@ function convert(
 }
 
 const lua = `
-local function step(p, s, now, n, out)
-  local u = s[1]
-  local full = ceil(u / p.quota)
-  local k = floor(max(0, now - s[2]) / p.window)
-  local fresh = k >= full
-  local t = fresh and now or max(now, s[2])
-  local u0 = fresh and 0 or u - k * p.quota
-  local start = fresh and now or s[2] + k * p.window
-
-  local allowed = n == 0 or n <= p.capacity - u0
-  local persist = not allowed and p.strict == 1
-  local kept = allowed and u0 + n or persist and max(u0, p.capacity) or u0
-
-  local wait = start + ceil((kept + n - p.capacity) / p.quota) * p.window - now
-
-  out.allowed = allowed
-  out.at = t
-  out.retry = allowed and 0 or n > p.capacity and huge or wait
-  out.remaining = max(0, p.capacity - kept)
-  out.reset = start + ceil(kept / p.quota) * p.window - now
-  out.delay = 0
-  out.charged = n
-  out.persist = persist
-  out.next[1] = kept
-  out.next[2] = start
+local function advance(params, cells, offset, now)
+  local used, start = cells[offset + 1], cells[offset + 2]
+  local refills = floor(max(0, now - start) / params.window)
+  if refills >= ceil(used / params.quota) then return now, now, 0 end
+  return max(now, start), start + refills * params.window, used - refills * params.quota
 end
 
-local function adjust(p, s, now, when, units, out)
-  local u = s[1]
-  local full = ceil(u / p.quota)
-  local k = floor(max(0, now - s[2]) / p.window)
-  local fresh = k >= full
-  local t = fresh and now or max(now, s[2])
-  local u0 = fresh and 0 or u - k * p.quota
-  local start = fresh and now or s[2] + k * p.window
+local function step(params, cells, offset, now, cost)
+  local quota, window, capacity = params.quota, params.window, params.capacity
+  local time, start, used = advance(params, cells, offset, now)
 
-  local most = min(LARGEST, floor(LARGEST / p.window) * p.quota)
-  local refills = p.conservative == 1 and when < start and floor((now - when) / p.window) + 1 or 0
-  local change = units < 0 and min(0, units + refills * p.quota) or units
-  local kept = min(max(0, u0 + change), most)
-  out.persist = units > 0 or u0 > 0
-  out.next[1] = kept
-  out.next[2] = kept == 0 and t or start
+  local allowed = cost == 0 or cost <= capacity - used
+  local persist = not allowed and params.strict == 1
+  local kept = allowed and used + cost or persist and max(used, capacity) or used
+
+  local wait = start + ceil((kept + cost - capacity) / quota) * window - now
+  local retry = allowed and 0 or cost > capacity and huge or wait
+  local reset = start + ceil(kept / quota) * window - now
+  return allowed, time, retry, max(0, capacity - kept), reset, 0, cost, persist, kept, start
 end
 
-local function convert(p, from, s, now, out)
-  local u = s[1]
-  local full = ceil(u / from.quota)
-  local k = floor(max(0, rescale(now, p, from) - s[2]) / from.window)
-  local fresh = k >= full
-  local u0 = fresh and 0 or u - k * from.quota
-  local start = -rescale(-(s[2] + k * from.window), from, p)
-  local same = from.window / from.perMs == p.window / p.perMs
-  out.next[1] = min(u0, p.capacity)
-  out.next[2] = fresh and -huge or same and start or max(now, -rescale(-s[2], from, p))
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local quota, window = params.quota, params.window
+  local time, start, used = advance(params, cells, offset, now)
+  local most = min(LARGEST, floor(LARGEST / window) * quota)
+  local refills = params.conservative == 1 and chargedAt < start and floor((now - chargedAt) / window) + 1 or 0
+  local change = units < 0 and min(0, units + refills * quota) or units
+  local kept = min(max(0, used + change), most)
+  return units > 0 or used > 0, kept, kept == 0 and time or start
+end
+
+local function convert(params, from, cells, offset, now)
+  local _, began, used = advance(from, cells, offset, rescale(now, params, from))
+  local start = -rescale(-began, from, params)
+  local isSame = from.window / from.perMs == params.window / params.perMs
+  local last = used == 0 and -huge or isSame and start or max(now, -rescale(-cells[offset + 2], from, params))
+  return min(used, params.capacity), last
 end
 
 return { step = step, adjust = adjust, convert = convert }

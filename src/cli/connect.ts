@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { shown, SluiceError } from '../util/errors.ts'
-import { type RedisClient, runnerFor, type ScriptRunner } from '../stores/redis/clients.ts'
+import { type RedisClient, scriptClient, type ScriptClient } from '../stores/redis/clients.ts'
 import { clients, type ClientPackage, type Connection, type ServerAddress } from './clients.ts'
 
 /**
@@ -12,7 +12,7 @@ import { clients, type ClientPackage, type Connection, type ServerAddress } from
 export async function withRedis<Answer>(
   url: string,
   name: string | undefined,
-  work: (runner: ScriptRunner) => Promise<Answer>,
+  work: (runner: ScriptClient) => Promise<Answer>,
 ): Promise<Answer> {
   const address = addressOf(url)
   const [client, loaded] = await installed(name)
@@ -36,9 +36,9 @@ async function reached(url: string, connecting: Promise<Connection>): Promise<Co
   }
 }
 
-async function using<Answer>(connection: Connection, work: (runner: ScriptRunner) => Promise<Answer>): Promise<Answer> {
+async function using<Answer>(connection: Connection, work: (runner: ScriptClient) => Promise<Answer>): Promise<Answer> {
   try {
-    return await work(runnerFor(connection.client as RedisClient, undefined))
+    return await work(scriptClient(connection.client as RedisClient, undefined))
   } finally {
     connection.close()
   }

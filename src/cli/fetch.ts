@@ -1,4 +1,4 @@
-import type { ScriptRunner } from '../stores/redis/clients.ts'
+import type { ScriptClient } from '../stores/redis/clients.ts'
 
 /** What a hash in Redis holds, as it stands. */
 export interface Stored {
@@ -21,7 +21,7 @@ return reply
 `
 
 /** Reads a hash in one go. */
-export async function fetchHeld(runner: ScriptRunner, key: string): Promise<Stored> {
+export async function fetchHeld(runner: ScriptClient, key: string): Promise<Stored> {
   const [seconds, micros, ttl, ...rest] = ((await runner.eval(SCRIPT, [key], [])) as unknown[]).map(String)
   const fields = new Map<string, Buffer>()
   for (let i = 0; i < rest.length; i += 2) {

@@ -1,9 +1,8 @@
 import { type Algorithm, createOutcome, MAX_CELLS, type Parameters } from '../algorithms/algorithm.ts'
 import type { Entries } from '../algorithms/entries.ts'
 import { knownAlgorithms } from '../limits/limit.ts'
-import { CHUNK } from '../stores/redis/lua/entries.ts'
-import { readSignature } from '../stores/redis/signature.ts'
 import type { Stored } from './fetch.ts'
+import { type Entry, type StoredState, storedStates } from './stored.ts'
 
 /** A number of a state, with its name. A point in time is ISO 8601. */
 export interface NamedCell {
@@ -34,42 +33,23 @@ export interface HeldByLimit {
   readonly verdict: { readonly remaining: number; readonly resetAfter: number } | undefined
 }
 
-export interface Entry {
-  readonly time: number
-  readonly cost: number
+export function held(key: string, { now, ttl, fields }: Stored): Held {
+  const limits = storedStates(fields).map((each) => heldBy(each, now))
+  return { key, ttl: ttl < 0 ? undefined : ttl, limits }
 }
 
-/** What the value of a key that is locked out begins with. */
-const LOCKED = 1
-
-export function held(key: string, stored: Stored): Held {
-  const names = [...stored.fields.keys()].filter((field) => !field.includes('\0')).toSorted()
-  return { key, ttl: stored.ttl < 0 ? undefined : stored.ttl, limits: names.map((name) => limitIn(name, stored)) }
-}
-
-function limitIn(limit: string, { now, fields }: Stored): HeldByLimit {
-  const value = fields.get(limit)!
-  const isLocked = value[0] === LOCKED
-  const start = isLocked ? 9 : 0
-  const end = value.indexOf(0, start)
-  const { name, numbers } = readSignature(value.subarray(start, end).toString())
-  const cells = doubles(value.subarray(end + 1))
-  const lockedFor = isLocked ? Math.max(0, value.readDoubleLE(1) - now) / 1000 : 0
+function heldBy({ limit, algorithm: name, numbers, cells, entries, lock }: StoredState, now: number): HeldByLimit {
   const algorithm = algorithms().find((each) => each.name === name)
   const parameters = named(algorithm, numbers)
-  const count = algorithm?.initialState.length ?? cells.length
-  const open = value.subarray(end + 1 + 8 * (count + 4) + 4)
-  const entries = algorithm?.entries ? entriesIn(fields, limit, cells[count]!, cells[count + 1]!, open) : []
-  const own = cells.slice(0, count)
   return {
     limit,
     algorithm: name === '' ? undefined : name,
     parameters,
-    state: namedCells(algorithm, own, parameters),
+    state: namedCells(algorithm, cells, parameters),
     entries,
     span: spanOf(entries, algorithm?.entryTicks, parameters),
-    lockedFor,
-    verdict: algorithm && verdict(algorithm, parameters as Parameters, own, entries, now),
+    lockedFor: Math.max(0, lock - now) / 1000,
+    verdict: algorithm && verdict(algorithm, parameters as Parameters, cells, entries, now),
   }
 }
 
@@ -111,22 +91,6 @@ function algorithms(): readonly Algorithm[] {
 function named(algorithm: Algorithm | undefined, numbers: readonly number[]): Readonly<Record<string, number>> {
   const names = algorithm?.parameters ?? numbers.slice(1).map((_, i) => `parameter ${i + 1}`)
   return Object.fromEntries(numbers.map((number, i) => [i === 0 ? 'perMs' : names[i - 1]!, number]))
-}
-
-function doubles(bytes: Buffer): number[] {
-  return Array.from({ length: Math.floor(bytes.length / 8) }, (_, i) => bytes.readDoubleLE(i * 8))
-}
-
-/** Entries in chunks: the last one, which is open, stands in the state itself. */
-function entriesIn(fields: Stored['fields'], limit: string, head: number, tail: number, open: Buffer): Entry[] {
-  const entries: Entry[] = []
-  for (let i = head; i < tail; i++) {
-    const number = Math.floor(i / CHUNK)
-    const chunk = number === Math.floor(tail / CHUNK) ? open : fields.get(`${limit}\0${number}`)
-    const at = (i % CHUNK) * 16
-    if (chunk !== undefined) entries.push({ time: chunk.readDoubleLE(at), cost: chunk.readDoubleLE(at + 8) })
-  }
-  return entries
 }
 
 function verdict(

@@ -14,10 +14,11 @@ local function number(x)
   if x == 'inf' then return math.huge elseif x == '-inf' then return -math.huge else return x end
 end
 local function entries(list)
-  local E = { first = #list > 0 and 0 or -1 }
+  local E = { first = #list > 0 and 0 or -1, drop = 0, amend = -1, pushCost = 0 }
   function E.next(e) return e + 1 < #list and e + 1 or -1 end
   function E.time(e) return list[e + 1].time end
   function E.cost(e) return list[e + 1].cost end
+  function E.edit(...) E.drop, E.amend, E.amendCost, E.pushTime, E.pushCost = ... end
   return E
 end
 local twins = (function()
@@ -25,29 +26,28 @@ local twins = (function()
 
 const EPILOGUE = `
 end)()
-local results = {}
+local answers = {}
 for i, case in ipairs(cjson.decode(ARGV[1])) do
-  local out = { next = {}, edit = { drop = 0, amend = -1, amendCost = 0, pushTime = 0, pushCost = 0 } }
-  local s = {}
-  for k, x in ipairs(case.cells) do s[k] = number(x) end
+  local cells = { 0.5 }
+  for k, x in ipairs(case.cells) do cells[k + 1] = number(x) end
   local E = entries(case.entries)
-  if case.verb == 'step' then twins.step(case.p, s, case.now, case.cost, out, E)
-  elseif case.verb == 'adjust' then twins.adjust(case.p, s, case.now, case.when, case.cost, out, E)
-  else twins.convert(case.p, case.from, s, case.now, out, E) end
+  local results
+  if case.verb == 'step' then results = { twins.step(case.p, cells, 1, case.now, case.cost, E) }
+  elseif case.verb == 'adjust' then results = { twins.adjust(case.p, cells, 1, case.now, case.when, case.cost, E) }
+  else results = { twins.convert(case.p, case.from, cells, 1, case.now, E) } end
   local said = {}
-  for _, name in ipairs(case.fields) do
-    local x = out[name]
-    if type(x) == 'boolean' then said[#said + 1] = tostring(x) else said[#said + 1] = string.format('%.17g', x) end
+  for k = 1, case.count do
+    local x = results[k]
+    if type(x) == 'boolean' then said[k] = tostring(x) else said[k] = string.format('%.17g', x) end
   end
-  for k = 1, case.count do said[#said + 1] = string.format('%.17g', out.next[k]) end
   if case.keeps then
-    for _, name in ipairs({ 'drop', 'amend', 'pushCost' }) do said[#said + 1] = string.format('%.17g', out.edit[name]) end
-    if out.edit.amend ~= -1 then said[#said + 1] = string.format('%.17g', out.edit.amendCost) end
-    if out.edit.pushCost > 0 then said[#said + 1] = string.format('%.17g', out.edit.pushTime) end
+    for _, name in ipairs({ 'drop', 'amend', 'pushCost' }) do said[#said + 1] = string.format('%.17g', E[name]) end
+    if E.amend ~= -1 then said[#said + 1] = string.format('%.17g', E.amendCost) end
+    if E.pushCost > 0 then said[#said + 1] = string.format('%.17g', E.pushTime) end
   end
-  results[i] = table.concat(said, ' ')
+  answers[i] = table.concat(said, ' ')
 end
-return results
+return answers
 `
 
 const FIELDS = {
@@ -100,8 +100,7 @@ function json(cases: readonly Case[]): string {
   const written = cases.map(({ algorithm, ...each }) => ({
     ...each,
     cells: each.cells.map((x) => (Number.isFinite(x) ? x : x > 0 ? 'inf' : '-inf')),
-    count: algorithm.initialState.length,
-    fields: FIELDS[each.verb],
+    count: FIELDS[each.verb].length + algorithm.initialState.length,
     keeps: algorithm.entries === true,
   }))
   return JSON.stringify(written)

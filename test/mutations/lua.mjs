@@ -20,46 +20,53 @@ const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(
 const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'), 'Lua')
 const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'Lua')
 const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
-const exponentialMath = inFile('src/algorithms/exponential-math.ts', twins('exponential'), 'Lua')
 
-const script = inFile('src/stores/redis/library.ts', equality('gcra'), 'Lua')
-const plain = inFile(
-  'src/stores/redis/lua/plain.ts',
+const library = inFile('src/stores/redis/library.ts', equality('gcra'), 'Lua')
+const requests = inFile(
+  'src/stores/redis/lua/requests.ts',
+  {
+    files: [
+      'test/stores/redis/equality.test.ts',
+      'test/stores/redis/own-algorithm.test.ts',
+      'test/stores/redis/functions.test.ts',
+    ],
+    name: 'gcra|fails alone|a full server',
+  },
+  'Lua',
+)
+const decide = inFile(
+  'src/stores/redis/lua/decide.ts',
   {
     files: [
       'test/stores/redis/plain.test.ts',
       'test/stores/redis/expiry.test.ts',
+      'test/stores/redis/own-algorithm.test.ts',
       'test/stores/redis/equality.test.ts',
     ],
-    name: 'shortest way|longest of several|gcra|fixedWindow',
+    name: 'shortest way|longest of several|leaves NaN.* fails alone|gcra|fixedWindow',
   },
   'Lua',
 )
-const alone = inFile(
-  'src/stores/redis/lua/alone.ts',
+const records = inFile('src/stores/redis/lua/records.ts', kept, 'Lua')
+const state = inFile(
+  'src/stores/redis/lua/state.ts',
+  { files: ['test/stores/redis/plain.test.ts', ...kept.files], name: `shortest way|${kept.name}|gcra` },
+  'Lua',
+)
+const entries = inFile('src/stores/redis/lua/entries.ts', kept, 'Lua')
+const adjust = inFile(
+  'src/stores/redis/lua/adjust.ts',
   {
-    files: ['test/stores/redis/plain.test.ts', 'test/stores/redis/equality.test.ts'],
-    name: 'shortest way|gcra|exponential',
+    files: ['test/stores/redis/adjust.test.ts', 'test/stores/redis/equality.test.ts'],
+    name: 'settled|gcra|fixedWindow',
   },
   'Lua',
 )
-const expiry = inFile('src/stores/redis/lua/expiry.ts', { files: ['test/stores/redis/plain.test.ts'] }, 'Lua')
 const reply = inFile(
   'src/stores/redis/lua/reply.ts',
   {
     files: ['test/stores/redis/plain.test.ts', 'test/stores/redis/equality.test.ts'],
     name: 'shortest way|exponential',
-  },
-  'Lua',
-)
-const transaction = inFile('src/stores/redis/lua/transaction.ts', equality('gcra|fixedWindow'), 'Lua')
-const state = inFile('src/stores/redis/lua/state.ts', kept, 'Lua')
-const entries = inFile('src/stores/redis/lua/entries.ts', kept, 'Lua')
-const trial = inFile(
-  'src/stores/redis/lua/trial.ts',
-  {
-    files: ['test/stores/redis/adjust.test.ts', 'test/stores/redis/equality.test.ts'],
-    name: 'settled|gcra|fixedWindow',
   },
   'Lua',
 )
@@ -74,116 +81,115 @@ export const lua = [
   prelude('another largest number', 'local LARGEST = 4503599627370496', 'local LARGEST = 4503599627370495'),
   linear(
     '`<` for `≤` where a request just fits',
-    'local allowed = n == 0 or d1 <= full',
-    'local allowed = n == 0 or d1 < full',
+    'local allowed = cost == 0 or after <= full',
+    'local allowed = cost == 0 or after < full',
   ),
-  linear('a wait rounded down', 'local retry = allowed and 0 or ceil(', 'local retry = allowed and 0 or floor('),
-  linear('`−` for `+` in a refund', '= min(max(0, d0 + change)', '= min(max(0, d0 - change)'),
-  interval('a reset rounded down', 'out.reset = start + ceil(', 'out.reset = start + floor('),
-  interval(
-    '`>` for `≥` where a bucket is full',
-    'k >= full\n  local t = fresh and now or max(now, s[2])\n  local u0 = fresh and 0 or u - k * p.quota\n  local start = fresh and now or s[2] + k * p.window\n\n  local allowed',
-    'k > full\n  local t = fresh and now or max(now, s[2])\n  local u0 = fresh and 0 or u - k * p.quota\n  local start = fresh and now or s[2] + k * p.window\n\n  local allowed',
-  ),
+  linear('a wait rounded down', 'and huge or ceil(', 'and huge or floor('),
+  linear('`−` for `+` in a refund', 'min(max(0, debt + change)', 'min(max(0, debt - change)'),
+  interval('a reset rounded down', 'local reset = start + ceil(', 'local reset = start + floor('),
+  interval('`>` for `≥` where a bucket is full', 'if refills >= ceil(', 'if refills > ceil('),
   partFullBucket(
-    '`>` for `≥` where a key is new',
-    'local isNew = now >= renewal\n  bucket.step',
-    'local isNew = now > renewal\n  bucket.step',
+    '`≤` for `<` where a key is new',
+    'if now < renewal then return renewal',
+    'if now <= renewal then return renewal',
   ),
   partFullBucket(
     'a window never waited out before a key is new',
-    'touched and max(renewal, now + out.reset + p.idle)',
-    'touched and max(renewal, now + out.reset)',
+    'max(renewal, now + reset + params.idle)',
+    'max(renewal, now + reset)',
   ),
   partFullBucket('a key new again for what is given back', '(units > 0 or not isNew)', '(units > 0 or isNew)'),
   fixed(
     '`≤` for `<` at the end of a window',
-    'now < s[1] + p.window\n  local t =',
-    'now <= s[1] + p.window\n  local t =',
+    'used > 0 and now < start + params.window',
+    'used > 0 and now <= start + params.window',
   ),
-  fixed('a charge of the first tick not given back', 'used > 0 and before >= start', 'used > 0 and before > start'),
+  fixed(
+    'a charge of the first tick not given back',
+    'used > 0 and chargedAt >= start)',
+    'used > 0 and chargedAt > start)',
+  ),
   log(
-    '`<` for `≤` where a request costs the whole quota',
-    'not allowed and n <= p.quota',
-    'not allowed and n < p.quota',
+    '`≥` for `>` where a request costs the whole quota',
+    'not allowed and cost > quota',
+    'not allowed and cost >= quota',
   ),
-  log(
-    'nothing dropped when nothing is left',
-    'sum + change == 0 and count or drop',
-    'sum + change ~= 0 and count or drop',
-  ),
+  log('nothing dropped when nothing is left', 'kept == 0 and count or drop', 'kept ~= 0 and count or drop'),
   counter('the older window rounded up', 'local weighted = floor(', 'local weighted = ceil('),
-  counter(
-    'the window before the wrong one',
-    'w == s[1] + 1 and s[2] or 0\n  local e',
-    'w == s[1] - 1 and s[2] or 0\n  local e',
-  ),
-  hybrid('`+` for `−` in the penalty', 'local kept = last and p.unit - left', 'local kept = last and p.unit + left'),
+  counter('the window before the wrong one', 'latest == number + 1 and', 'latest == number - 1 and'),
+  hybrid('`+` for `−` in the penalty', 'local kept = isLast and unit - left', 'local kept = isLast and unit + left'),
   hybrid(
     'the largest penalty not the least',
-    'tokens = max(p.quota - used, 1 - p.quota)',
-    'tokens = min(p.quota - used, 1 - p.quota)',
+    'local left = max(params.quota - used, 1 - params.quota)',
+    'local left = min(params.quota - used, 1 - params.quota)',
   ),
   measured('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
-  measured('the smaller of two rates', 'fresh and n or max(n,', 'fresh and n or min(n,'),
-  exponentialMath('a logarithm of the wrong half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
+  measured('the smaller of two rates', 'isFresh and cost or max(cost,', 'isFresh and cost or min(cost,'),
+  measured('a logarithm of the wrong half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
 
-  script('a new key seen in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),
-  plain(
-    'a limit that has changed taken for the same',
-    'find(value, policy.prefix, 1, true) ~= 1',
-    'find(value, policy.prefix, 1, true) == 0',
+  library('a new key seen in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),
+  requests('a peek that charges', "plan.mode ~= 'peek'", "plan.mode ~= 'take'"),
+  requests('ticks taken for others', 'attempt.params.perMs == 1000', 'attempt.params.perMs == 1'),
+  requests('a failure blamed on nobody', 'if current then words', 'if not current then words'),
+  requests('a reply that keeps a part of what failed', 'current, said = false, began', 'current, began = false, said'),
+  decide('a shadow limit that vetoes', 'attempt.allowed or attempt.shadow)', 'attempt.allowed and attempt.shadow)'),
+  decide('a denial that does not lock', 'if attempt.block > 0 then', 'if attempt.block < 0 then'),
+  decide(
+    'a lock that does not hold',
+    'if isUsual or attempt.lock <= now then',
+    'if isUsual or attempt.lock > now then',
   ),
-  plain('a shadow limit that vetoes', 'if not policy.shadow then', 'if policy.shadow then'),
-  plain('a peek that charges', "if mode ~= 'peek' then", "if mode ~= 'take' then"),
-  plain('an expiry for the shorter of two limits', 'if lasts > lasting', 'if lasts < lasting'),
-  plain('fields of another key dropped', 'asks[i].gone) end', 'asks[1].gone) end'),
-  plain('a denial that does not lock', 'policy.block > 0 then return false', 'policy.block < 0 then return false'),
-  plain(
+  decide('a second cell of no number kept', 'next[offset + count] <= huge', 'n1 <= huge'),
+  decide(
     '`and` for `or` in what strict charges',
-    'allowed and (admitted or policy.strict)',
-    'allowed and (admitted and policy.strict)',
+    'allowed and (admitted or attempt.strict)',
+    'allowed and (admitted and attempt.strict)',
   ),
-  transaction(
-    'a shadow limit that vetoes after all',
-    'not trial.allowed and not trial.policy.shadow',
-    'not trial.allowed and trial.policy.shadow',
-  ),
-  transaction('a lock that a peek leaves', "admitted, mode ~= 'peek'", "admitted, mode ~= 'take'"),
-  alone(
-    'a limit that has changed taken for the same',
-    'find(value, prefix, 1, true) ~= 1',
-    'find(value, prefix, 1, true) == 0',
-  ),
-  alone('a denial not written where it has to be', 'if allowed or out.persist', 'if allowed and out.persist'),
-  alone('ticks taken for others', 'p.perMs == 1000 and now', 'p.perMs == 1 and now'),
-  expiry('an expiry set each time', 'slack > kept then', 'slack < kept then'),
-  expiry('an expiry made shorter', "call('PTTL', ${key}) <", "call('PTTL', ${key}) >"),
-  reply('fractions cut off', 'value % 1 ~= 0', 'value % 1 == 0'),
-  reply('a time of its own not told', '~= tick or units', '~= tick and units'),
-  state('kin not known as such', 'one.kin == other.kin', 'one.kin ~= other.kin'),
-  state('another kind taken for the same', 'if not akin(oldKind, kind) then', 'if akin(oldKind, kind) then'),
-  state('a lock not kept', "trial.lock <= now - slack * 1000000 and ''", "trial.lock > now - slack * 1000000 and ''"),
-  state(
+  decide('a denial not written where it has to be', 'not allowed and attempt.persist', 'allowed and attempt.persist'),
+  decide('an expiry for the shorter of two limits', 'if lasts > lasting', 'if lasts < lasting'),
+  decide('a limit that is not charged written as if it were', 'if isPartial then', 'if not isPartial then'),
+  decide('a time of its own not told', 'at ~= tick or charged', 'at ~= tick and charged'),
+  records('another kind taken for the same', 'if from == kind or', 'if from ~= kind or'),
+  records('kin not known as such', 'from.family == kind.family', 'from.family ~= kind.family'),
+  records('a lock not kept', 'attempt.lock > now - slack * 1000000 and', 'attempt.lock < now - slack * 1000000 and'),
+  records(
     'entries of a former algorithm left behind',
-    'elseif trial.old and not trial.copied',
-    'elseif trial.old and trial.copied',
+    'record.isLog and isFixed then',
+    'record.isLog and not isFixed then',
   ),
-  entries('`+ 16` for `+ 17` after an entry', 'sub(chunk, at + 17)', 'sub(chunk, at + 16)'),
-  entries('a time read for a cost', 'E.readTime, E.readCost = e', 'E.readCost, E.readTime = e'),
-  entries('costs of one tick not added up', 'E.cost(newest) + cost', 'cost'),
-  entries('a chunk that still counts dropped', 'from, firstChunk(E) - 1)', 'from, firstChunk(E))'),
-  entries('the open chunk one too early', 'min(last - 1, E.high)', 'min(last - 2, E.high)'),
-  entries('a first entry that is gone', 'if head < E.tail then', 'if head > E.tail then'),
-  entries('a first entry as it was before', 'if e == E.head then E.firstTime', 'if e ~= E.head then E.firstTime'),
-  trial('a lock in the past', 'now + policy.block, true', 'now - policy.block, true'),
-  trial(
-    '`and` for `or` in what strict charges',
-    'return admitted or trial.policy.strict',
-    'return admitted and trial.policy.strict',
+  records('a charge not written', 'attempt.isCharged and group.next or group.read', 'group.read'),
+  records('other limits of the key forgotten', 'if not own[record.name]', 'if own[record.name]'),
+  state(
+    'limits that have changed taken for the same',
+    'find(value, group.hash, 1, true) ~= 1',
+    'find(value, group.hash, 1, true) == 0',
   ),
-  trial('`+` for `−` in how long a lock holds', 'trial.told = trial.lock - now', 'trial.told = trial.lock + now'),
-  trial('a charge taken for one in other ticks', 'rescale(trial.at, policy.p, p)', 'trial.at'),
-  trial('a debt refused', 'elseif trial.cost < 0 then return end', 'elseif trial.cost > 0 then return end'),
-  trial('given back to what is fresh', 'if trial.out.reset > 0 then', 'if trial.out.reset >= 0 then'),
+  state('an expiry set each time', 'second + lasting + slack <= kept', 'second + lasting + slack > kept'),
+  state('an expiry made shorter', "if call('PTTL', key) <", "if call('PTTL', key) >"),
+  state('cells of a limit that is not charged lost', 'next[k] = cells[k]', 'next[k] = next[k]'),
+  state(
+    'a log of another limit read as this one',
+    'record.signature == attempt.signature then',
+    'record.signature then',
+  ),
+  entries('`+ 15` for `+ 16` after an entry', 'sub(text, at + 16)', 'sub(text, at + 15)'),
+  entries(
+    'a time read for a cost',
+    'entries.knownTime, entries.knownCost = e',
+    'entries.knownCost, entries.knownTime = e',
+  ),
+  entries('costs of one tick not added up', "pack('<d', newestCost + cost)", "pack('<d', cost)"),
+  entries('a chunk that still counts dropped', 'min(number, newest - 1)', 'min(number + 1, newest - 1)'),
+  entries('a full chunk written too late', 'tail - head > CHUNK', 'tail - head > 2 * CHUNK'),
+  entries('a first entry that is gone', 'head < tail and head or -1', 'head > tail and head or -1'),
+  adjust('a lock in the past', 'now + attempt.block, true', 'now - attempt.block, true'),
+  adjust('`+` for `−` in how long a lock holds', 'attempt.lock - now', 'attempt.lock + now'),
+  adjust('a charge taken for one in other ticks', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
+  adjust('a debt refused', 'if units < 0 then return end', 'if units > 0 then return end'),
+  adjust('given back to what is fresh', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),
+  reply(
+    'fractions cut off',
+    "type(value) == 'number' and value % 1 ~= 0",
+    "type(value) == 'number' and value % 1 == 0",
+  ),
 ]

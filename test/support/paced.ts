@@ -69,39 +69,32 @@ function convert(
 }
 
 const lua = `
-local function step(p, s, now, n, out)
-  local full = p.units * p.pace
-  local debt = max(0, s[1] - now)
-  local owed = debt + n * p.pace
-  local allowed = n == 0 or owed <= full
-  local persist = not allowed and p.strict == 1
-  local kept = allowed and owed or persist and max(debt, full) or debt
+local function step(params, cells, offset, now, cost)
+  local pace, units = params.pace, params.units
+  local debt = max(0, cells[offset + 1] - now)
+  local owed = debt + cost * pace
+  local allowed = cost == 0 or owed <= units * pace
+  local persist = not allowed and params.strict == 1
+  local kept = allowed and owed or persist and max(debt, units * pace) or debt
 
-  out.allowed = allowed
-  out.at = now
-  out.retry = allowed and 0 or n > p.units and huge or kept + n * p.pace - full
-  out.remaining = max(0, floor((full - kept) / p.pace))
-  out.reset = kept
-  out.delay = 0
-  out.charged = n
-  out.persist = persist
-  out.next[1] = kept == 0 and 0 or now + kept
+  local retry = allowed and 0 or cost > units and huge or kept + cost * pace - units * pace
+  local remaining = max(0, floor((units * pace - kept) / pace))
+  return allowed, now, retry, remaining, kept, 0, cost, persist, kept == 0 and 0 or now + kept
 end
 
-local function adjust(p, s, now, chargedAt, units, out)
-  local debt = max(0, s[1] - now)
-  local drained = p.conservative == 1 and max(0, now - chargedAt) or 0
-  local change = units < 0 and min(0, units * p.pace + drained) or units * p.pace
+local function adjust(params, cells, offset, now, chargedAt, units)
+  local debt = max(0, cells[offset + 1] - now)
+  local drained = params.conservative == 1 and max(0, now - chargedAt) or 0
+  local change = units < 0 and min(0, units * params.pace + drained) or units * params.pace
   local kept = max(0, debt + change)
-  out.persist = units > 0 or debt > 0
-  out.next[1] = kept == 0 and 0 or now + kept
+  return units > 0 or debt > 0, kept == 0 and 0 or now + kept
 end
 
-local function convert(p, from, s, now, out)
-  local debt = max(0, s[1] - rescale(now, p, from))
-  local isSame = from.pace / from.perMs == p.pace / p.perMs and from.units == p.units
-  local used = min(ceil(debt / from.pace), from.units, p.units)
-  out.next[1] = debt == 0 and 0 or now + (isSame and -rescale(-debt, from, p) or used * p.pace)
+local function convert(params, from, cells, offset, now)
+  local debt = max(0, cells[offset + 1] - rescale(now, params, from))
+  local isSame = from.pace / from.perMs == params.pace / params.perMs and from.units == params.units
+  local used = min(ceil(debt / from.pace), from.units, params.units)
+  return debt == 0 and 0 or now + (isSame and -rescale(-debt, from, params) or used * params.pace)
 end
 
 return { step = step, adjust = adjust, convert = convert }

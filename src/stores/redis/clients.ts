@@ -1,21 +1,37 @@
 import { SluiceError, veiled } from '../../util/errors.ts'
 
-/** What the store asks of a client: to run a script, by its name or whole. */
-export interface ScriptRunner {
-  /** True when keys of one script must share a slot. */
+/** What the store asks of a client: to run a script, by its name or whole, or the function of a library. */
+export interface ScriptClient {
+  /** True when keys of one call must share a slot. */
   readonly cluster: boolean
   /** What the client itself puts before every key; slots depend on it. */
   readonly keyPrefix: string
   evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
   eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
+  /** Functions; `undefined` for a client that has no method for them. */
+  readonly functions: FunctionClient | undefined
+}
+
+export interface FunctionClient {
+  call(name: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
+  /** Loads a library, one Promise for each primary. */
+  load(text: string): readonly Promise<unknown>[]
+}
+
+/** One server as ioredis and iovalkey see it. */
+interface IoredisNode {
+  call?(command: string, ...args: string[]): Promise<unknown>
 }
 
 /** ioredis and iovalkey: a single server, or a `Cluster`. */
-export interface IoredisLike {
+export interface IoredisLike extends IoredisNode {
   readonly isCluster?: boolean
   readonly options?: { readonly keyPrefix?: string | undefined }
   evalsha(sha: string, keys: number, ...rest: string[]): Promise<unknown>
   eval(text: string, keys: number, ...rest: string[]): Promise<unknown>
+  fcall?(name: string, keys: number, ...rest: string[]): Promise<unknown>
+  /** Only a cluster has nodes. */
+  nodes?(role: 'master'): readonly IoredisNode[]
 }
 
 interface ScriptOptions {
@@ -27,8 +43,12 @@ interface ScriptOptions {
 export interface NodeRedisLike {
   evalSha(sha: string, options: ScriptOptions): Promise<unknown>
   eval(text: string, options: ScriptOptions): Promise<unknown>
-  /** Only a cluster has slots. */
+  fCall?(name: string, options: ScriptOptions): Promise<unknown>
+  functionLoad?(text: string): Promise<unknown>
+  /** Only a cluster has slots, and primaries. */
   readonly slots?: unknown
+  readonly masters?: readonly unknown[]
+  nodeClient?(node: never): unknown
   /** Its option `keyPrefix`: a text or a Buffer. */
   readonly _keyPrefix?: { toString(): string } | undefined
 }
@@ -43,14 +63,14 @@ export interface GlideLike {
 export type RedisClient = IoredisLike | NodeRedisLike | GlideLike
 
 /**
- * What speaks to a client, told by the methods it has; `cluster`, where given, goes before what the client seems to be.
+ * How to speak to a client, known by the methods it has; `cluster`, where given, goes before what the client seems to be.
  * Throws `INVALID_OPTION` for what is no client.
  */
-export function runnerFor(client: RedisClient, cluster: boolean | undefined): ScriptRunner {
+export function scriptClient(client: RedisClient, cluster: boolean | undefined): ScriptClient {
   if (typeof client === 'object' && client !== null) {
-    if ('evalsha' in client) return ioredisRunner(client, cluster)
-    if ('evalSha' in client) return nodeRedisRunner(client, cluster)
-    if ('customCommand' in client) return glideRunner(client, cluster)
+    if ('evalsha' in client) return ioredisClient(client, cluster)
+    if ('evalSha' in client) return nodeRedisClient(client, cluster)
+    if ('customCommand' in client) return glideClient(client, cluster)
   }
   throw new SluiceError(
     'INVALID_OPTION',
@@ -59,30 +79,50 @@ export function runnerFor(client: RedisClient, cluster: boolean | undefined): Sc
   )
 }
 
-function ioredisRunner(client: IoredisLike, cluster: boolean = client.isCluster === true): ScriptRunner {
+function ioredisClient(client: IoredisLike, cluster: boolean = client.isCluster === true): ScriptClient {
   return {
     cluster,
     keyPrefix: client.options?.keyPrefix ?? '',
     evalsha: (sha, keys, args) => client.evalsha(sha, keys.length, ...keys, ...args),
     eval: (text, keys, args) => client.eval(text, keys.length, ...keys, ...args),
+    functions: client.fcall && client.call && ioredisFunctions(client),
   }
 }
 
-function nodeRedisRunner(client: NodeRedisLike, cluster: boolean = 'slots' in client): ScriptRunner {
-  const options = (keys: readonly string[], args: readonly string[]): ScriptOptions => ({
-    keys: [...keys],
-    arguments: [...args],
-  })
+function ioredisFunctions(client: IoredisLike): FunctionClient {
+  return {
+    call: (name, keys, args) => client.fcall!(name, keys.length, ...keys, ...args),
+    load: (text) => (client.nodes?.('master') ?? [client]).map(async (node) => node.call!('FUNCTION', 'LOAD', text)),
+  }
+}
+
+function nodeRedisClient(client: NodeRedisLike, cluster: boolean = 'slots' in client): ScriptClient {
   const { _keyPrefix: keyPrefix = '' } = client
   return {
     cluster,
     keyPrefix: keyPrefix.toString(),
-    evalsha: (sha, keys, args) => client.evalSha(sha, options(keys, args)),
-    eval: (text, keys, args) => client.eval(text, options(keys, args)),
+    evalsha: (sha, keys, args) => client.evalSha(sha, scriptOptions(keys, args)),
+    eval: (text, keys, args) => client.eval(text, scriptOptions(keys, args)),
+    functions: client.fCall && client.functionLoad && nodeRedisFunctions(client),
   }
 }
 
-function glideRunner(client: GlideLike, cluster: boolean = 'ssubscribe' in client): ScriptRunner {
+function nodeRedisFunctions(client: NodeRedisLike): FunctionClient {
+  const loadOn = async (node: unknown, text: string): Promise<unknown> => {
+    const primary = (await client.nodeClient!(node as never)) as NodeRedisLike
+    return primary.functionLoad!(text)
+  }
+  return {
+    call: (name, keys, args) => client.fCall!(name, scriptOptions(keys, args)),
+    load: (text) => client.masters?.map((node) => loadOn(node, text)) ?? [client.functionLoad!(text)],
+  }
+}
+
+function scriptOptions(keys: readonly string[], args: readonly string[]): ScriptOptions {
+  return { keys: [...keys], arguments: [...args] }
+}
+
+function glideClient(client: GlideLike, cluster: boolean = 'ssubscribe' in client): ScriptClient {
   const command = (name: string, script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> =>
     client.customCommand([name, script, String(keys.length), ...keys, ...args])
   return {
@@ -90,5 +130,10 @@ function glideRunner(client: GlideLike, cluster: boolean = 'ssubscribe' in clien
     keyPrefix: '',
     evalsha: (sha, keys, args) => command('EVALSHA', sha, keys, args),
     eval: (text, keys, args) => command('EVAL', text, keys, args),
+    functions: {
+      call: (name, keys, args) => command('FCALL', name, keys, args),
+      // Glide sends it to all primaries.
+      load: (text) => [client.customCommand(['FUNCTION', 'LOAD', text])],
+    },
   }
 }

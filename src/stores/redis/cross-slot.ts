@@ -1,5 +1,5 @@
 import { Charge, type DecisionMode } from '../store.ts'
-import type { Transaction } from './request.ts'
+import { type Transaction, transactionOf } from './request.ts'
 import type { RedisQueue } from './queue.ts'
 
 /** The charges of a transaction whose keys share a slot. */
@@ -31,23 +31,23 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
   let denied = false
   for (const group of groups) {
     try {
-      await queue.send({ ...group, mode: denied && mode === 'consume' ? 'refuse' : mode, units: [] })
+      await queue.send(transactionOf(denied && mode === 'consume' ? 'refuse' : mode, group.keys, group.charges))
     } catch (error) {
-      await Promise.allSettled(reserved.map((each) => queue.sendAll(withdrawal(each, []))))
+      await Promise.allSettled(reserved.map((each) => queue.sendAll(releaseOf(each, []))))
       throw error
     }
     denied ||= group.charges.some(vetoes)
     if (!denied) reserved.push(group)
   }
   if (!denied) return
-  for (const group of reserved.toReversed()) await withdraw(queue, group, mode)
+  for (const group of reserved.toReversed()) await release(queue, group, mode)
 }
 
 /** Another slot has denied: gives back what this one reserved, and reports what it holds without it. */
-async function withdraw(queue: RedisQueue, group: Group, mode: DecisionMode): Promise<void> {
+async function release(queue: RedisQueue, group: Group, mode: DecisionMode): Promise<void> {
   const free = group.charges.map(({ policy, key }) => new Charge(policy, key, 0))
-  const peek: Transaction = { ...group, charges: free, mode: 'peek', units: [] }
-  await queue.sendAll(mode === 'consume' ? withdrawal(group, [peek]) : [peek])
+  const peek = transactionOf('peek', group.keys, free)
+  await queue.sendAll(mode === 'consume' ? releaseOf(group, [peek]) : [peek])
   for (const [i, charge] of group.charges.entries()) {
     charge.delay = 0
     charge.markCharged(0, 0)
@@ -57,8 +57,8 @@ async function withdraw(queue: RedisQueue, group: Group, mode: DecisionMode): Pr
   }
 }
 
-function withdrawal(group: Group, then: readonly Transaction[]): Transaction[] {
-  return [{ ...group, mode: 'withdraw', units: group.charges.map(givenBack) }, ...then]
+function releaseOf(group: Group, then: readonly Transaction[]): Transaction[] {
+  return [transactionOf('release', group.keys, group.charges, group.charges.map(givenBack)), ...then]
 }
 
 function vetoes({ allowed, limit }: Charge): boolean {

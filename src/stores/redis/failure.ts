@@ -1,6 +1,6 @@
 import { SluiceError } from '../../util/errors.ts'
 
-/** What Redis says when it will not, and what to do about it. */
+/** What Redis says when it refuses, in the words of servers and of valkey-glide, and what to do about it. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [
     /\bOOM\b/,
@@ -11,26 +11,70 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'Something else than a rate limit is kept under this key. Remove it, or give this store a `prefix` of its own',
   ],
   [
-    /\bNOPERM\b|can't run this command|\bACL\b/,
+    /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL\b/,
     'This user of Redis may not do what the script does. docs/redis.md lists the commands it needs',
   ],
-  [/\bREADONLY\b/, 'This is a replica. Connect to the primary'],
+  [/\bREADONLY\b|\bReadOnly\b/, 'This is a replica. Connect to the primary'],
   [
-    /\bCROSSSLOT\b/,
+    /\bCROSSSLOT\b|\bCrossSlot\b/,
     'These keys are on different slots of a cluster. Give redisStore the cluster client, or say `cluster: true`',
   ],
   [/\bBUSY\b/, 'Redis is running a script that takes too long'],
-  // What clients say of themselves, or no more than an error's name.
-  [
-    /^\w*Error$|\bE(CONN|HOST|NET|PIPE|AI_|TIME|NOTFOUND)|connect|socket|stream|closed|offline|timed out|max retries|startup nodes/i,
-    'The client got no answer to a script. Check the URL it was given, and that it is connected',
-  ],
 ]
+
+/** What clients say of themselves, or no more than an error's name. */
+const NO_ANSWER =
+  /^\w*Error$|\bE(CONN|HOST|NET|PIPE|AI_|TIME|NOTFOUND)|connect|socket|stream|closed|offline|timed out|max retries|startup nodes/i
 
 /** Why a decision could not be made, in a sentence that says what to do. */
 export function failure(cause: unknown): SluiceError {
-  const message = (cause as Error | undefined)?.message || String(cause)
+  const message = messageOf(cause)
   const advice = ADVICE.find(([sign]) => sign.test(message))?.[1]
-  const text = advice === undefined ? message : `${advice} (${message})`
-  return new SluiceError('STORE_FAILED', `Redis could not decide: ${text}`, { cause })
+  const text =
+    advice ??
+    (isFromClient(cause)
+      ? 'The client got no answer to a script. Check the URL it was given, and that it is connected'
+      : undefined)
+  return new SluiceError(
+    'STORE_FAILED',
+    `Redis could not decide: ${text === undefined ? message : `${text} (${message})`}`,
+    { cause },
+  )
+}
+
+/** The server does not know a function: after a restart, a flush, or on a primary that is new. */
+export function isFunctionMissing(error: unknown): boolean {
+  return /Function not found/i.test(messageOf(error))
+}
+
+/** The server has no functions, or this user may not use them. */
+export function isWithoutFunctions(error: unknown): boolean {
+  return /unknown (sub)?command|(NOPERM|PermissionDenied|no permissions)[^]*\b(fcall|function)/i.test(messageOf(error))
+}
+
+/** The server refuses a function before it runs, since it might write. */
+export function isRefusedForNow(error: unknown): boolean {
+  return /\b(OOM|READONLY|ReadOnly|NOREPLICAS|NotEnoughReplicas|MISCONF)\b/.test(messageOf(error))
+}
+
+export function isLibraryThere(error: unknown): boolean {
+  return /already exists/i.test(messageOf(error))
+}
+
+/** No answer to a load, or one for later: it is tried again when the function is missed again. */
+export function isTransient(error: unknown): boolean {
+  return isFromClient(error) || /\b(BUSY|LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN)\b/i.test(messageOf(error))
+}
+
+/** valkey-glide has words of its own for what the server says. */
+export function isScriptMissing(error: unknown): boolean {
+  return /NOSCRIPT|NoScriptError/.test(messageOf(error))
+}
+
+function isFromClient(error: unknown): boolean {
+  return NO_ANSWER.test(messageOf(error))
+}
+
+function messageOf(error: unknown): string {
+  return (error as Error | undefined)?.message || String(error)
 }

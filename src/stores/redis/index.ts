@@ -2,10 +2,10 @@ import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { AsyncStore, Charge, Degraded, Store, DecisionMode } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
-import type { Transaction } from './request.ts'
-import { type RedisClient, runnerFor } from './clients.ts'
+import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'
 import { RedisQueue } from './queue.ts'
+import { type Transaction, transactionOf } from './request.ts'
 import { bySlot, takeBySlot } from './cross-slot.ts'
 
 export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
@@ -35,12 +35,11 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   const { prefix = PREFIX, clock, cluster } = options
   if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
   if (clock !== undefined) clockGiven(clock)
-  const runner = runnerFor(client, cluster === undefined ? undefined : boolean('cluster', cluster))
-  const queue = new RedisQueue(runner, clock && (() => microseconds(clock)))
+  const scripts = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
+  const queue = new RedisQueue(scripts, clock && (() => microseconds(clock)))
   return new RedisStore(queue, prefix, identityOf(client, prefix), clock)
 }
 
-const NONE: readonly number[] = []
 const identities = new WeakMap<RedisClient, Map<string, object>>()
 
 /** Stores of one client and prefix count under the same keys. */
@@ -74,7 +73,7 @@ class RedisStore implements AsyncStore {
   take(charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined> {
     if (this.#closed) return Promise.reject(closed())
     const keys = this.#keys(charges)
-    if (!this.#queue.inCluster) return this.#queue.send({ mode, keys, charges, units: NONE }) as Promise<undefined>
+    if (!this.#queue.inCluster) return this.#queue.send(transactionOf(mode, keys, charges)) as Promise<undefined>
     return this.#takeInCluster(keys, charges, mode)
   }
 
@@ -87,7 +86,14 @@ class RedisStore implements AsyncStore {
     if (changed.length === 0) return
     const sent: Transaction[] = []
     for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
-      sent.push({ mode: 'adjust', keys, charges, units: charges.map((charge) => changes.get(charge)!) })
+      sent.push(
+        transactionOf(
+          'adjust',
+          keys,
+          charges,
+          charges.map((charge) => changes.get(charge)!),
+        ),
+      )
     }
     await this.#queue.sendAll(sent)
   }
@@ -107,7 +113,7 @@ class RedisStore implements AsyncStore {
     mode: DecisionMode,
   ): Promise<Degraded | undefined> {
     const groups = bySlot(this.#queue, keys, charges)
-    if (groups.length === 1) await this.#queue.send({ ...groups[0]!, mode, units: NONE })
+    if (groups.length === 1) await this.#queue.send(transactionOf(mode, groups[0]!.keys, groups[0]!.charges))
     else await takeBySlot(this.#queue, groups, mode)
     return undefined
   }

@@ -1,117 +1,127 @@
 import { createHash } from 'node:crypto'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { luaPrelude } from '../../algorithms/arithmetic.ts'
+import { luaAdjust } from './lua/adjust.ts'
+import { luaDecide } from './lua/decide.ts'
 import { luaEntries } from './lua/entries.ts'
-import { luaAlone } from './lua/alone.ts'
-import { luaFrame } from './lua/frame.ts'
-import { luaGeneral } from './lua/general.ts'
-import { luaHead } from './lua/head.ts'
-import { luaPlain } from './lua/plain.ts'
+import { luaRecords } from './lua/records.ts'
 import { luaReply } from './lua/reply.ts'
+import { luaKinds, luaRequests } from './lua/requests.ts'
 import { luaState } from './lua/state.ts'
-import { luaTransaction } from './lua/transaction.ts'
-import { luaTrial } from './lua/trial.ts'
 import { kindName } from './signature.ts'
 
-/** A script and the name Redis knows it by. */
-export interface Script {
-  readonly text: string
+/** The program that decides, in the two forms in which a server takes it. */
+export interface Program {
+  /** The name of its function in the library. */
+  readonly name: string
+  /** The name of the same function for calls that write nothing. */
+  readonly peekName: string
+  /** The text of the library, which a server builds once. */
+  readonly library: string
+  /** The text of the script, which a server builds for each call. */
+  readonly script: string
   readonly sha: string
 }
 
-/** Milliseconds that a key outlives its use; with a clock of one's own nobody knows how far it is from the server's. */
-const SLACK = 1000
-const SLACK_OF_OWN_CLOCK = 3_600_000
-
 /**
- * The script that decides, for a set of algorithms: a frame, in `redis-lua/`, around their Lua twins. One run decides any
- * number of transactions, by the server's clock or by one of our own.
+ * Makes the program for a set of algorithms: the files in `lua/` around their Lua twins. The names hold a hash of the text, so that
+ * programs of several versions of the package work side by side.
  *
- * KEYS: for each transaction its hashes, one for each (limiter, key). In a hash one field for each limit, `signature · NUL ·
- * cells · kept`: numbers as little-endian doubles, but `kept`, the epoch second until which the hash is known to be kept, as
- * four bytes. A locked one begins with `\1 · lock`. A limit that keeps entries has `head · tail` and the first of its
- * entries, `time · cost`, behind its cells, the newest ones behind everything, and the others in fields of their own, `name · NUL ·
- * number`.
+ * KEYS: for each transaction its hashes, one for each (limiter, key).
  *
- * ARGV: the time in microseconds, if it is by our own clock; the policies; runs of transactions that are alike but for their keys,
- * or nothing when all transactions are for one unit of all policies.
+ * ARGV: `@` and the time in microseconds, if it is by a clock of our own; then for each run of transactions that differ in their keys
+ * alone its plan, how many they are, and for adjustments the units and the time of each charge. A run that is the only one needs no
+ * number.
  *
  * The reply is flat: the time, then for each transaction 0, or what its charges came to, or what went wrong.
  */
-export function scriptFor(algorithms: readonly Algorithm[], ownClock: boolean): Script {
-  const known = new Set(algorithms.flatMap((each) => [each, ...(each.compatibleWith ?? [])]))
-  // In one order, whichever a process met first: the fleet shares one script.
-  const sorted = [...known].toSorted((a, b) => (a.name < b.name ? -1 : 1))
-  const entries = sorted.some((each) => each.entries) ? luaEntries : ''
+export function programFor(algorithms: readonly Algorithm[]): Program {
+  const all = new Set(algorithms.flatMap((each) => [each, ...(each.compatibleWith ?? [])]))
+  // In one order, whichever a process met first: all processes share one program.
+  const sorted = [...all].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const text = [
-    luaHead(ownClock, ownClock ? SLACK_OF_OWN_CLOCK : SLACK),
     luaPrelude,
-    entries,
-    luaKnown(sorted),
+    luaKindTable(sorted),
+    luaKinds,
+    sorted.some(({ entries }) => entries) ? luaEntries : '',
+    luaRecords,
+    luaState,
     luaReply,
-    luaFrame(luaAlone, luaGeneral(luaPlain, luaState + luaTrial + luaTransaction)),
+    luaAdjust,
+    luaDecide,
+    luaRequests,
   ].join('')
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
+  const name = `sluice_${sha1(text).slice(0, 16)}`
+  const script = `${text}\nreturn decide(KEYS, ARGV)\n`
+  return { name, peekName: `${name}_peek`, library: libraryOf(name, text), script, sha: sha1(script) }
 }
 
-/** The kind and the parameters that a signature names. What a call does not need is not even made. */
-function luaKnown(algorithms: readonly Algorithm[]): string {
-  const texts = [...new Set(algorithms.map(({ lua }) => lua))]
-  const kinds = algorithms.map((each, i) => {
-    const [kind, twin] = [`kinds[${i + 1}]`, `twins[${texts.indexOf(each.lua) + 1}]`]
-    return `
-  if name == ${quoted(kindName(each))} then
-    if not ${kind} then
-      ${twin} = ${twin} or (function()
-${each.lua}
-      end)()
-      ${kind} = ${kindOf(each, twin)}
-    end
-    ${parametersOf(each, kind)}
-  end`
-  })
-  return `
-local kinds, twins = { ${nothing(algorithms.length)} }, { ${nothing(texts.length)} }
+function sha1(text: string): string {
+  return createHash('sha1').update(text).digest('hex')
+}
 
--- A number in a signature that is no whole number from 0.
-local function odd(word)
-  return tonumber(string.sub(word, 2))
+/** A call that is killed or fails half-way may leave tables half-written: the next one builds the program anew. */
+function libraryOf(name: string, text: string): string {
+  return `#!lua name=${name}
+local function build()
+${text}
+return decide
 end
 
-local function known(signature)
-  local name, number = match(signature, '^[^,]*'), tonumber
-${kinds.join('')}
+local decide, isWhole
+
+local function run(keys, args)
+  if not isWhole then decide = build() end
+  isWhole = false
+  local reply = decide(keys, args)
+  isWhole = true
+  return reply
 end
+
+redis.register_function('${name}', run)
+redis.register_function{ function_name = '${name}_peek', callback = run, flags = { 'no-writes' } }
 `
 }
 
-/** So many nils: a table that begins with them need not grow. */
-function nothing(times: number): string {
-  return Array.from({ length: times }, () => 'nil').join(', ')
+/** The algorithms by their names. Those that share a text share its functions. */
+function luaKindTable(algorithms: readonly Algorithm[]): string {
+  const texts = [...new Set(algorithms.map(({ lua }) => lua))]
+  const loads = texts.map((lua) => `  function()\n${lua}\n  end,`)
+  return `
+local loads = {
+${loads.join('\n')}
 }
 
-function kindOf(algorithm: Algorithm, twin: string): string {
-  const { initialState, entries = false, compatibleWith } = algorithm
+local function numberIn(word)
+  if word == '' then return 0 end
+  return tonumber(word, 36) or tonumber(string.sub(word, 2))
+end
+
+local kinds = {}
+${algorithms.map((each) => kindOf(each, texts.indexOf(each.lua) + 1)).join('')}`
+}
+
+function kindOf(algorithm: Algorithm, load: number): string {
+  const { initialState, entries = false, compatibleWith, parameters } = algorithm
   const cells = initialState.map((cell) => (cell === -Infinity ? '-huge' : String(cell)))
-  const doubles = cells.length + (entries ? 4 : 0)
-  return `{
-        twin = ${twin}, cells = ${cells.length}, numbers = ${doubles + 1}, entries = ${entries ? 'makeLists()' : 'false'},${compatibleWith === undefined ? '' : `\n        compatibleWith = ${quoted(familyOf(algorithm))},`}
-        blank = { ${[...cells, ...(entries ? [0, 0, 0, 0] : []), 0].join(', ')} }, format = '<${'d'.repeat(doubles)}I4',
-      }`
+  const words = ['perMs', ...parameters.map((_, i) => `w${i}`)].join(', ')
+  const numbers = parameters.map((name, i) => `[${quoted(name)}] = numberIn(w${i})`)
+  return `
+kinds[${quoted(kindName(algorithm))}] = {
+  cells = ${cells.length}, blank = { ${cells.join(', ')} }, entries = ${entries}, load = loads[${load}],
+  ${compatibleWith === undefined ? '' : `family = ${quoted(familyOf(algorithm))}, `}${entries ? `format = '<${'d'.repeat(cells.length + 2)}',` : ''}
+  parameters = function(signature, strict, conservative)
+    local ${words} = string.match(signature, '${',([^,]*)'.repeat(parameters.length + 1)}')
+    local ticks = perMs == '' and 1000 or numberIn(perMs)
+    return { perMs = ticks, strict = strict, conservative = conservative, ${numbers.join(', ')} }
+  end,
+}
+`
 }
 
 /** One name for all that take over from one another. */
 function familyOf(algorithm: Algorithm): string {
   return [algorithm, ...algorithm.compatibleWith!].map(kindName).toSorted()[0]!
-}
-
-/** Up to 31 of them: a pattern catches 32 words. */
-function parametersOf({ parameters }: Algorithm, kind: string): string {
-  const names = ['perMs', ...parameters]
-  const words = names.map((_, i) => `w${i}`).join(', ')
-  const numbers = names.map((name, i) => `[${quoted(name)}] = number(w${i}, 36) or odd(w${i})`)
-  return `local ${words} = match(signature, '${',([^,]*)'.repeat(names.length)}')
-    return ${kind}, { strict = 0, ${numbers.join(', ')} }`
 }
 
 /** A text as Lua writes it, whatever is in it. */

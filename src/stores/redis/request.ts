@@ -4,12 +4,12 @@ import { readVerdict } from './reply.ts'
 import { signature } from './signature.ts'
 
 /**
- * `refuse`: another part of the transaction has been denied already. `withdraw`: an adjustment that gives back what was reserved
+ * `refuse`: another part of the transaction has been denied already. `release`: an adjustment that gives back what was reserved
  * for a request that is denied, no more than is surely left of it.
  */
-export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'withdraw' | 'forget'
+export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'release' | 'forget'
 
-/** What stands or falls together: charges with their keys in Redis, and for adjustments the units of each. */
+/** Charges that are all made or none, with their keys in Redis, and for adjustments the units of each. */
 export interface Transaction {
   readonly mode: Mode
   readonly keys: readonly string[]
@@ -17,27 +17,26 @@ export interface Transaction {
   readonly units: readonly number[]
 }
 
-/** Many transactions as the arguments of one script call. */
-export class Batch {
+/** Many transactions as the arguments of one call. */
+export class ScriptRequest {
   readonly keys: string[] = []
   readonly algorithms: Set<Algorithm> = new Set()
   readonly transactions: readonly Transaction[]
-  readonly #policies: Policy[] = []
+  /** True when the call writes nothing. */
+  readonly isPeek: boolean
   readonly #runs: string[] = []
 
   constructor(transactions: readonly Transaction[]) {
     this.transactions = transactions
-    const after = this.#addRun(0)
-    if (after === transactions.length && this.#isUsual(transactions[0]!)) this.#runs.length = 0
-    else for (let i = after; i < transactions.length;) i = this.#addRun(i)
+    this.isPeek = transactions.every(({ mode }) => mode === 'peek')
+    let next = this.#addRun(0)
+    if (next === transactions.length && !isAdjustment(transactions[0]!.mode)) this.#runs.length = 1
+    while (next < transactions.length) next = this.#addRun(next)
   }
 
-  /** The script's arguments, behind the time if it is ours. */
-  arguments(now: readonly string[]): string[] {
-    const args = [...now, String(this.#policies.length)]
-    for (const policy of this.#policies) args.push(policy.limit.name, described(policy))
-    for (const word of this.#runs) args.push(word)
-    return args
+  /** The arguments behind the keys. `clock` is the time in microseconds when it is not the server's. */
+  arguments(clock: number | undefined): string[] {
+    return clock === undefined ? this.#runs : [`@${clock}`, ...this.#runs]
   }
 
   /** Writes the verdicts of a reply into the charges. Calls `done` for each transaction, with what went wrong, if anything. */
@@ -47,60 +46,50 @@ export class Batch {
     for (let i = 0; i < this.transactions.length; i++) {
       const { mode, charges } = this.transactions[i]!
       const failure = failureIn(reply[at])
-      if (failure !== undefined || adjusts(mode) || mode === 'forget') at++
+      if (failure !== undefined || isAdjustment(mode) || mode === 'forget') at++
       else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
       done(i, failure)
     }
   }
 
-  /** Adds a transaction and all that follow and are alike but for their keys. Returns the index of the one after them. */
+  /** Adds a transaction and all that follow and differ in their keys alone. Returns the index of the one after them. */
   #addRun(first: number): number {
     const pattern = this.transactions[first]!
     let next = first + 1
-    while (next < this.transactions.length && alike(pattern, this.transactions[next]!)) next++
+    while (next < this.transactions.length && sameShape(pattern, this.transactions[next]!)) next++
     for (let i = first; i < next; i++) addDistinct(this.keys, this.transactions[i]!.keys)
-    this.#describe(pattern, next - first)
+    this.#runs.push(planOf(pattern), String(next - first))
+    for (const { policy } of pattern.charges) this.algorithms.add(policy.compiled.algorithm)
+    if (isAdjustment(pattern.mode)) {
+      for (const [i, charge] of pattern.charges.entries()) this.#runs.push(String(pattern.units[i]), String(charge.at))
+    }
     return next
   }
-
-  #describe({ mode, keys, charges, units }: Transaction, times: number): void {
-    const said: string[] = []
-    let width = mode === 'forget' ? 1 : 0
-    for (let i = 0; i < charges.length; i++) {
-      const charge = charges[i]!
-      if (i === 0 || keys[i] !== keys[i - 1]) width++
-      said.push(String(width), this.#policyNumber(charge.policy))
-      if (adjusts(mode)) said.push(String(units[i]), String(charge.at))
-      else said.push(String(charge.cost))
-    }
-    this.#runs.push(mode, String(times), String(width), String(charges.length), ...said)
-  }
-
-  /** True when the only run asks for one unit of every policy on one key: that goes without saying. */
-  #isUsual({ mode, keys, charges }: Transaction): boolean {
-    if (mode !== 'consume' || charges.length !== this.#policies.length) return false
-    return charges.every(({ cost }, i) => cost === 1 && keys[i] === keys[0])
-  }
-
-  #policyNumber(policy: Policy): string {
-    const index = this.#policies.indexOf(policy)
-    if (index !== -1) return String(index + 1)
-    this.algorithms.add(policy.compiled.algorithm)
-    return String(this.#policies.push(policy))
-  }
 }
 
-function adjusts(mode: Mode): mode is 'adjust' | 'withdraw' {
-  return mode === 'adjust' || mode === 'withdraw'
+/** What a transaction asks, as text: its mode, and for each charge which of the transaction's keys, the cost, and the policy. */
+function planOf({ mode, keys, charges }: Transaction): string {
+  const cost = (charge: Charge): number => (isAdjustment(mode) ? 0 : charge.cost)
+  if (charges.length === 1) return `${mode}\n1\t${cost(charges[0]!)}\t${encodePolicy(charges[0]!.policy)}`
+  let [plan, key] = [mode as string, 0]
+  for (let i = 0; i < charges.length; i++) {
+    if (i === 0 || keys[i] !== keys[i - 1]) key++
+    plan += `\n${key}\t${cost(charges[i]!)}\t${encodePolicy(charges[i]!.policy)}`
+  }
+  return plan
 }
 
-/** Neighbours on the same key share one. */
+function isAdjustment(mode: Mode): mode is 'adjust' | 'release' {
+  return mode === 'adjust' || mode === 'release'
+}
+
+/** Charges of one key share it. They are neighbours: see `transactionOf`. */
 function addDistinct(to: string[], keys: readonly string[]): void {
   for (let i = 0; i < keys.length; i++) if (i === 0 || keys[i] !== keys[i - 1]) to.push(keys[i]!)
 }
 
-function alike(one: Transaction, other: Transaction): boolean {
-  if (one.mode !== other.mode || adjusts(one.mode) || one.charges.length !== other.charges.length) return false
+function sameShape(one: Transaction, other: Transaction): boolean {
+  if (one.mode !== other.mode || isAdjustment(one.mode) || one.charges.length !== other.charges.length) return false
   for (let i = 0; i < one.charges.length; i++) {
     const [a, b] = [one.charges[i]!, other.charges[i]!]
     if (a.policy !== b.policy || a.cost !== b.cost) return false
@@ -109,21 +98,45 @@ function alike(one: Transaction, other: Transaction): boolean {
   return true
 }
 
-/** A policy in a word, made once. */
-function described(policy: Policy): string {
-  return cached(policy, DESCRIPTION, description).text
+/** A transaction in which charges of one key are neighbours. */
+export function transactionOf(
+  mode: Mode,
+  keys: readonly string[],
+  charges: readonly Charge[],
+  units: readonly number[] = [],
+): Transaction {
+  if (!isScattered(keys)) return { mode, keys, charges, units }
+  const order = keys.map((_, i) => i).toSorted((a, b) => keys.indexOf(keys[a]!) - keys.indexOf(keys[b]!))
+  return {
+    mode,
+    keys: order.map((i) => keys[i]!),
+    charges: order.map((i) => charges[i]!),
+    units: units.length === 0 ? units : order.map((i) => units[i]!),
+  }
 }
 
-const DESCRIPTION = {}
-
-function description(policy: Policy): { readonly owner: object; readonly text: string } {
-  return { owner: DESCRIPTION, text: describe(policy) }
+/** True when a key comes again after another one. */
+function isScattered(keys: readonly string[]): boolean {
+  for (let i = 2; i < keys.length; i++) if (keys[i] !== keys[i - 1] && keys.indexOf(keys[i]!) < i) return true
+  return false
 }
 
-function describe({ limit, compiled }: Policy): string {
+/** A policy as text, made once. */
+function encodePolicy(policy: Policy): string {
+  return cached(policy, ENCODING, encoding).text
+}
+
+const ENCODING = {}
+
+function encoding(policy: Policy): { readonly owner: object; readonly text: string } {
+  return { owner: ENCODING, text: encode(policy) }
+}
+
+function encode({ limit, compiled }: Policy): string {
   const mark = limit.strict === true ? 'strict' : limit.shadow === true ? 'shadow' : ''
   const block = (limit.block ?? 0) * 1000
-  return mark === '' && block === 0 ? signature(compiled) : `${signature(compiled)};${mark};${block}`
+  const text = `${limit.name}\t${signature(compiled)}`
+  return mark === '' && block === 0 ? text : `${text};${mark};${block}`
 }
 
 /** Where a transaction begins there is a number, or else what went wrong. Some clients hand over numbers as texts. */

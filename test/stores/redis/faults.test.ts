@@ -78,7 +78,7 @@ it('a limit of an algorithm that this process has never met leaves nothing behin
   for (let i = 0; i < 70; i++) await before.consume('k')
   const after = limiterOn(client, gcra({ quota: 100, window: '1h', name: 'l' }))
   expect((await after.consume('k')).remaining).toBe(99)
-  expect(await client.hkeys('sluice:test:k')).toEqual(['l'])
+  expect(await client.hkeys('sluice:test:k')).toEqual(['names', 'states'])
 })
 
 it('keys begin with the prefix, and two prefixes do not meet', async () => {
@@ -289,6 +289,14 @@ it.each([
     'Redis could not decide: The client got no answer to a script. ' +
       `Check the URL it was given, and that it is connected (${message || 'Error'})`,
   )
+})
+
+it.each([
+  ['PermissionDenied: User limiter has no permissions to run the "hset" command', 'docs/redis.md'],
+  ["ReadOnly: You can't write against a read only replica.", 'Connect to the primary'],
+  ["CrossSlot: Keys in request don't hash to the same slot", 'on different slots'],
+])('valkey-glide says "%s", and what to do is said', (message, advice) => {
+  expect(failure(new Error(message)).message).toContain(advice)
 })
 
 it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {

@@ -40,18 +40,17 @@ const wide = defineAlgorithm({
   },
   convert: (_p, _from, s, at, _now, out) => out.next.set(s.subarray(at, at + 8)),
   lua: `
-    local function step(p, s, now, cost, out)
-      local used = s[8]
-      out.allowed = used + cost <= p.quota
-      out.at, out.retry, out.remaining = now, out.allowed and 0 or p.window, p.quota - used - (out.allowed and cost or 0)
-      out.reset, out.delay, out.charged, out.persist = p.window, 0, cost, false
-      for i = 1, 7 do out.next[i] = 0 end
-      out.next[8] = used + cost
+    local function step(params, cells, offset, now, cost)
+      local used = cells[offset + 8]
+      local allowed = used + cost <= params.quota
+      local remaining = params.quota - used - (allowed and cost or 0)
+      return allowed, now, allowed and 0 or params.window, remaining, params.window, 0, cost, false,
+        0, 0, 0, 0, 0, 0, 0, used + cost
     end
     return {
       step = step,
-      adjust = function(p, s, now, before, units, out) out.persist = false end,
-      convert = function(p, from, s, now, out) for i = 1, 8 do out.next[i] = s[i] end end,
+      adjust = function() return false end,
+      convert = function(params, from, cells, offset) return unpack(cells, offset + 1, offset + 8) end,
     }`,
 })
 

@@ -1,204 +1,185 @@
-import { luaLater } from './later.ts'
-
-/** How many entries stand in one field. Lua looks at every byte of a text that it is given: shorter ones would be too many. */
+/** How many entries a chunk holds. */
 export const CHUNK = 8
 
+/** The bytes of an entry: its time and its cost. */
+export const ENTRY = 16
+
 /**
- * Entries in Lua: a queue of (time, cost) from index `head` up to `tail`, in chunks. Each is a field of its own, read when it is
- * needed, but for the open one, that the next entry goes to: that is part of the state, and so is what the first entry says,
- * which is all that most steps ask. Whoever steps sees what `Entries` promises; here are also the edits that follow from a step.
+ * The entries of a log in Lua: a queue of (time, cost) from index `head` up to `tail`, in chunks. The first chunk and the newest one
+ * are part of the log's value; a chunk between them is a field of its own and is read when it is needed. A step sees what
+ * `Entries` promises, and notes by `edit` what becomes of the entries if its state is kept.
  */
-const functions = String.raw`
-local CHUNK = ${CHUNK}
+export const luaEntries: string = String.raw`
+local CHUNK, ENTRY = ${CHUNK}, ${ENTRY}
 
 local function chunkField(field, number)
   return field .. '\0' .. number
 end
 
--- Aims E at the entries of a field, which the numbers of s, behind its cells, and the end of its value tell.
-function lists.aim(E, key, field, s, cells, value)
-  local head, tail = s[cells + 1], s[cells + 2]
-  E.key, E.field, E.head, E.tail, E.firstTime, E.firstCost = key, field, head, tail, s[cells + 3], s[cells + 4]
-  E.first = head < tail and head or -1
-  E.value, E.openAt, E.open = value, s[cells + 6], floor(tail / CHUNK)
-  E.chunks, E.read, E.low, E.high = {}, -1, huge, -1
-  return E
-end
-
-local function chunkOf(E, number)
-  local chunk = E.chunks[number]
-  if not chunk then
-    if number ~= E.open then chunk = call('HGET', E.key, chunkField(E.field, number)) or ''
-    else chunk = E.value and sub(E.value, E.openAt) or '' end
-    E.chunks[number] = chunk
+local function chunkOf(entries, number)
+  local text = entries.texts and entries.texts[number]
+  if not text then
+    text = call('HGET', entries.key, chunkField(entries.field, number)) or ''
+    entries.texts = entries.texts or {}
+    entries.texts[number] = text
   end
-  return chunk
+  return text
 end
 
-local function readEntry(E, e)
-  E.read, E.readTime, E.readCost = e, unpacked('<dd', chunkOf(E, floor(e / CHUNK)), e % CHUNK * 16 + 1)
-end
-
-function lists.newEntries()
-  local E = {}
-  function E.next(e) return e + 1 < E.tail and e + 1 or -1 end
-  function E.time(e)
-    if e == E.head then return E.firstTime end
-    if e ~= E.read then readEntry(E, e) end
-    return E.readTime
+-- The text that holds an entry, and where in it.
+local function placeOf(entries, e)
+  if e < entries.firstEnd then return entries.value, entries.inline + (e - entries.head) * ENTRY end
+  if e >= entries.newest then
+    return entries.value, entries.inline + (entries.firstEnd - entries.head + e - entries.newest) * ENTRY
   end
-  function E.cost(e)
-    if e == E.head then return E.firstCost end
-    if e ~= E.read then readEntry(E, e) end
-    return E.readCost
+  return chunkOf(entries, floor(e / CHUNK)), e % CHUNK * ENTRY + 1
+end
+
+local function readEntry(entries, e)
+  entries.known, entries.knownTime, entries.knownCost = e, unpacked('<dd', placeOf(entries, e))
+end
+
+local function newEntries()
+  local entries = { first = -1 }
+  function entries.next(e) return e + 1 < entries.tail and e + 1 or -1 end
+  function entries.time(e)
+    if e ~= entries.known then readEntry(entries, e) end
+    return entries.knownTime
   end
-  return E
+  function entries.cost(e)
+    if e ~= entries.known then readEntry(entries, e) end
+    return entries.knownCost
+  end
+  function entries.edit(drop, amend, amendCost, pushTime, pushCost)
+    entries.drop, entries.amend, entries.amendCost, entries.pushTime, entries.pushCost =
+      drop, amend, amendCost, pushTime, pushCost
+  end
+  return entries
 end
 
--- Writes an entry, and notes the lowest and the highest chunk that has been written to.
-local function put(E, e, time, cost)
-  local number, at = floor(e / CHUNK), e % CHUNK * 16
-  local chunk, entry = chunkOf(E, number), pack('<dd', time, cost)
-  E.chunks[number] = at == #chunk and chunk .. entry or sub(chunk, 1, at) .. entry .. sub(chunk, at + 17)
-  E.low, E.high = min(E.low, number), max(E.high, number)
-  if e == E.head then E.firstTime, E.firstCost = time, cost elseif e == E.read then E.readTime, E.readCost = time, cost end
+-- Aims entries at a log's value, in which they begin at inline.
+local function aim(entries, key, field, value, inline, head, tail)
+  entries.key, entries.field, entries.value, entries.inline, entries.head, entries.tail =
+    key, field, value, inline, head, tail
+  entries.first, entries.known, entries.texts = head < tail and head or -1, -1, false
+  entries.firstEnd, entries.newest = head - head % CHUNK + CHUNK, tail - 1 - (tail - 1) % CHUNK
+  entries.drop, entries.amend, entries.pushCost = 0, -1, 0
+  return entries
 end
 
--- Entries that are worked on as a copy: when the limit that wrote them was another one.
-function lists.copyOf(E)
+-- A copy of entries, for a limit that did not write them.
+local function copyOf(entries)
   local times, costs = {}, {}
-  local e = E.first
+  local copy = { times = times, costs = costs, head = 1, drop = 0, amend = -1, pushCost = 0 }
+  local e = entries and entries.first or -1
   while e ~= -1 do
-    times[#times + 1] = E.time(e)
-    costs[#costs + 1] = E.cost(e)
-    e = E.next(e)
+    times[#times + 1], costs[#costs + 1] = entries.time(e), entries.cost(e)
+    e = entries.next(e)
   end
-  local C = { times = times, costs = costs, head = 1, old = E }
-  function C.next(i) return i < #times and i + 1 or -1 end
-  function C.time(i) return times[i] end
-  function C.cost(i) return costs[i] end
-  C.first = #times > 0 and 1 or -1
-  return C
+  function copy.next(i) return i < #times and i + 1 or -1 end
+  function copy.time(i) return times[i] end
+  function copy.cost(i) return costs[i] end
+  function copy.edit(drop, amend, amendCost, pushTime, pushCost)
+    copy.drop, copy.amend, copy.amendCost, copy.pushTime, copy.pushCost = drop, amend, amendCost, pushTime, pushCost
+  end
+  copy.first = #times > 0 and 1 or -1
+  return copy
 end
 
-local function pushCopy(C, time, cost)
-  local newest = #C.times
-  if newest >= C.head and C.times[newest] == time then
-    C.costs[newest] = C.costs[newest] + cost
+local function editCopy(copy)
+  local times, costs = copy.times, copy.costs
+  local newest = #times
+  if copy.amend ~= -1 then costs[copy.amend] = copy.amendCost end
+  copy.head = copy.head + copy.drop
+  if copy.pushCost > 0 then
+    if newest >= copy.head and times[newest] == copy.pushTime then costs[newest] = costs[newest] + copy.pushCost
+    else times[newest + 1], costs[newest + 1] = copy.pushTime, copy.pushCost end
+  end
+  copy.first = copy.head <= #times and copy.head or -1
+  copy.drop, copy.amend, copy.pushCost = 0, -1, 0
+end
+
+-- The fields of chunks that a key has for a log.
+local function chunkFields(key, field)
+  local found, start = {}, field .. '\0'
+  for _, each in ipairs(call('HKEYS', key)) do
+    if sub(each, 1, #start) == start then found[#found + 1] = each end
+  end
+  return found
+end
+
+-- Writes a copy in place of all there was. Returns the head, the tail, and the entries that are part of the value.
+local function replaceEntries(copy, key, field, set, gone)
+  editCopy(copy)
+  local count, texts, written = #copy.times - copy.head + 1, {}, {}
+  for i = 0, count - 1 do
+    local number = floor(i / CHUNK)
+    texts[number] = (texts[number] or '') .. pack('<dd', copy.times[copy.head + i], copy.costs[copy.head + i])
+  end
+  local last = floor((count - 1) / CHUNK)
+  for number = 1, last - 1 do
+    set[#set + 1], set[#set + 2] = chunkField(field, number), texts[number]
+    written[chunkField(field, number)] = true
+  end
+  for _, each in ipairs(chunkFields(key, field)) do
+    if not written[each] then gone[#gone + 1] = each end
+  end
+  return 0, count, texts[0] or '', last > 0 and texts[last] or ''
+end
+
+-- Changes the cost of an entry where it is.
+local function amendEntry(entries, e, cost, set)
+  local text, at = placeOf(entries, e)
+  local changed = sub(text, 1, at + 7) .. pack('<d', cost) .. sub(text, at + 16)
+  entries.known = -1
+  if e < entries.firstEnd or e >= entries.newest then
+    entries.value = changed
   else
-    C.times[newest + 1] = time
-    C.costs[newest + 1] = cost
+    local number = floor(e / CHUNK)
+    entries.texts[number] = changed
+    set[#set + 1], set[#set + 2] = chunkField(entries.field, number), changed
   end
 end
 
-function lists.editCopy(C, edit)
-  if edit.amend ~= -1 then C.costs[edit.amend] = edit.amendCost end
-  C.head = C.head + edit.drop
-  if edit.pushCost > 0 then pushCopy(C, edit.pushTime, edit.pushCost) end
-  C.first = C.head <= #C.times and C.head or -1
+-- What is left of the entries in the value when the head has left the first chunk, whose place the chunk it came to takes.
+local function leaveFirst(entries, head, gone)
+  local first, number, newest = floor(entries.head / CHUNK), floor(head / CHUNK), entries.newest / CHUNK
+  local open = entries.inline + (entries.firstEnd - entries.head) * ENTRY
+  for each = first + 1, min(number, newest - 1) do gone[#gone + 1] = chunkField(entries.field, each) end
+  if number >= newest then return sub(entries.value, open + (head - entries.newest) * ENTRY) end
+  return sub(chunkOf(entries, number), head % CHUNK * ENTRY + 1) .. sub(entries.value, open)
 end
 
--- Chunks that fall away, from one number up to another.
-local function dropChunks(gone, field, from, to)
-  for number = from, to do gone[#gone + 1] = chunkField(field, number) end
-end
-
-local function firstChunk(E)
-  return floor(E.head / CHUNK)
-end
-
-local function lastChunk(E)
-  return E.tail > E.head and floor((E.tail - 1) / CHUNK) or firstChunk(E) - 1
-end
-
-function lists.dropAll(gone, E)
-  dropChunks(gone, E.field, firstChunk(E), lastChunk(E))
-end
-
--- Notes the chunks to be written, behind n words of set. Returns the open one, and how many words there are.
-local function setChunks(set, n, E)
-  local last = floor(E.tail / CHUNK)
-  for number = max(firstChunk(E), E.low), min(last - 1, E.high) do
-    local chunk = E.chunks[number]
-    if chunk then
-      set[n + 1], set[n + 2] = chunkField(E.field, number), chunk
-      n = n + 2
+-- Adds an entry behind the rest, or to the newest when that is of the same time. Returns the tail, the rest, and what is behind it.
+local function push(entries, head, tail, rest, set)
+  local time, cost = entries.pushTime, entries.pushCost
+  if head < tail then
+    local newestTime, newestCost = unpacked('<dd', rest, #rest - 15)
+    if newestTime == time then return tail, sub(rest, 1, -9), pack('<d', newestCost + cost) end
+    if tail % CHUNK == 0 and tail - head > CHUNK then
+      local number, text = tail / CHUNK - 1, sub(rest, -CHUNK * ENTRY)
+      entries.texts = entries.texts or {}
+      entries.texts[number] = text
+      set[#set + 1], set[#set + 2] = chunkField(entries.field, number), text
+      rest = sub(rest, 1, -CHUNK * ENTRY - 1)
     end
   end
-  return last == E.open and chunkOf(E, last) or E.chunks[last] or '', n
+  return tail + 1, rest, pack('<dd', time, cost)
 end
 
-local function push(E, time, cost)
-  local newest = E.tail - 1
-  if newest >= E.head and E.time(newest) == time then
-    put(E, newest, time, E.cost(newest) + cost)
+-- Writes an edit in place. Returns the head, the tail, and the entries that are part of the value, in two pieces: texts are costly.
+local function editEntries(entries, set, gone)
+  if entries.amend ~= -1 then amendEntry(entries, entries.amend, entries.amendCost, set) end
+  local head, tail, rest, added = entries.head + entries.drop, entries.tail, '', ''
+  if head < entries.firstEnd and head < tail then rest = sub(entries.value, entries.inline + entries.drop * ENTRY)
+  elseif head < tail then rest = leaveFirst(entries, head, gone)
   else
-    put(E, E.tail, time, cost)
-    E.tail = E.tail + 1
+    for number = entries.firstEnd / CHUNK, entries.newest / CHUNK - 1 do
+      gone[#gone + 1] = chunkField(entries.field, number)
+    end
+    head, tail = 0, 0
   end
-end
-
--- Writes a copy in place of what it was made from. Returns what is left, and the open chunk.
-function lists.replaceEntries(trial, set, gone)
-  local C = trial.E
-  lists.editCopy(C, trial.out.edit)
-  local E = lists.aim(lists.newEntries(), trial.key, trial.field, { 0, 0, 0, 0 }, 0)
-  for i = C.head, #C.times do
-    local number = floor(E.tail / CHUNK)
-    E.chunks[number] = E.chunks[number] or ''
-    put(E, E.tail, C.times[i], C.costs[i])
-    E.tail = E.tail + 1
-  end
-  dropChunks(gone, trial.field, max(floor(E.tail / CHUNK), firstChunk(C.old)), lastChunk(C.old))
-  return E, (setChunks(set, #set, E))
-end
-
-local function behead(E, drop, gone)
-  local from, head = firstChunk(E), E.head + drop
-  if head < E.tail then E.firstTime, E.firstCost = E.time(head), E.cost(head) end
-  E.head = head
-  dropChunks(gone, E.field, from, firstChunk(E) - 1)
-end
-
--- Writes an edit in place, behind n words of set. Returns the open chunk, and how many words there are.
-function lists.editEntries(E, edit, set, n, gone)
-  if edit.amend ~= -1 then put(E, edit.amend, E.time(edit.amend), edit.amendCost) end
-  if edit.drop > 0 then behead(E, edit.drop, gone) end
-  if edit.pushCost > 0 then push(E, edit.pushTime, edit.pushCost) end
-  E.first = E.head < E.tail and E.head or -1
-  if E.first ~= -1 then return setChunks(set, n, E) end
-  E.head, E.tail = 0, 0
-  return '', n
-end
-
--- What a state says of its entries, behind its cells.
-function lists.describe(E, next, cells)
-  next[cells + 1], next[cells + 2] = E.head, E.tail
-  if E.head < E.tail then next[cells + 3], next[cells + 4] = E.firstTime, E.firstCost
-  else next[cells + 3], next[cells + 4] = 0, 0 end
-end
-
-function lists.clearEdit(out)
-  out.edit = { drop = 0, amend = -1, amendCost = 0, pushTime = 0, pushCost = 0 }
-end
-
--- The entries behind a state that is decided plainly, for the step.
-function lists.aimed(ask, key, s, value)
-  if not ask.E then
-    ask.E, ask.gone = lists.newEntries(), {}
-    lists.clearEdit(ask.out)
-  end
-  if #ask.gone > 0 then ask.gone = {} end
-  return lists.aim(ask.E, key, ask.policy.field, s, ask.policy.kind.cells, value)
-end
-
--- Notes what is to be written for them, behind n words of set. Returns the open chunk, and how many words there are.
-function lists.edited(ask, set, n)
-  local open
-  open, n = lists.editEntries(ask.E, ask.out.edit, set, n, ask.gone)
-  lists.describe(ask.E, ask.out.next, ask.policy.kind.cells)
-  return open, n
+  if entries.pushCost > 0 then tail, rest, added = push(entries, head, tail, rest, set) end
+  return head, tail, rest, added
 end
 `
-
-export const luaEntries: string = luaLater('lists', functions)

@@ -1,53 +1,30 @@
-import { luaLater } from './later.ts'
-
-/** What the script answers, and what a charge comes to when there is much to say. `redis-reply.ts` reads it. */
-export const luaReply: string = `
-local reply, said = { now, nil, nil, nil, nil }, 1
-${luaLater(
-  'words',
-  `
--- Whole numbers go as they are; a reply would cut off the rest of others.
-function words.say(value)
-  if value == huge then value = -1 elseif value % 1 ~= 0 then value = string.format('%.17g', value) end
+/** What a call replies, as `reply.ts` beside reads it: a charge that came to what was asked, or was denied, is written short. */
+export const luaReply: string = String.raw`
+-- Adds a number. Whole ones go as they are; a reply would cut off the rest of others.
+local function say(value)
+  if value == huge then value = -1 elseif type(value) == 'number' and value % 1 ~= 0 then value = format('%.17g', value) end
   said = said + 1
   reply[said] = value
 end
 
-function words.sayAll(allowed, remaining, retry, reset, delay, told, at, units)
+local function sayOdd(attempt, isCharged)
   reply[said + 1] = -3
   said = said + 1
-  words.say(allowed and 1 or 0)
-  words.say(remaining)
-  words.say(retry)
-  words.say(reset)
-  words.say(delay)
-  words.say(told)
-  words.say(at)
-  words.say(units)
+  say(attempt.allowed and 1 or 0)
+  say(attempt.remaining)
+  say(attempt.allowed and 0 or attempt.retry)
+  say(attempt.reset)
+  say(attempt.delay)
+  say(attempt.lockedFor)
+  say(isCharged and attempt.at or 0)
+  say(isCharged and attempt.charged or 0)
 end
-`,
-)}`
 
-/**
- * Says what `out` comes to: shorter for a charge that came to what was asked, for one that was denied, and for one that others
- * denied. It stands in its place and is no function, since that would be slower.
- */
-export const luaSay: string = `
-  local remaining, reset, retry, at, units = out.remaining, out.reset, out.retry, out.at, out.charged
-  if not charged then at, units = 0, 0 end
-  if
-    out.delay ~= 0 or remaining < 0 or remaining % 1 ~= 0 or reset % 1 ~= 0 or retry % 1 ~= 0
-    or (at ~= 0 and (at ~= tick or units ~= cost))
-  then
-    makeWords().sayAll(allowed, remaining, retry, reset, out.delay, 0, at, units)
-  elseif not allowed then
-    reply[said + 1], reply[said + 2], reply[said + 3], reply[said + 4] = -1, remaining, reset, retry
-    said = said + 4
-  elseif not admitted then
-    reply[said + 1], reply[said + 2], reply[said + 3] = -2, remaining, reset
-    said = said + 3
-  else
-    reply[said + 1], reply[said + 2] = remaining, reset
-    said = said + 2
+-- Notes what the short form of a reply has no room for, once it is known to be numbers.
+local function noteOdd(attempt, at, retry, delay, charged)
+  if not (attempt.remaining > -huge and attempt.reset < huge and retry >= 0 and at < huge and delay < huge and charged < huge) then
+    error('the result is not a number', 0)
   end
+  attempt.isOdd, attempt.at, attempt.delay, attempt.charged, attempt.lockedFor = true, at, delay, charged, 0
+end
 `

@@ -1,94 +1,166 @@
-/** The state of one limit in Lua: how a field's value is read, whoever wrote it, and how it is written. */
+/**
+ * The states of a key in Lua. The field "names" lists the limits of the key: it is the header. The field "states" has the
+ * header's hash and the numbers of all limits of fixed size; a log has a field of its own, in which its entries are. States whose
+ * header is the plan's are read and written here, at once; any others go by records.
+ */
 export const luaState: string = String.raw`
--- A value that begins so has a lock before everything else.
-local LOCKED = '\1'
-
-local function parse(trial, value)
-  trial.value, trial.lock, trial.wrote, trial.restAt = value, 0, '', 1
-  if not value then return end
-  if string.byte(value) == 1 then trial.lock, trial.restAt = unpacked('<d', value, 2) end
-  local stop = find(value, '\0', trial.restAt, true)
-  trial.wrote = sub(value, trial.restAt, stop - 1)
-  trial.cellsAt = stop + 1
+-- Calls a command in slices: a log may have more fields than the stack has room for.
+local function inSlices(command, key, list)
+  for i = 1, #list, 2000 do call(command, key, unpack(list, i, min(i + 1999, #list))) end
 end
 
-local function readCells(trial, kind)
-  return { unpacked(kind.format, trial.value, trial.cellsAt) }
-end
-
--- Whether one of two kinds takes over what the other wrote.
-local function akin(one, other)
-  return one == other or one and one.compatibleWith and one.compatibleWith == other.compatibleWith
-end
-
--- What another configuration wrote, carried over where the algorithm is the same.
-local function inherit(trial, kind, p)
-  local oldKind, oldP = known(trial.wrote)
-  trial.strays = not oldKind
-  if not oldKind then return end
-  local s = readCells(trial, oldKind)
-  local E = oldKind.entries and lists.aim(lists.newEntries(), trial.key, trial.field, s, oldKind.cells, trial.value)
-  trial.old = E
-  if not akin(oldKind, kind) then return end
-  local C = E and lists.copyOf(E)
-  local out = trial.out
-  if C then lists.clearEdit(out) end
-  kind.twin.convert(p, oldP, s, trial.tick, out, C)
-  for i = 1, kind.cells do trial.s[i] = out.next[i] end
-  if not C then return end
-  lists.editCopy(C, out.edit)
-  trial.E, trial.copied = C, true
-end
-
--- Reads a state as a limit of kind and p sees it: as it stands, converted, or blank.
-local function read(trial, signature, kind, p)
-  trial.kind, trial.p = kind, p
-  trial.tick = p.perMs == 1000 and now or floor(now / 1000)
-  trial.old, trial.copied, trial.strays = nil, false, false
-  local same = trial.wrote == signature
-  trial.s = same and readCells(trial, kind) or { unpack(kind.blank) }
-  if kind.entries then
-    if not trial.own then trial.own = lists.newEntries() end
-    if not trial.out.edit then lists.clearEdit(trial.out) end
-    trial.E = lists.aim(trial.own, trial.key, trial.field, trial.s, kind.cells, same and trial.value)
+-- Gives the limits of a key their places.
+local function arrange(group, attempts)
+  local headings, blank, fields = {}, { 0 }, { 'states' }
+  for i = group.first, group.last do
+    local attempt = attempts[i]
+    local kind = attempt.kind
+    headings[#headings + 1] = heading(attempt.name, kind.cells, kind.entries, false, attempt.signature)
+    if kind.entries then
+      fields[#fields + 1] = attempt.field
+      attempt.own, attempt.next, attempt.offset = attempt.entries, {}, 0
+    else
+      attempt.offset = #blank
+      for _, cell in ipairs(kind.blank) do blank[#blank + 1] = cell end
+    end
   end
-  if not same and trial.wrote ~= '' then inherit(trial, kind, p) end
+  local numbers = 'I4' .. rep('d', #blank - 1)
+  group.attempts, group.header, group.count = attempts, concat(headings, '\n'), #blank
+  group.hash, group.format, group.written = hashOf(group.header), '<' .. numbers, '<c8' .. numbers
+  group.blank, group.cells, group.next = blank, { unpack(blank) }, { unpack(blank) }
+  group.logs = #fields > 1 and fields
 end
 
--- Entries of an algorithm that this script does not know: by the names of their fields.
-local function dropStrays(gone, trial)
-  local start = trial.field .. '\0'
-  for _, field in ipairs(call('HKEYS', trial.key)) do
-    if sub(field, 1, #start) == start then gone[#gone + 1] = field end
+local function readLogs(group, key, values)
+  local at = 1
+  for i = group.first, group.last do
+    local attempt = group.attempts[i]
+    if attempt.own then
+      at = at + 1
+      local record = not group.isUsual and attempt.record
+      attempt.value, attempt.entries = values[at], attempt.own
+      if not attempt.value then
+        attempt.cells = attempt.kind.blank
+        aim(attempt.own, key, attempt.field, '', 1, 0, 0)
+      elseif group.isUsual or record and record.signature == attempt.signature then
+        attempt.cells = openLog(attempt, key, attempt.kind)
+      else
+        readOtherLog(attempt, key)
+      end
+    end
   end
 end
 
--- A lock that is over is kept for as long as a clock may step back.
-local function locked(trial)
-  return trial.lock <= now - slack * 1000000 and '' or LOCKED .. pack('<d', trial.lock)
-end
-
--- Notes what is to be written for a state that is kept.
-local function keep(trial, signature, set, gone)
-  local kind, next, open = trial.kind, trial.out.next, ''
-  if trial.strays then dropStrays(gone, trial)
-  elseif trial.old and not trial.copied then lists.dropAll(gone, trial.old) end
-  if kind.entries then
-    local E = trial.E
-    if trial.copied then E, open = lists.replaceEntries(trial, set, gone)
-    else open = lists.editEntries(E, trial.out.edit, set, #set, gone) end
-    lists.describe(E, next, kind.cells)
+-- Reads all limits of a key. Returns the cells of those of fixed size, behind the second until which the key is known to be kept, and
+-- whether its header is the plan's.
+local function read(group, key)
+  local cells, isUsual, value, values = group.cells, true
+  if group.logs then
+    values = call('HMGET', key, unpack(group.logs))
+    value = values[1]
+  else
+    value = call('HGET', key, 'states')
   end
-  -- For how long it is kept is looked up the next time.
-  next[kind.numbers] = 0
-  set[#set + 1] = trial.field
-  set[#set + 1] = locked(trial) .. signature .. '\0' .. pack(kind.format, unpack(next, 1, kind.numbers)) .. open
+  group.key, group.value = key, value
+  if not value then cells = group.blank
+  elseif find(value, group.hash, 1, true) ~= 1 then cells, isUsual = readOther(group), false
+  elseif group.count == 3 then cells[1], cells[2], cells[3] = unpacked(group.format, value, 9)
+  elseif group.count < 8 then
+    cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7] = unpacked(group.format, value, 9)
+  else cells = { unpacked(group.format, value, 9) } end
+  group.read, group.isUsual = cells, isUsual
+  if values then readLogs(group, key, values) end
+  return cells, isUsual
 end
 
--- Notes a lock alone.
-local function keepLock(trial, set)
-  local value = trial.value
-  set[#set + 1] = trial.field
-  set[#set + 1] = locked(trial) .. (value and sub(value, trial.restAt) or '\0')
+-- Puts the cells of a wide state behind its first three.
+local function keepMore(next, offset, width, ...)
+  for k = 4, width do next[offset + k] = select(k - 3, ...) end
+end
+
+local function checkCells(next, offset, width)
+  for k = offset + 1, offset + width do
+    if not (next[k] <= huge) then error('the next state is not a number', 0) end
+  end
+end
+
+-- Keeps the cells of limits that are not charged.
+local function keepOthers(group)
+  local cells, next = group.read, group.next
+  for i = group.first, group.last do
+    local attempt = group.attempts[i]
+    if not (attempt.isCharged or attempt.own) then
+      for k = attempt.offset + 1, attempt.offset + attempt.width do next[k] = cells[k] end
+    end
+  end
+end
+
+-- Notes what is to be written for a log. Returns its value.
+local function keepLog(attempt, kind, cells, group)
+  local entries, set, head, tail, first, rest = attempt.entries, group.set
+  if entries == attempt.own then head, tail, first, rest = editEntries(entries, set, group.gone)
+  else head, tail, first, rest = replaceEntries(entries, group.key, attempt.field, set, group.gone) end
+  cells[kind.cells + 1], cells[kind.cells + 2] = head, tail
+  set[#set + 1], set[#set + 2] = attempt.field, pack(kind.format, unpack(cells, 1, kind.cells + 2)) .. first .. rest
+  return set[#set]
+end
+
+-- The second until which a key that lasts so long is known to be kept, and for how long it is to be kept when its expiry is to be
+-- looked at: for longer than need be, so that this is seldom. A clock that is not the server's does not know when the server forgets.
+local function keepFor(lasting, kept)
+  if second + lasting + slack <= kept then return kept, false end
+  local needed = lasting + slack + min(max(lasting / 4, 2), 3600)
+  return isForeign and 0 or floor(second + needed), needed
+end
+
+local function prolong(key, needed)
+  if call('PTTL', key) < needed * 1000 then call('PEXPIRE', key, ceil(needed * 1000)) end
+end
+
+-- Writes the limits of a key when all are of fixed size and its header is the plan's.
+local function write(group, key, lasting)
+  local next = group.next
+  local kept, needed = keepFor(lasting, group.read[1])
+  next[1] = kept
+  local states = pack(group.written, group.hash, unpack(next, 1, group.count))
+  if group.value then call('HSET', key, 'states', states)
+  else call('HSET', key, 'names', group.header, 'states', states) end
+  if needed then prolong(key, needed) end
+end
+
+-- Writes fields that were noted.
+local function writeFields(group, needed)
+  inSlices('HSET', group.key, group.set)
+  inSlices('HDEL', group.key, group.gone)
+  if needed then prolong(group.key, needed) end
+end
+
+-- Notes the states of limits whose header is the plan's.
+local function setStates(group, kept)
+  local set, next = group.set, group.next
+  keepOthers(group)
+  next[1] = kept
+  set[#set + 1], set[#set + 2] = 'states', pack(group.written, group.hash, unpack(next, 1, group.count))
+  if not group.value then set[#set + 1], set[#set + 2] = 'names', group.header end
+end
+
+-- Writes the limits of a key that has logs, or whose header is not the plan's.
+local function writeOther(group, lasting, isChanged)
+  local isUsual, changesFixed = group.isUsual, not group.value
+  for i = group.first, group.last do
+    local attempt = group.attempts[i]
+    if attempt.isCharged and not attempt.own then changesFixed = true end
+    if not isUsual and attempt.locks then isChanged, lasting = true, max(lasting, (attempt.lock - now) / 1000000) end
+  end
+  if not isChanged then return end
+  local kept, needed = keepFor(lasting, group.read[1])
+  group.set, group.gone = {}, {}
+  for i = group.first, group.last do
+    local attempt = group.attempts[i]
+    if attempt.own and attempt.isCharged then keepLog(attempt, attempt.kind, attempt.next, group) end
+  end
+  if not isUsual then setRecords(group, kept)
+  elseif changesFixed or needed then setStates(group, kept) end
+  writeFields(group, needed)
 end
 `

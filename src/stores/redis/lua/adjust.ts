@@ -1,0 +1,116 @@
+/** Locks, and adjustments: what is added later, or given back, under the configuration that wrote the state. */
+export const luaAdjust: string = String.raw`
+-- Locks a key out after a denial.
+local function lock(group, attempt)
+  if group.isUsual then openRecords(group) end
+  noteOdd(attempt, 0, attempt.retry, 0, 0)
+  attempt.lock, attempt.locks, attempt.lockedFor, attempt.remaining = now + attempt.block, true, attempt.block, 0
+end
+
+-- Steps a limit whose key is locked out: nothing is charged, and the wait is what the algorithm would say, or the lock's.
+local function stepLocked(attempt, cells)
+  local params, tick = attempt.params, attempt.isMicro and now or millis
+  if attempt.strict then params = parametersOf(attempt.kind, attempt.signature, '') end
+  local _, _, retry = attempt.step(params, cells, attempt.offset, tick, attempt.cost, attempt.entries)
+  local _, at, _, _, reset, delay = attempt.step(params, cells, attempt.offset, tick, 0, attempt.entries)
+  attempt.allowed, attempt.persist = attempt.cost == 0, false
+  attempt.retry = attempt.allowed and 0 or retry
+  attempt.remaining, attempt.reset = 0, reset
+  noteOdd(attempt, at, attempt.retry, delay, 0)
+  attempt.lockedFor = attempt.lock - now
+end
+
+-- Reports what a limit holds without a charge that others denied.
+local function stepUncharged(attempt, group)
+  local tick, cells = attempt.isMicro and now or millis, attempt.entries and attempt.cells or group.read
+  local _, at, _, remaining, reset, delay =
+    attempt.step(attempt.params, cells, attempt.offset, tick, 0, attempt.entries)
+  attempt.remaining, attempt.reset = remaining, reset
+  noteOdd(attempt, at, 0, delay, 0)
+  attempt.isOdd = delay ~= 0 or remaining % 1 ~= 0 or reset % 1 ~= 0
+  return remaining, reset
+end
+
+-- The state of a charge as it was written, and what wrote it; nothing when none of it is left, since that may be absent, too.
+local function writtenState(attempt, key)
+  local kind, record = writerOf(attempt), attempt.record
+  if not kind or attempt.own and not attempt.value then return nil end
+  local params = parametersOf(kind, record.signature, '')
+  local cells = attempt.own and openLog(attempt, key, kind) or record.cells
+  attempt.entries = attempt.own
+  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tickOf(params), 0, attempt.entries)
+  if reset > 0 then return kind, record.signature, cells end
+end
+
+-- Notes an adjusted state. Returns its cells.
+local function keepAdjusted(group, attempt, kind, signature, state)
+  local isLog, cells = attempt.own, { unpack(state, 2, kind.cells + 1) }
+  if isLog then
+    attempt.value = keepLog(attempt, kind, cells, group)
+    local texts = attempt.entries == isLog and isLog.texts
+    openLog(attempt, group.key, kind)
+    isLog.texts = texts
+  elseif attempt.record and attempt.record.isLog then
+    dropLog(group, attempt.name)
+  end
+  attempt.record = {
+    name = attempt.name, width = kind.cells, isLog = isLog, signature = signature, cells = isLog and {} or cells,
+  }
+  return cells
+end
+
+local function adjustOne(group, attempt, units, chargedAt, variant)
+  current = attempt
+  local kind, signature, cells = writtenState(attempt, group.key)
+  if not kind then
+    if units < 0 then return end
+    kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank
+    attempt.entries = attempt.own and copyOf(false)
+  end
+  local params = parametersOf(kind, signature, variant)
+  local tick, step = tickOf(params), twinOf(kind).step
+  if attempt.entries then attempt.entries.edit(0, -1, 0, 0, 0) end
+  local state = {
+    twinOf(kind).adjust(
+      params, cells, 0, tick, rescale(chargedAt, attempt.params, params), units, attempt.entries
+    ),
+  }
+  if not state[1] then return end
+  cells = keepAdjusted(group, attempt, kind, signature, state)
+  local _, _, _, _, reset = step(parametersOf(kind, signature, ''), cells, 0, tick, 0, attempt.own)
+  group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
+end
+
+-- Adjusts all charges of a transaction. For each there are two arguments: its units, and when it was charged.
+local function adjustAll(first, place, variant)
+  for g = 1, width do
+    local group = groups[g]
+    group.key, group.lasting, group.changes = keys[first + g], 0, false
+    group.set, group.gone = {}, {}
+    local values = call('HMGET', group.key, unpack(group.logs or { 'states' }))
+    group.value = values[1]
+    openRecords(group)
+    group.read = group.blank
+    local at = 1
+    for i = group.first, group.last do
+      local attempt = attempts[i]
+      if attempt.own then
+        at = at + 1
+        attempt.value = values[at]
+      end
+      attempt.isCharged = false
+      adjustOne(group, attempt, args[place] + 0, args[place + 1] + 0, variant)
+      place = place + 2
+    end
+  end
+  current = false
+  for g = 1, width do
+    local group = groups[g]
+    -- For how long it is kept is looked up the next time.
+    if group.changes then
+      setRecords(group, 0)
+      writeFields(group, group.lasting + 2 * slack)
+    end
+  end
+end
+`

@@ -1,0 +1,161 @@
+/**
+ * States by records, one for each limit that a header names: of other limits, of changed ones, of locked ones. They are read and written out
+ * of line, as they are rare.
+ */
+export const luaRecords: string = String.raw`
+-- A limit in the header: its name, the number of its cells, + for a log, ! for one that is locked, and what wrote it.
+local function heading(name, width, isLog, isLocked, signature)
+  return name .. '\t' .. width .. (isLog and '+' or '') .. (isLocked and '!' or '') .. signature
+end
+
+-- Eight bytes that stand for a header.
+local function hashOf(header)
+  local digits = redis.sha1hex(header)
+  return pack('<I4I4', tonumber(sub(digits, 1, 8), 16), tonumber(sub(digits, 9, 16), 16))
+end
+
+local layouts = newCache()
+
+-- What a header says of the numbers in "states".
+local function layoutOf(header)
+  local layout = layouts.values[header]
+  if layout then return layout end
+  layout = { format = '<I4' }
+  for name, width, log, lock, signature in gmatch(header, '([^\t\n]+)\t(%d)(%+?)(!?)([^\n]*)') do
+    local isLog, isLocked = log == '+', lock == '!'
+    local cells = isLog and 0 or tonumber(width)
+    layout[#layout + 1] = {
+      name = name, width = tonumber(width), cells = cells, isLog = isLog, isLocked = isLocked, signature = signature,
+    }
+    layout.format = layout.format .. rep('d', cells + (isLocked and 1 or 0))
+  end
+  return remember(layouts, header, layout)
+end
+
+-- Reads the states as records and gives every charge its own. Returns the second until which the key is known to be kept.
+local function openRecords(group)
+  local records, named, kept = {}, {}, 0
+  if group.value then
+    local layout = layoutOf(call('HGET', group.key, 'names'))
+    local numbers = { unpacked(layout.format, group.value, 9) }
+    local at = 1
+    kept = numbers[1]
+    for i, each in ipairs(layout) do
+      local record = { name = each.name, width = each.width, isLog = each.isLog, signature = each.signature, lock = 0, cells = {} }
+      if each.isLocked then record.lock, at = numbers[at + 1], at + 1 end
+      for k = 1, each.cells do record.cells[k] = numbers[at + k] end
+      at = at + each.cells
+      records[i], named[each.name] = record, record
+    end
+  end
+  group.records, group.isUsual = records, false
+  for i = group.first, group.last do
+    local attempt = group.attempts[i]
+    local record = named[attempt.name]
+    attempt.record, attempt.locks, attempt.lock = record, false, record and record.lock or 0
+  end
+  return kept
+end
+
+-- The algorithm that wrote the state of a charge, when the charge's own can read it.
+local function writerOf(attempt)
+  local record, kind = attempt.record, attempt.kind
+  local from = record and kindOf(record.signature)
+  if not from or from.entries ~= kind.entries then return nil end
+  if from == kind or from.family and from.family == kind.family then return from end
+end
+
+local function tickOf(params)
+  return params.perMs == 1000 and now or millis
+end
+
+-- Carries over what another configuration of a limit wrote. Returns the cells.
+local function convertState(attempt, from, cells, entries)
+  current = attempt
+  local params = attempt.params
+  return {
+    twinOf(attempt.kind).convert(
+      params, parametersOf(from, attempt.record.signature, ''), cells, 0, tickOf(params), entries
+    ),
+  }
+end
+
+-- Reads states that are not as this plan would write them: of other limits, changed ones, or locked ones.
+local function readOther(group)
+  local cells = { unpack(group.blank) }
+  cells[1] = openRecords(group)
+  for i = group.first, group.last do
+    local attempt = group.attempts[i]
+    local from = not attempt.own and writerOf(attempt)
+    if from then
+      local record = attempt.record
+      local state = record.signature == attempt.signature and record.cells or convertState(attempt, from, record.cells)
+      for k, cell in ipairs(state) do cells[attempt.offset + k] = cell end
+    end
+  end
+  return cells
+end
+
+-- Reads a log as an algorithm wrote it. Returns its cells.
+local function openLog(attempt, key, kind)
+  local cells = { unpacked(kind.format, attempt.value) }
+  aim(attempt.own, key, attempt.field, attempt.value, 8 * kind.cells + 17, cells[kind.cells + 1], cells[kind.cells + 2])
+  return cells
+end
+
+-- Reads a log that another limit wrote. Its entries are then a copy, which replaces them.
+local function readOtherLog(attempt, key)
+  local from = writerOf(attempt)
+  attempt.entries, attempt.cells = copyOf(false), attempt.kind.blank
+  if not from then return end
+  local cells = openLog(attempt, key, from)
+  attempt.entries = copyOf(attempt.own)
+  attempt.cells = convertState(attempt, from, cells, attempt.entries)
+  editCopy(attempt.entries)
+end
+
+-- Notes the fields of a log, whatever wrote it.
+local function dropLog(group, name)
+  local field, gone = 'log:' .. name, group.gone
+  for _, each in ipairs(call('HKEYS', group.key)) do
+    if each == field or sub(each, 1, #field + 1) == field .. '\0' then gone[#gone + 1] = each end
+  end
+end
+
+-- The record that a limit leaves. One that is not charged keeps its own; where there is none, it is as good as one that is fresh.
+local function recordOf(group, attempt)
+  local record, kind = attempt.record, attempt.kind
+  if not record or attempt.isCharged then
+    local isFixed = not attempt.own
+    if record and record.isLog and isFixed then dropLog(group, attempt.name) end
+    local cells, from = {}, attempt.isCharged and group.next or group.read
+    for k = 1, isFixed and kind.cells or 0 do cells[k] = from[attempt.offset + k] end
+    record = { name = attempt.name, width = kind.cells, isLog = attempt.own, signature = attempt.signature, cells = cells }
+  end
+  -- A lock that is over is kept for as long as a clock may step back.
+  record.lock = attempt.lock > now - slack * 1000000 and attempt.lock or 0
+  return record
+end
+
+-- Notes the states of all records: those of this plan in its own order, and then the others.
+local function setRecords(group, kept)
+  local headings, numbers, own = {}, { kept }, {}
+  local function add(record)
+    local isLocked = record.lock ~= 0
+    headings[#headings + 1] = heading(record.name, record.width, record.isLog, isLocked, record.signature)
+    if isLocked then numbers[#numbers + 1] = record.lock end
+    for _, cell in ipairs(record.cells) do numbers[#numbers + 1] = cell end
+  end
+  for i = group.first, group.last do
+    local attempt = group.attempts[i]
+    own[attempt.name] = true
+    add(recordOf(group, attempt))
+  end
+  for _, record in ipairs(group.records) do
+    if not own[record.name] then add(record) end
+  end
+  local set, header = group.set, concat(headings, '\n')
+  set[#set + 1], set[#set + 2] = 'names', header
+  set[#set + 1], set[#set + 2] = 'states', hashOf(header) .. pack('<I4' .. rep('d', #numbers - 1), unpack(numbers))
+end
+`

@@ -1,0 +1,169 @@
+/** What a call shares between its functions, and what is found by a signature. */
+export const luaKinds: string = String.raw`
+local call = redis.call
+local pack, unpacked = struct.pack, struct.unpack
+local byte, find, format, gmatch, match = string.byte, string.find, string.format, string.gmatch, string.match
+local rep, sub, concat = string.rep, string.sub, table.concat
+
+-- Of the call that is running: its keys and arguments, the time, for how many seconds clocks may differ, its reply, and the charge
+-- whose algorithm runs.
+local keys, args, now, second, millis, slack, isForeign, current
+local reply, said = {}, 0
+
+-- Of the plan that is carried out: its charges, those of each key, how many keys there are, whether nothing has denied yet, and whether
+-- anything is written.
+local attempts, groups, width, admits, writes
+
+-- What was read before, by its text: at most 1,000 of a kind.
+local function newCache() return { size = 0, values = {} } end
+
+local function remember(cache, text, value)
+  if cache.size >= 1000 then cache.size, cache.values = 0, {} end
+  cache.size = cache.size + 1
+  cache.values[text] = value
+  return value
+end
+
+local derived = newCache()
+
+-- The parameters in a signature. A variant is '', 'strict' or 'conservative'; each has a table of its own.
+local function parametersOf(kind, signature, variant)
+  local text = signature .. ';' .. variant
+  return derived.values[text]
+    or remember(derived, text, kind.parameters(signature, variant == 'strict' and 1 or 0, variant == 'conservative' and 1 or 0))
+end
+
+local function kindOf(signature)
+  return kinds[match(signature, '^[^,]*')]
+end
+
+-- The functions of an algorithm, made when they are first needed: a text that fails then fails its own transactions.
+local function twinOf(kind)
+  if not kind.twin then kind.twin = kind.load() end
+  return kind.twin
+end
+`
+
+/**
+ * Reads the arguments of a call and decides its transactions one after another. A transaction that fails leaves the others alone.
+ *
+ * A plan says what a transaction asks: its mode, and a line for each charge. It is one argument, so that it is read once and
+ * then found by its text.
+ */
+export const luaRequests: string = String.raw`
+local plans = newCache()
+
+local function readCharge(line)
+  local key, cost, name, signature, mark, block = match(line, '^(%d+)\t([^\t]*)\t([^\t]*)\t([^;]*);?(%a*);?(%d*)')
+  return {
+    key = tonumber(key), cost = tonumber(cost), name = name, signature = signature,
+    strict = mark == 'strict', shadow = mark == 'shadow', block = tonumber(block) or 0,
+    lock = 0, locks = false, lockedFor = 0, isOdd = false, offset = 1,
+  }
+end
+
+local function readPlan(text)
+  local plan = { attempts = {}, groups = {}, width = 0, isReady = false }
+  for line in gmatch(text, '[^\n]+') do
+    if not plan.mode then plan.mode = line else plan.attempts[#plan.attempts + 1] = readCharge(line) end
+  end
+  plan.admits, plan.writes = plan.mode ~= 'refuse', plan.mode ~= 'peek'
+  plan.adjusts = plan.mode == 'adjust' or plan.mode == 'release'
+  plan.decides = not plan.adjusts and plan.mode ~= 'forget'
+  for i, attempt in ipairs(plan.attempts) do
+    local group = plan.groups[attempt.key] or { first = i }
+    plan.groups[attempt.key], group.last, plan.width = group, i, max(plan.width, attempt.key)
+  end
+  if plan.mode == 'forget' then plan.width = 1 end
+  return remember(plans, text, plan)
+end
+
+-- Finds the algorithm of each charge. Kept apart, so that what fails here fails as a transaction.
+local function prepare(plan)
+  for _, attempt in ipairs(plan.attempts) do
+    current = attempt
+    local kind = kindOf(attempt.signature)
+    attempt.kind, attempt.step, attempt.width = kind, twinOf(kind).step, kind.cells
+    attempt.params = parametersOf(kind, attempt.signature, attempt.strict and 'strict' or '')
+    attempt.isMicro, attempt.perSecond = attempt.params.perMs == 1000, attempt.params.perMs * 1000
+    if kind.entries then attempt.entries, attempt.field = newEntries(), 'log:' .. attempt.name end
+  end
+  for _, group in ipairs(plan.groups) do arrange(group, plan.attempts) end
+  current, plan.isReady = false, true
+end
+
+-- The run that is carried out: its plan, how many of its transactions are begun, and how many they are. Keys and arguments are used up
+-- to a place each, and the reply of a transaction begins behind another.
+local plan, turn, times, used, place, units, began
+
+local function readRun()
+  local text = args[place]
+  plan = text and (plans.values[text] or readPlan(text))
+  if not plan then return end
+  attempts, groups, width, admits, writes = plan.attempts, plan.groups, plan.width, plan.admits, plan.writes
+  turn, times = 0, args[place + 1] and args[place + 1] + 0 or #keys / max(width, 1)
+  place = place + 2
+  if plan.adjusts then units, place = place, place + 2 * #attempts end
+end
+
+local function perform(first)
+  if plan.adjusts then adjustAll(first, units, plan.mode == 'release' and 'conservative' or '')
+  else call('DEL', keys[first + 1]) end
+  say(0)
+end
+
+local function work()
+  while plan do
+    local decides = plan.decides
+    while turn < times do
+      local first = used
+      turn, used, began = turn + 1, first + width, said
+      if not plan.isReady then prepare(plan) end
+      if decides then commit(first, evaluate(first)) else perform(first) end
+    end
+    readRun()
+  end
+end
+
+-- An error of Redis is a table. Any other comes from the algorithm that runs, which is named.
+local function sayFailure(failure)
+  local words = type(failure) == 'table' and failure.err
+  if not words then
+    words = tostring(failure)
+    if current then words = 'limit "' .. current.name .. '", algorithm ' .. match(current.signature, '^[^,]*') .. ': ' .. words end
+  end
+  current, said = false, began
+  say(words)
+end
+
+-- The time comes with the call when it is not the server's.
+local function readTime(first)
+  isForeign = byte(first) == 64
+  if isForeign then
+    now, place, slack = tonumber(sub(first, 2)), 2, 3600
+  else
+    local time = call('TIME')
+    now, place, slack = time[1] * 1000000 + time[2], 1, 1
+  end
+  second, millis = now / 1000000, floor(now / 1000)
+end
+
+-- The reply is one table, used again by every call: what is left of the last one is taken off.
+local function endReply(last)
+  for i = said + 1, last do reply[i] = nil end
+  return reply
+end
+
+local function decide(callKeys, callArgs)
+  local last = said
+  keys, args, used, said, current, began = callKeys, callArgs, 0, 1, false, 1
+  readTime(args[1])
+  reply[1] = now
+  readRun()
+  while true do
+    local done, failure = pcall(work)
+    if done then return endReply(last) end
+    sayFailure(failure)
+  end
+end
+`

@@ -1,0 +1,262 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Cluster, type Redis } from 'ioredis'
+import calculateSlot from 'cluster-key-slot'
+import { describe, expect, it } from 'vitest'
+import { createLimiter, fixedWindow, gcra, type Limiter, slidingWindowLog } from '../../../src/index.ts'
+import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { families } from '../../support/redis-clients.ts'
+import { startCluster } from '../../support/redis-cluster.ts'
+import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
+
+/** How often a command was carried out since the last `RESETSTAT`. */
+async function calls(client: Redis, command: string): Promise<number> {
+  const stats = await client.info('commandstats')
+  const [, all, rejected, failed] =
+    new RegExp(`cmdstat_${command}:calls=(\\d+).*rejected_calls=(\\d+),failed_calls=(\\d+)`).exec(stats) ?? []
+  return all === undefined ? 0 : Number(all) - Number(rejected) - Number(failed)
+}
+
+async function libraries(client: Redis): Promise<string[]> {
+  const list = (await client.call('FUNCTION', 'LIST')) as string[][]
+  return list.map((each) => each[1]!)
+}
+
+function limiterFor(client: RedisClient, quota: number, name = 'test'): Limiter<string> {
+  const limits = [
+    fixedWindow({ quota, window: '1d', name: 'f' }),
+    slidingWindowLog({ quota: quota + 5, window: '1d', name: 'l' }),
+  ]
+  return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client), shared: true })
+}
+
+/** Asks so often, in turns of twenty; how many were admitted. */
+async function admitted(limiter: Limiter<string>, asks: number): Promise<number> {
+  let count = 0
+  for (let i = 0; i < asks; i += 20) {
+    const decisions = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('k')))
+    count += decisions.filter(({ allowed }) => allowed).length
+  }
+  return count
+}
+
+/** Asks until a decision was made by a function. */
+async function functionsCalled(client: Redis, limiter: Limiter<string>): Promise<void> {
+  await client.config('RESETSTAT')
+  await until(async () => {
+    await limiter.peek('k')
+    return (await calls(client, 'fcall')) > 0
+  })
+}
+
+describe.each(families)('by $name', ({ single, cluster: connectCluster }) => {
+  it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
+    const { port } = await server()
+    const admin = connect(port)
+    const { client, close } = await single(port)
+    leftovers.push(close)
+    const limiter = limiterFor(client, 300)
+    await functionsCalled(admin, limiter)
+    let flushing = true
+    const flushes = [
+      ['FUNCTION', 10],
+      ['SCRIPT', 7],
+    ] as const
+    const flushed = flushes.map(async ([kind, ms]) => {
+      for (; flushing; await pause(ms)) await admin.call(kind, 'FLUSH')
+    })
+    expect(await admitted(limiter, 1200)).toBe(300)
+    flushing = false
+    await Promise.all(flushed)
+    await functionsCalled(admin, limiter)
+    expect(await libraries(admin)).toHaveLength(1)
+  })
+
+  it.each(['-fcall', '-function'])('decisions are made by a script for good where a user has %s', async (right) => {
+    const { port } = await server()
+    const admin = connect(port)
+    await admin.call('ACL', 'SETUSER', 'default', right)
+    const { client, close } = await single(port)
+    leftovers.push(close)
+    const limiter = limiterFor(client, 200)
+    await limiter.consume('k')
+    await pause(150)
+    await limiter.consume('k')
+    await admin.config('RESETSTAT')
+    expect(await admitted(limiter, 300)).toBe(198)
+    expect(await admin.info('commandstats')).not.toMatch(/cmdstat_fcall|cmdstat_function/)
+  })
+
+  it('a denial is answered although the server is full', async () => {
+    const { port } = await server('--maxmemory-policy', 'noeviction')
+    const admin = connect(port)
+    const { client, close } = await single(port)
+    leftovers.push(close)
+    const limiter = limiterFor(client, 1)
+    await functionsCalled(admin, limiter)
+    await limiter.consume('k')
+    await admin.config('SET', 'maxmemory', '1')
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    expect(await calls(admin, 'eval')).toBe(1)
+  })
+
+  it('a primary of a cluster that misses the library is given it', async () => {
+    const cluster = await startCluster()
+    leftovers.push(() => cluster.stop())
+    const { client, close } = await connectCluster(cluster.nodes[0]!.port)
+    leftovers.push(close)
+    const admins = cluster.nodes.map(({ port }) => connect(port))
+    const limiter = createLimiter<string>({
+      name: 'test',
+      keyer: (key) => key,
+      limits: gcra({ quota: 2, window: '1d' }),
+      store: redisStore(client),
+    })
+    const everywhere = async (): Promise<boolean> => {
+      await Promise.all(Array.from({ length: 40 }, (_, i) => limiter.consume(`${i}`)))
+      const all = await Promise.all(admins.map((each) => calls(each, 'fcall')))
+      return all.every((count) => count > 0)
+    }
+    await until(everywhere)
+    await admins[1]!.call('FUNCTION', 'FLUSH')
+    for (const each of admins) await each.config('RESETSTAT')
+    await until(everywhere)
+  })
+})
+
+it('a server that was restarted without its data decides afresh, and is given the library', async () => {
+  const first = await server()
+  const client = connect(first.port, { maxRetriesPerRequest: null })
+  const limiter = limiterFor(client, 5)
+  await functionsCalled(client, limiter)
+  await limiter.consume('k')
+  await first.stop()
+  await server('--port', String(first.port))
+  expect((await limiter.consume('k')).remaining).toBe(4)
+  await functionsCalled(connect(first.port), limiter)
+  expect((await limiter.consume('k')).remaining).toBe(3)
+})
+
+it('a replica has the library when it is promoted', async () => {
+  const primary = await server()
+  const replica = await server('--replicaof', '127.0.0.1', String(primary.port))
+  const before = connect(primary.port)
+  const limiter = limiterFor(before, 5)
+  await functionsCalled(before, limiter)
+  await limiter.consume('k')
+  const after = connect(replica.port)
+  await until(async () => (await libraries(after)).length === 1 && (await after.exists('sluice:test:k')) === 1)
+  await primary.stop()
+  await after.replicaof('NO', 'ONE')
+  await after.config('RESETSTAT')
+  expect((await limiterFor(after, 5).consume('k')).remaining).toBe(3)
+  expect([await calls(after, 'fcall'), await calls(after, 'evalsha')]).toEqual([1, 0])
+})
+
+it('a primary that joins a cluster is given the library', async () => {
+  const cluster = await startCluster()
+  leftovers.push(() => cluster.stop())
+  const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+  leftovers.push(() => client.disconnect())
+  const limiter = limiterFor(client as never, 500)
+  const admins = cluster.nodes.map(({ port }) => connect(port))
+  const owned = (await Promise.all(admins.map((each) => each.call('CLUSTER', 'SLOTS')))) as unknown[]
+  expect(owned).toHaveLength(3)
+  await limiter.consume('k')
+
+  const joined = await server('--cluster-enabled', 'yes', '--cluster-node-timeout', '5000')
+  const newcomer = connect(joined.port)
+  await newcomer.call('CLUSTER', 'MEET', '127.0.0.1', String(cluster.nodes[0]!.port))
+  const id = (await newcomer.call('CLUSTER', 'MYID')) as string
+  const knows = async (each: Redis): Promise<boolean> => String(await each.call('CLUSTER', 'NODES')).includes(id)
+  await until(async () => (await Promise.all([newcomer, ...admins].map(knows))).every(Boolean))
+  await until(async () => String(await newcomer.call('CLUSTER', 'INFO')).includes('cluster_known_nodes:4'))
+  const slot = calculateSlot('sluice:test:moved')
+  for (const each of [newcomer, ...admins]) await each.call('CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
+  await newcomer.call('CLUSTER', 'BUMPEPOCH')
+  await until(async () => {
+    // Until all nodes agree, they may send a client from one to the other.
+    await Promise.allSettled([limiter.consume('moved')])
+    return (await calls(newcomer, 'fcall')) > 0
+  })
+})
+
+describe('a user who may not use functions', () => {
+  const rights = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
+  it.each(['', '+fcall'])('is decided by a script for good: with %s', async (more) => {
+    const { port } = await server()
+    const admin = connect(port)
+    const words = ['on', '>secret', '~sluice:*', 'resetchannels', ...rights.split(' '), ...(more ? [more] : [])]
+    await admin.call('ACL', 'SETUSER', 'limiter', ...words)
+    const client = connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false })
+    const limiter = limiterFor(client, 200)
+    await limiter.consume('k')
+    await pause(100)
+    await limiter.consume('k')
+    await admin.config('RESETSTAT')
+    expect(await admitted(limiter, 400)).toBe(198)
+    expect(await admin.info('commandstats')).not.toMatch(/cmdstat_fcall|cmdstat_function/)
+    expect(await libraries(admin)).toEqual([])
+  })
+
+  it('keeps what was decided when rights are revoked meanwhile', async () => {
+    const { port } = await server()
+    const admin = connect(port)
+    const all = `${rights} +fcall +function|load`.split(' ')
+    await admin.call('ACL', 'SETUSER', 'limiter', 'on', '>secret', '~sluice:*', 'resetchannels', ...all)
+    const client = connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false })
+    const limiter = limiterFor(client, 300)
+    await functionsCalled(admin, limiter)
+    const asked = admitted(limiter, 1000)
+    await pause(20)
+    await admin.call('ACL', 'SETUSER', 'limiter', '-fcall')
+    expect(await asked).toBe(300)
+  })
+})
+
+it('a full server answers what needs no memory, and functions are called again once it has room', async () => {
+  const { port } = await server('--maxmemory-policy', 'noeviction')
+  const client = connect(port)
+  const limiter = limiterFor(client, 2)
+  await functionsCalled(client, limiter)
+  for (let i = 0; i < 2; i++) await limiter.consume('k')
+  await client.config('SET', 'maxmemory', '1')
+  for (let round = 0; round < 2; round++) {
+    const asked = [limiter.consume('new'), limiter.consume('k'), limiter.consume('other'), limiter.peek('k')]
+    const [refused, denied, alike, peeked] = await Promise.allSettled(asked)
+    for (const each of [refused, alike])
+      expect(String((each as PromiseRejectedResult).reason)).toContain('Redis is full')
+    for (const each of [denied, peeked]) expect(each).toMatchObject({ status: 'fulfilled', value: { allowed: false } })
+  }
+  await client.config('SET', 'maxmemory', '0')
+  await client.config('RESETSTAT')
+  await until(async () => {
+    await limiter.consume('new')
+    return (await calls(client, 'fcall')) > 0
+  })
+})
+
+it('two versions of the library work side by side, also when the older one is deleted', async () => {
+  const { port } = await server()
+  const client = connect(port)
+  const one = limiterOn(client, fixedWindow({ quota: 400, window: '1d', name: 'f' }))
+  const other = limiterFor(client, 400)
+  await functionsCalled(client, one)
+  const [older] = await libraries(client)
+  await functionsCalled(client, other)
+  expect(await libraries(client)).toHaveLength(2)
+  const asked = Promise.all([admitted(one, 400), admitted(other, 400)])
+  await client.call('FUNCTION', 'DELETE', older!)
+  expect((await asked).reduce((sum, each) => sum + each, 0)).toBe(400)
+  await functionsCalled(client, one)
+  await functionsCalled(client, other)
+})
+
+it('processes that start at once load the library once between them, and lose nothing', async () => {
+  const { port } = await server()
+  const admin = connect(port)
+  const limiters = Array.from({ length: 8 }, () => limiterFor(connect(port), 500))
+  const counts = await Promise.all(limiters.map((each) => admitted(each, 200)))
+  expect(counts.reduce((sum, each) => sum + each, 0)).toBe(500)
+  for (const each of limiters) await functionsCalled(admin, each)
+  expect(await libraries(admin)).toHaveLength(1)
+})

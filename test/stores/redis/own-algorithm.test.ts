@@ -1,0 +1,110 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import {
+  type Algorithm,
+  createLimiter,
+  defineAlgorithm,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+} from '../../../src/index.ts'
+import { type IoredisLike, type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { connect, server } from '../../support/redis-tests.ts'
+
+/** An algorithm of a user, of which only the Lua text matters here. */
+function algorithm(name: string, lua: string): (options: { quota: number; window: string; name?: string }) => Limit {
+  const own: Algorithm<'quota'> = {
+    name,
+    options: [],
+    parameters: ['quota'],
+    cells: [{ name: 'used' }, { name: 'time', ticks: 1 }],
+    initialState: [0, 0],
+    deriveParameters: ({ quota }) => ({ quota }),
+    maxValue: ({ quota }) => quota,
+    step: () => undefined,
+    adjust: () => undefined,
+    convert: () => undefined,
+    lua,
+  }
+  return defineAlgorithm(own)
+}
+
+const step = (body: string): string => `return { step = function(params, cells, offset, now, cost) ${body} end }`
+
+const broken: readonly (readonly [string, string, RegExp])[] = [
+  ['throws', step(`error('boom')`), /boom/],
+  ['throws a table', step(`error({})`), /.*/],
+  ['returns nothing', step(''), /nil/],
+  ['returns texts', step(`return true, now, 0, 'a', 'b', 0, cost, false, 'c', 1`), /arithmetic|compare|number/],
+  ['returns NaN', step('return true, now, 0, 0 / 0, 1000, 0, cost, false, 1, 1'), /not a number/],
+  ['lasts for ever', step('return true, now, 0, 1, math.huge, 0, cost, false, 1, 1'), /not a number/],
+  ['leaves NaN', step('return true, now, 0, 1, 1000, 0, cost, false, 0 / 0, 1'), /not a number/],
+  ['leaves NaN behind a number', step('return true, now, 0, 1, 1000, 0, cost, false, 1, 0 / 0'), /not a number/],
+  ['leaves too little', step('return true, now, 0, 1, 1000, 0, cost, false, 1'), /nil/],
+  ['leaves nothing', step('return true, now, 0, 1, 1000, 0, cost, false'), /nil/],
+  ['fails to load', `error('no such file')`, /no such file/],
+  ['has no step', 'return {}', /nil/],
+]
+
+function limiterWith(client: RedisClient, limits: readonly Limit[]): Limiter<string> {
+  const store = redisStore(client)
+  return createLimiter<string>({
+    name: 'own',
+    keyer: (key) => key,
+    limits: limits.map((each, i) => (key: string) => (i === 0 || key === 'bad' ? each : undefined)),
+    store,
+  })
+}
+
+describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) => {
+  const clientOn = (port: number): RedisClient => {
+    const client = connect(port)
+    if (kind === 'functions') return client
+    const scripts: IoredisLike = {
+      evalsha: (sha, keys, ...rest) => client.evalsha(sha, keys, ...rest),
+      eval: (text, keys, ...rest) => client.eval(text, keys, ...rest),
+    }
+    return scripts
+  }
+
+  it.each(broken)('that %s fails alone', async (name, lua, message) => {
+    const { port } = await server()
+    const good = fixedWindow({ quota: 5, window: '1d', name: 'good' })
+    const bad = algorithm(`${kind}, ${name}`, lua)({ quota: 5, window: '1d', name: 'bad' })
+    const limiter = limiterWith(clientOn(port), [good, bad])
+    for (let round = 1; round <= 2; round++) {
+      const [a, failed, b] = await Promise.allSettled(['a', 'bad', 'b'].map((key) => limiter.consume(key)))
+      expect([a, b]).toMatchObject(
+        [1, 2].map(() => ({ status: 'fulfilled', value: { allowed: true, remaining: 5 - round } })),
+      )
+      const reason = String((failed as PromiseRejectedResult).reason)
+      expect(reason).toMatch(message)
+      expect(reason).toContain('limit "bad"')
+      expect(reason).toContain(encodeURIComponent(`${kind}, ${name}`))
+      await pause(80)
+    }
+    expect(await connect(port).exists('sluice:own:bad')).toBe(0)
+  })
+
+  it('that does not end is killed, and the next call works', async () => {
+    const { port } = await server('--busy-reply-threshold', '20')
+    const admin = connect(port)
+    await admin.ping()
+    const good = fixedWindow({ quota: 9, window: '1d', name: 'good' })
+    const endless = algorithm(
+      `endless ${kind}`,
+      step('while cost > 0 do end return true, now, 0, 1, 9, 0, cost, false, 1, 1'),
+    )
+    const limiter = limiterWith(clientOn(port), [good, endless({ quota: 5, window: '1d', name: 'bad' })])
+    await limiter.peek('bad', { cost: 0 })
+    await limiter.consume('a')
+    await pause(100)
+    await limiter.consume('a')
+    const asked = Promise.resolve(limiter.consume('bad')).then(() => 'decided', String)
+    await pause(150)
+    await admin.call(kind === 'functions' ? 'FUNCTION' : 'SCRIPT', 'KILL')
+    expect(await asked).toMatch(/kill/i)
+    expect((await limiter.consume('a')).remaining).toBe(6)
+    expect((await limiter.peek('a')).remaining).toBe(5)
+  })
+})
