@@ -77,10 +77,10 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
 }
 
 /** Returns true when one of these limiters took part in a pass, so that a closer look is needed. */
-function hasCountedFor(builders: readonly ChargeBuilder<never>[], latest: Pass): boolean {
+function hasCountedFor(homes: readonly object[], latest: Pass): boolean {
   for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
     for (const status of pass.decision.limits) {
-      if (status instanceof Charge && builders.some((builder) => builder === status.policy.home)) return true
+      if (status instanceof Charge && homes.includes(status.policy.home)) return true
     }
   }
   return false

@@ -73,6 +73,7 @@ export const http = [
     'parts.find(({ decision }) => decision.limits.includes(status))',
     'parts.at(-1)',
   ),
+  stacked('uses its own options for all limits', 'parts.every((part) => part.config === config)', 'parts.length > 0'),
   stacked('compares no styles', 'if (compared.has(other)) continue', 'if (compared !== undefined) continue'),
   stacked('forgets the styles of earlier request limiters', 'parts: [...parts, part]', 'parts: [part]'),
   stacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),

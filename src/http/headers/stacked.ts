@@ -58,7 +58,7 @@ export function stackedHeaderWriter<Response>(
   function writeMerged({ decision, parts }: MergedHeaders, latest: Decision, response: Response): void {
     current = response
     const now = timeOf(latest)
-    const formatOf = (status: LimitStatus): StandardFormat => formatIn(parts, status)
+    const formatOf = parts.every((part) => part.config === config) ? undefined : formatsOf(parts)
     // Earlier headers may be in another style. They describe an admitted request, so a denial replaces them.
     if (!latest.allowed) for (const each of otherConfigs(parts, config)) each.write(decision, now, set, formatOf)
     write(decision, now, set, formatOf)
@@ -119,10 +119,12 @@ function hasSameLimitAndKey(a: LimitStatus, b: LimitStatus): boolean {
   return a.limit === b.limit && a.key === b.key
 }
 
-/** Returns the format of the request limiter that a status belongs to. */
-function formatIn(parts: readonly HeaderPart[], status: LimitStatus): StandardFormat {
-  const part = parts.find(({ decision }) => decision.limits.includes(status))
-  return (part?.config ?? DEFAULT_CONFIG).format
+/** Returns a function that finds the format of the request limiter that a status belongs to. */
+function formatsOf(parts: readonly HeaderPart[]): (status: LimitStatus) => StandardFormat {
+  return function formatOf(status) {
+    const part = parts.find(({ decision }) => decision.limits.includes(status))
+    return (part?.config ?? DEFAULT_CONFIG).format
+  }
 }
 
 function otherConfigs(parts: readonly HeaderPart[], own: HeaderConfig): readonly HeaderConfig[] {
