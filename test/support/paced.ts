@@ -71,15 +71,14 @@ function convert(
 const lua = `
 local function step(params, cells, offset, now, cost)
   local pace, units = params.pace, params.units
-  local full = units * pace
   local debt = max(0, cells[offset + 1] - now)
   local owed = debt + cost * pace
-  local allowed = cost == 0 or owed <= full
+  local allowed = cost == 0 or owed <= units * pace
   local persist = not allowed and params.strict == 1
-  local kept = allowed and owed or persist and max(debt, full) or debt
+  local kept = allowed and owed or persist and max(debt, units * pace) or debt
 
-  local retry = allowed and 0 or cost > units and huge or kept + cost * pace - full
-  local remaining = max(0, floor((full - kept) / pace))
+  local retry = allowed and 0 or cost > units and huge or kept + cost * pace - units * pace
+  local remaining = max(0, floor((units * pace - kept) / pace))
   return allowed, now, retry, remaining, kept, 0, cost, persist, kept == 0 and 0 or now + kept
 end
 
