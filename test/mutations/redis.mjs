@@ -19,8 +19,8 @@ export const redis = [
   runner('functions called again without the right to', 'this.#hasFunctions = false\n    else', 'void this\n    else'),
   runner(
     'a failed call that is not repeated',
-    '    return true\n  }\n\n  async #load',
-    '    return false\n  }\n\n  async #load',
+    '    else return false\n    return true',
+    '    else return false\n    return false',
   ),
   runner('functions never called again after a refusal', 'performance.now() + REFUSED', 'Infinity'),
   failure('a full server taken for another failure', '/\\b(OOM|READONLY', '/\\b(READONLY'),
