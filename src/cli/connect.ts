@@ -6,8 +6,8 @@ import { type RedisClient, scriptClient, type ScriptClient } from '../stores/red
 import { clients, type ClientPackage, type Connection, type ServerAddress } from './clients.ts'
 
 /**
- * Does something with the Redis at a URL, a single server or a cluster, by whichever client is installed.
- * Throws `STORE_FAILED`, with the URL, when that cannot be reached.
+ * Connects to the Redis server or cluster at a URL with an installed client, and calls `work`. Throws `STORE_FAILED` with the
+ * URL if there is no connection.
  */
 export async function withRedis<Answer>(
   url: string,
@@ -19,7 +19,7 @@ export async function withRedis<Answer>(
   try {
     return await using(await reached(url, client.single(loaded, address)), work)
   } catch (error) {
-    // The node of a cluster: it has told that others hold this key.
+    // This is a node of a cluster, and another node has the key.
     if (!/\bMOVED\b|\bMoved\b/.test(String(error))) throw error
     return using(await reached(url, client.cluster(loaded, address)), work)
   }
@@ -67,11 +67,11 @@ async function installed(name: string | undefined): Promise<readonly [ClientPack
   }
   const names = clients.map((each) => each.name).join(', ')
   const missing =
-    name === undefined ? 'No client of Redis is installed' : `The client ${shown(name)} is not installed, or not known`
+    name === undefined ? 'No Redis client is installed' : `The client ${shown(name)} is not installed, or not known`
   throw new SluiceError('NOT_APPLICABLE', `${missing}. Install one of ${names} where you run this`)
 }
 
-/** A package as it is found from here, or from the directory in which the command is run. */
+/** Loads a package that is installed for this package, or in the current directory. */
 async function load(name: string): Promise<unknown> {
   try {
     return await import(name)

@@ -1,15 +1,15 @@
 import type { ScriptClient } from '../stores/redis/clients.ts'
 
-/** What a hash in Redis holds, as it stands. */
+/** The fields of a hash in Redis. */
 export interface Stored {
   /** The server's time in microseconds. */
   readonly now: number
-  /** Milliseconds until Redis forgets the hash; −1 for never, −2 when there is none. */
+  /** Milliseconds until Redis deletes the hash; −1 for never, −2 if it does not exist. */
   readonly ttl: number
   readonly fields: ReadonlyMap<string, Buffer>
 }
 
-/** In hexadecimal digits: values are binary, and clients differ in what they make of that. */
+/** Replies in hexadecimal digits: values are binary, and clients decode binary replies differently. */
 const SCRIPT = `
 local function hex(text)
   return (string.gsub(text, '.', function(each) return string.format('%02x', string.byte(each)) end))
@@ -20,7 +20,7 @@ for _, each in ipairs(redis.call('HGETALL', KEYS[1])) do reply[#reply + 1] = hex
 return reply
 `
 
-/** Reads a hash in one go. */
+/** Reads a hash, its expiry and the time in one call. */
 export async function fetchHeld(runner: ScriptClient, key: string): Promise<Stored> {
   const [seconds, micros, ttl, ...rest] = ((await runner.eval(SCRIPT, [key], [])) as unknown[]).map(String)
   const fields = new Map<string, Buffer>()

@@ -4,32 +4,32 @@ import { knownAlgorithms } from '../limits/limit.ts'
 import type { Stored } from './fetch.ts'
 import { type Entry, type StoredState, storedStates } from './stored.ts'
 
-/** A number of a state, with its name. A point in time is ISO 8601. */
+/** A number of a state and its name. A point in time is in ISO 8601. */
 export interface NamedCell {
   readonly name: string
   readonly value: number | string
 }
 
-/** What is held against a key. Times are milliseconds. */
+/** The state of a key. Times are in milliseconds. */
 export interface Held {
   readonly key: string
-  /** Until Redis forgets it; `undefined` when nothing is held. */
+  /** Time until Redis deletes it; `undefined` if there is no state. */
   readonly ttl: number | undefined
   readonly limits: readonly HeldByLimit[]
 }
 
 export interface HeldByLimit {
   readonly limit: string
-  /** The algorithm that wrote it; `undefined` when there is a lock and nothing else. */
+  /** The algorithm that wrote it; `undefined` if there is only a lock. */
   readonly algorithm: string | undefined
   readonly parameters: Readonly<Record<string, number>>
   readonly state: readonly NamedCell[]
   readonly entries: readonly Entry[]
   /** The times of the oldest and the newest entry, as ISO 8601. */
   readonly span: readonly [oldest: string, newest: string] | undefined
-  /** How long the key is still locked out. */
+  /** Time for which the key is locked out. */
   readonly lockedFor: number
-  /** What it comes to; `undefined` when the algorithm is not one of this package. */
+  /** The verdict of a request now; `undefined` if the algorithm is not registered here. */
   readonly verdict: { readonly remaining: number; readonly resetAfter: number } | undefined
 }
 
@@ -53,7 +53,7 @@ function heldBy({ limit, algorithm: name, numbers, cells, entries, lock }: Store
   }
 }
 
-/** Names the cells of a state as its algorithm does. Cells of an unknown algorithm get numbers for names. */
+/** Names the cells of a state as its algorithm does. Cells of an unknown algorithm are numbered. */
 function namedCells(
   algorithm: Algorithm | undefined,
   cells: readonly number[],
@@ -75,13 +75,13 @@ function spanOf(
   return [timeText(oldest.time, ticks, parameters), timeText(newest.time, ticks, parameters)]
 }
 
-/** Writes a point in time as ISO 8601, and a number that is no date as itself. */
+/** Returns a point in time as ISO 8601, or the number if it is outside the range of a date. */
 function timeText(time: number, ticks: string | 1, parameters: Readonly<Record<string, number>>): string {
   const ms = (time * (ticks === 1 ? 1 : parameters[ticks]!)) / parameters['perMs']!
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms)
 }
 
-/** The variants of algorithms, too: states are written under names of their own. */
+/** Returns all algorithms with their variants, which write states under names of their own. */
 function algorithms(): readonly Algorithm[] {
   const variants = knownAlgorithms().flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
   const named = [...knownAlgorithms(), ...variants]

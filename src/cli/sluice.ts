@@ -7,13 +7,13 @@ import { fetchHeld } from './fetch.ts'
 import { held } from './inspect.ts'
 import { printed } from './print.ts'
 
-const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints what is held against a key
-       sluice reset <redis-url> <limiter> <key>     forgets it
+const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the state of a key
+       sluice reset <redis-url> <limiter> <key>     deletes it
 
-  --prefix <text>   what keys in Redis begin with (default: ${PREFIX})
+  --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
   --json            prints JSON
-  --client <name>   ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
-  --help            prints this
+  --client <name>   ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first one that is installed)
+  --help            prints this help
 `
 
 async function main(): Promise<string> {

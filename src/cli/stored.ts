@@ -1,16 +1,16 @@
 import { readSignature } from '../stores/redis/signature.ts'
 import { CHUNK, ENTRY } from '../stores/redis/lua/entries.ts'
 
-/** What is stored for one limit, as it stands. */
+/** The stored state of one limit. */
 export interface StoredState {
   readonly limit: string
-  /** The algorithm that wrote it; `''` when there is a lock and nothing else. */
+  /** The algorithm that wrote it; `''` if there is only a lock. */
   readonly algorithm: string
   /** The parameters, `perMs` first. */
   readonly numbers: readonly number[]
   readonly cells: readonly number[]
   readonly entries: readonly Entry[]
-  /** The epoch microsecond until which the key is locked out; 0 when it is not. */
+  /** The epoch microsecond until which the key is locked out; 0 if it is not. */
   readonly lock: number
 }
 
@@ -21,7 +21,7 @@ export interface Entry {
 
 type Fields = ReadonlyMap<string, Buffer>
 
-/** Bytes in front of the numbers: the hash of the header, and the second until which the key is known to be kept. */
+/** Bytes before the numbers: the hash of the header, and the second until which the key is known to be kept. */
 const NUMBERS_AT = 12
 
 /** Reads the fields of a hash, by the names of the limits. */
@@ -37,7 +37,7 @@ export function storedStates(fields: Fields): StoredState[] {
   return all.toSorted((a, b) => (a.limit < b.limit ? -1 : 1))
 }
 
-/** A line of the header: the limit's name, the number of its cells, `+` for a log, `!` for one that is locked, and its signature. */
+/** Reads a line of the header: the limit's name, the number of its cells, `+` for a log, `!` for a lock, and the signature. */
 function stateOf(line: string, read: () => number, fields: Fields): StoredState {
   const [, limit = '', width, log, mark, text = ''] = /^([^\t]+)\t(\d)(\+?)(!?)(.*)$/.exec(line)!
   const { name: algorithm, numbers } = text === '' ? { name: '', numbers: [] } : readSignature(text)

@@ -1,35 +1,35 @@
 import { Charge, type Degraded, type LimitStatus } from '../stores/store.ts'
 
 /**
- * What was decided, for good: nothing in it changes later. All times are milliseconds.
+ * The decision about one input. It never changes later. All times are in milliseconds.
  *
  * @example
  * const { allowed, retryAfter } = limiter.consume(request)
  */
 export interface Decision {
   readonly allowed: boolean
-  /** Time to wait before going on (`leakyBucket`), else 0. */
+  /** Time to wait before the request may continue (`leakyBucket`), else 0. */
   readonly delay: number
-  /** Time until the same request would be admitted; 0 when allowed, `Infinity` when never. */
+  /** Time until the same request is admitted; 0 if allowed, `Infinity` if never. */
   readonly retryAfter: number
-  /** Further requests of this cost that would be admitted now; `Infinity` when no limit applies. */
+  /** Further requests of this cost that are admitted now; `Infinity` if no limit applies. */
   readonly remaining: number
-  /** Time until nothing is remembered against this key. */
+  /** Time until the state of this key has expired. */
   readonly resetAfter: number
-  /** Every limit consulted, in the order given. */
+  /** The verdicts of all limits, in the given order. */
   readonly limits: readonly LimitStatus[]
-  /** The one that decides what the client is told. */
+  /** The verdict that the headers report first: on denial the longest wait, else the least remaining. */
   readonly binding: LimitStatus | undefined
-  /** Set when the store could not answer. */
+  /** Set if the store could not decide. */
   readonly degraded: Degraded | undefined
 }
 
 /**
  * Combines the verdicts of several limits into one decision. Shadow limits are listed and change nothing else.
  *
- * Denied when an enforced limit denies. `retryAfter`, `resetAfter` and `delay` are the largest; `remaining` is the smallest
- * number of further requests of the same cost. The binding limit is, on denial, the one with the longest wait (never
- * is the longest), else the one with the least remaining; the first of equals.
+ * The decision is a denial if an enforced limit denies. `retryAfter`, `resetAfter` and `delay` are the largest; `remaining` is
+ * the smallest number of further requests of the same cost. The binding limit is the one with the longest wait on denial
+ * (`Infinity` is the longest), else the one with the least remaining. The first of equal ones wins.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   if (limits.length === 1 && isEnforced(limits[0]!)) return single(limits[0]!, limits, degraded)
@@ -57,7 +57,7 @@ function single(status: LimitStatus, limits: readonly LimitStatus[], degraded: D
   return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
 }
 
-/** Limits differ in shape and compiled limits do not, so a charge is asked for its compiled limit. */
+/** Limits differ in shape and compiled limits do not, so this reads the compiled limit of a charge. */
 function isEnforced(status: LimitStatus): boolean {
   return status instanceof Charge ? status.policy.compiled.enforced : status.limit.shadow !== true
 }

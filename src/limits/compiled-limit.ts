@@ -2,7 +2,7 @@ import type { Algorithm, Parameters } from '../algorithms/algorithm.ts'
 import { LARGEST } from '../algorithms/arithmetic.ts'
 import { SluiceError } from '../util/errors.ts'
 
-/** What steps a limit. It is derived once, when the limit is made. */
+/** Everything that is needed to step a limit. It is derived once, when the limit is made. */
 export interface CompiledLimit {
   readonly algorithm: Algorithm
   readonly parameters: Parameters
@@ -10,7 +10,7 @@ export interface CompiledLimit {
   readonly nonStrict: Parameters
   /** The state of a key that was never seen. */
   readonly initialState: Float64Array
-  /** The algorithm's name and parameters: equal for limits whose states mean the same. */
+  /** The algorithm's name and parameters: equal for limits whose states are interchangeable. */
   readonly signature: string
   /** The algorithm's step. Limits have one shape and algorithms have many, so it is found faster here. */
   readonly step: Algorithm['step']
@@ -24,11 +24,11 @@ export interface CompiledLimit {
   readonly strict: boolean
   /** False for a shadow limit. */
   readonly enforced: boolean
-  /** How long a denial locks the key out, in microseconds. 0 for not at all. */
+  /** The lock-out after a denial, in microseconds; 0 for none. */
   readonly block: number
 }
 
-/** What a limit says of itself, as far as parameters follow from it. */
+/** The part of a limit from which parameters are derived. */
 interface LimitNumbers {
   readonly quota: number
   readonly window: number
@@ -38,7 +38,7 @@ interface LimitNumbers {
   readonly [option: string]: unknown
 }
 
-/** Derives the parameters of a limit. Throws `OUT_OF_RANGE` when its products cannot be exact. */
+/** Derives the parameters of a limit. Throws `OUT_OF_RANGE` if its products cannot be exact. */
 export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
   const algorithm = named.variant?.(data) ?? named
   for (const perMs of [1000, 1]) {
@@ -70,7 +70,7 @@ export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
   )
 }
 
-/** Parameters in the order of the algorithm, however they were derived, so that its steps see one shape. */
+/** Parameters in the order of the algorithm, so that all limits of an algorithm have one shape. */
 class ParameterSet {
   readonly perMs: number
   readonly strict: number;

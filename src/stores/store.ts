@@ -3,7 +3,7 @@ import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled } from '../limits/limit.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 
-/** A limit as one limiter holds it: what names its state in a store. Made once per limiter and limit. */
+/** A limit as one limiter uses it. It names the state in a store. Made once per limiter and limit. */
 export interface Policy {
   /** The limiter's name. */
   readonly limiter: string
@@ -12,19 +12,19 @@ export interface Policy {
   readonly compiled: CompiledLimit
   /** The limiter's store. */
   readonly store: Store
-  /** One and the same for all limits of a limiter, and no other's: several limiters may share a name, and what they count. */
+  /** Identifies the limiter: several limiters can share a name and their counts. */
   readonly home: object
-  /** What a store looked up for this policy: see `cached`. */
+  /** What a store keeps for this policy: see `cached`. */
   cache: CacheEntry | undefined
 }
 
-/** What a store keeps with a policy, so that it looks it up once. */
+/** What a store keeps with a policy, so that it computes it once. */
 export interface CacheEntry {
-  /** The store, or what makes the entry in its place. */
+  /** The store, or another object that made the entry. */
   readonly owner: object
 }
 
-/** Returns what `owner` keeps with a policy, and makes it when there is nothing of that owner yet. */
+/** Returns what `owner` keeps with a policy. Makes it if that owner has nothing there yet. */
 export function cached<Entry extends CacheEntry>(
   policy: Policy,
   owner: object,
@@ -38,26 +38,26 @@ export function createPolicy(limiter: string, limit: Limit, store: Store, home: 
   return { limiter, limit, compiled: compiled(limit), store, home, cache: undefined }
 }
 
-/** One limit's say in a decision. All times are milliseconds. */
+/** The verdict of one limit. All times are in milliseconds. */
 export interface LimitStatus {
   readonly limit: Limit
-  /** Who was counted: the keyer's answer as a string, `''` for the unidentified. */
+  /** Who was counted: the key as a string, `''` for inputs without a key. */
   readonly key: string
-  /** What the request costs against this limit. */
+  /** The cost of the request against this limit. */
   readonly cost: number
   /** This limit's own verdict. */
   readonly allowed: boolean
-  /** Units left, in this limit's own count. */
+  /** Units that remain under this limit. */
   readonly remaining: number
-  /** Time until this limit would admit the same cost; 0 when it does, `Infinity` when never. */
+  /** Time until this limit admits the same cost; 0 if it does now, `Infinity` if never. */
   readonly retryAfter: number
-  /** Time until nothing is remembered of this key. */
+  /** Time until the state of this key has expired. */
   readonly resetAfter: number
-  /** Time this limit wants an admitted request to wait. */
+  /** Time an admitted request must wait for this limit. */
   readonly delay: number
 }
 
-/** A charge: (limit, key, cost) on its way into a store, and the store's verdict on the way out. */
+/** A charge: limit, key and cost on the way into a store, and the store's verdict on the way out. */
 export class Charge implements LimitStatus {
   readonly limit: Limit
   readonly key: string
@@ -90,12 +90,12 @@ export class Charge implements LimitStatus {
     return this.#policy
   }
 
-  /** When it was charged: the tick that an adjustment refers to. */
+  /** The tick of the charge. An adjustment refers to it. */
   get at(): number {
     return this.#at
   }
 
-  /** The units it put on the key: 0 when nothing was charged. */
+  /** The units that were charged to the key; 0 if nothing was charged. */
   get charged(): number {
     return this.#charged
   }
@@ -107,42 +107,42 @@ export class Charge implements LimitStatus {
   }
 }
 
-/** `consume` charges when all enforced limits admit, `peek` charges nothing. */
+/** `consume` charges if all enforced limits admit. `peek` charges nothing. */
 export type DecisionMode = 'consume' | 'peek'
 
-/** Set on a decision when the store could not answer and something else did. */
+/** How a decision was made when the store could not decide. */
 export type Degraded = 'open' | 'closed' | 'local'
 
 interface StoreBase {
-  /** The clock that it was given in place of its own, if it was: points in time that clients are told are by this one, too. */
+  /** The clock option of the store, if it was given. Points in time in headers use this clock, too. */
   readonly clock?: Clock | undefined
   /**
-   * What it counts in, one and the same object for stores that count in the same place: two limiters of one name in it are an
-   * error, unless they share. Default: the store itself.
+   * Identifies the place in which the store counts: stores that count in the same place have the same object. Two limiters with
+   * one name in one place are an error without `shared`. Default: the store itself.
    */
   readonly identity?: object | undefined
-  /** True when this store and `other` can decide one transaction between them. A store always can with itself. */
+  /** True if this store and `other` can decide one transaction together. A store always can with itself. */
   joins?(other: Store): boolean
   /**
-   * Milliseconds until the last of several requests would be admitted, each as soon as it can be after the one before it;
-   * `Infinity` when never. Without it a queue knows only that a wait is at least as long as if nobody stood before it.
+   * Returns the milliseconds until the last of several requests is admitted, each as soon as possible after the one before it;
+   * `Infinity` if never. Without this method a queue assumes the wait of the first request.
    */
   forecast?(queue: readonly (readonly Charge[])[]): MaybePromise<number>
 }
 
-/** A store that answers at once. */
+/** A store that decides at once. */
 export interface SyncStore extends StoreBase {
   readonly sync: true
-  /** Decides charges that stand or fall together and writes each verdict into its charge. */
+  /** Decides charges, all or nothing, and writes each verdict into its charge. */
   take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined
-  /** Adds `units[i]` (gives back, when negative) to what `charges[i]` put on its key, past any limit. */
+  /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are given back. */
   adjust(charges: readonly Charge[], units: readonly number[]): void
-  /** Forgets a key under every limit of a limiter. */
+  /** Deletes the state of a key under every limit of a limiter. */
   forget(limiter: string, key: string): void
   close(): void
 }
 
-/** A store that answers with a Promise. */
+/** A store that returns promises. */
 export interface AsyncStore extends StoreBase {
   readonly sync: false
   take(charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined>
@@ -152,7 +152,7 @@ export interface AsyncStore extends StoreBase {
 }
 
 /**
- * The contract a store meets: one verb over data. The store owns the clock and reads it once per `take`.
+ * The contract of a store. The store owns the clock and reads it once per `take`.
  * @example see `examples/custom-store.ts`
  */
 export type Store = SyncStore | AsyncStore

@@ -9,7 +9,7 @@ export interface Clock {
   now(): number
 }
 
-/** As much of Node's `process` as has a monotonic clock. */
+/** The part of Node's `process` that has a monotonic clock. */
 interface Host {
   hrtime(): readonly [seconds: number, nanoseconds: number]
 }
@@ -21,7 +21,7 @@ const origin = typeof host?.hrtime === 'function' ? epoch() - sinceOrigin() : 0
 
 /**
  * Returns epoch microseconds that never step back. `process.hrtime` costs less than `performance.now`, which other runtimes
- * have; where time begins at 0 it stands still until there is a request, so that no origin can be measured.
+ * have. If the time origin is 0, the time does not move before the first request, so `process.hrtime` is not used.
  */
 const steady: () => number = origin > 0 && performance.timeOrigin > 0 ? () => origin + sinceOrigin() : epoch
 
@@ -39,13 +39,13 @@ export const steadyClock: Clock = {
   now: () => steady() / 1000,
 }
 
-/** The option `clock`. */
+/** Checks the option `clock`. */
 export function clockGiven(given: Clock): Clock {
-  const tells = typeof (given as Partial<Clock> | null)?.now === 'function'
-  return tells ? given : refuse('clock', 'an object with now(), as Date is', given)
+  const isClock = typeof (given as Partial<Clock> | null)?.now === 'function'
+  return isClock ? given : refuse('clock', 'an object with now(), as Date is', given)
 }
 
-/** A clock's time in whole microseconds. Throws `INVALID_CLOCK` when it tells none. */
+/** Returns a clock's time in whole microseconds. Throws `INVALID_CLOCK` if the clock returns no time. */
 export function microseconds(clock: Clock): number {
   if (clock === steadyClock) return steady()
   const ms = clock.now()

@@ -44,7 +44,7 @@ function limiterOf(name: string, limits: readonly Limit[], prefix = 'sluice:'): 
 }
 
 describe('sluice inspect', () => {
-  it('prints what each limit holds against a key', async () => {
+  it('prints the state of a key under each limit', async () => {
     const limits = [
       fixedWindow({ quota: 5, window: '1d', name: 'daily' }),
       gcra({ quota: 2, window: '1h', name: 'hourly', block: '15m' }),
@@ -63,7 +63,7 @@ describe('sluice inspect', () => {
     expect(said).toMatch(/entries +2 from 20.*Z to 20.*Z\n/)
   })
 
-  it('tells what a peek tells, under every algorithm', async () => {
+  it('reports the same as a peek, under every algorithm', async () => {
     const limits = names().map((algorithm) =>
       limit({ algorithm, name: algorithm, quota: algorithm === 'spacing' ? 1 : 10, window: '1d' }),
     )
@@ -88,7 +88,7 @@ describe('sluice inspect', () => {
     }
   })
 
-  it('says so when nothing is held, and never makes a key', async () => {
+  it('reports a key without state, and does not create it', async () => {
     expect(await sluice('inspect', server.url, 'api', 'nobody')).toBe('sluice:api:nobody: nothing is held\n')
     expect(await client.exists('sluice:api:nobody')).toBe(0)
   })
@@ -112,7 +112,7 @@ describe('sluice inspect', () => {
 })
 
 describe('sluice reset', () => {
-  it('forgets a key, and no other', async () => {
+  it('deletes the state of one key', async () => {
     const limiter = limiterOf('reset', [gcra({ quota: 1, window: '1d' })])
     await limiter.consume('a')
     await limiter.consume('b')
@@ -124,8 +124,8 @@ describe('sluice reset', () => {
   })
 })
 
-describe('sluice says what is wrong', () => {
-  it('with the words', async () => {
+describe('sluice reports a mistake', () => {
+  it('in its arguments', async () => {
     expect(await complaint('inspect', server.url)).toContain('Usage: sluice inspect <redis-url> <limiter> <key>')
     expect(await complaint('inspect', 'localhost', 'a', 'b')).toContain(
       'expected a URL such as redis://localhost:6379/0, got "localhost"',
@@ -137,14 +137,14 @@ describe('sluice says what is wrong', () => {
     expect(await sluice('--help')).toContain('sluice reset')
   })
 
-  it('with the client', async () => {
+  it('in the name of the client', async () => {
     expect(await complaint('inspect', server.url, 'a', 'b', '--client', 'none')).toContain(
       'Install one of ioredis, iovalkey, redis',
     )
   })
 
   it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
-    'with a database that there is not, and leaves those that there are alone, by %s',
+    'in the number of the database, and leaves other databases alone, by %s',
     async (name) => {
       const limiter = limiterOf(`held by ${name}`, [gcra({ quota: 5, window: '1d' })])
       await limiter.consume('k')
@@ -157,9 +157,12 @@ describe('sluice says what is wrong', () => {
     },
   )
 
-  it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])('with the server, by %s', async (name) => {
-    expect(await complaint('inspect', 'redis://ann:s3cret@127.0.0.1:1', 'a', 'b', '--client', name)).toMatch(
-      /^sluice: no connection to redis:\/\/ann:\*\*\*@127\.0\.0\.1:1: .*(ECONNREFUSED|timed out)/,
-    )
-  })
+  it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
+    'in the address of the server, by %s',
+    async (name) => {
+      expect(await complaint('inspect', 'redis://ann:s3cret@127.0.0.1:1', 'a', 'b', '--client', name)).toMatch(
+        /^sluice: no connection to redis:\/\/ann:\*\*\*@127\.0\.0\.1:1: .*(ECONNREFUSED|timed out)/,
+      )
+    },
+  )
 })

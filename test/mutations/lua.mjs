@@ -1,13 +1,19 @@
 import { inFile } from './mutation.mjs'
 
+/** The comparison of one algorithm's Lua with its TypeScript. */
 const twins = (name) => ({ files: ['test/algorithms/lua.test.ts'], name })
-const equality = (name) => ({ files: ['test/stores/redis/equality.test.ts'], name })
-const kept = {
+
+const comparison = 'test/stores/redis/equality.test.ts'
+const decisions = {
   files: [
-    'test/stores/redis/entries.test.ts',
-    'test/stores/redis/initial.test.ts',
-    'test/stores/redis/equality.test.ts',
+    'test/stores/redis/plain.test.ts',
+    'test/stores/redis/expiry.test.ts',
+    'test/stores/redis/adjust.test.ts',
+    comparison,
   ],
+}
+const logs = {
+  files: ['test/stores/redis/entries.test.ts', 'test/stores/redis/initial.test.ts', comparison],
   name: 'entries|slidingWindowLog|keeps what was used',
 }
 
@@ -20,58 +26,31 @@ const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(
 const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'), 'Lua')
 const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'Lua')
 const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
+const logarithm = inFile('src/algorithms/exponential-math.ts', twins('exponential'), 'Lua')
 
-const library = inFile('src/stores/redis/library.ts', equality('gcra'), 'Lua')
-const requests = inFile(
-  'src/stores/redis/lua/requests.ts',
-  {
-    files: [
-      'test/stores/redis/equality.test.ts',
-      'test/stores/redis/own-algorithm.test.ts',
-      'test/stores/redis/functions.test.ts',
-    ],
-    name: 'gcra|fails alone|a full server',
-  },
-  'Lua',
-)
-const decide = inFile(
+const library = inFile('src/stores/redis/library.ts', decisions, 'Lua')
+const requests = inFile('src/stores/redis/lua/requests.ts', decisions, 'Lua')
+const decide = inFile('src/stores/redis/lua/decide.ts', decisions, 'Lua')
+const locks = inFile(
   'src/stores/redis/lua/decide.ts',
-  {
-    files: [
-      'test/stores/redis/plain.test.ts',
-      'test/stores/redis/expiry.test.ts',
-      'test/stores/redis/own-algorithm.test.ts',
-      'test/stores/redis/equality.test.ts',
-    ],
-    name: 'shortest way|longest of several|leaves NaN.* fails alone|gcra|fixedWindow',
-  },
+  { files: ['test/testing/testing.test.ts'], name: 'redisStore' },
   'Lua',
 )
-const records = inFile('src/stores/redis/lua/records.ts', kept, 'Lua')
-const state = inFile(
-  'src/stores/redis/lua/state.ts',
-  { files: ['test/stores/redis/plain.test.ts', ...kept.files], name: `shortest way|${kept.name}|gcra` },
+const adjust = inFile('src/stores/redis/lua/adjust.ts', decisions, 'Lua')
+const reply = inFile('src/stores/redis/lua/reply.ts', decisions, 'Lua')
+const state = inFile('src/stores/redis/lua/state.ts', decisions, 'Lua')
+const records = inFile('src/stores/redis/lua/records.ts', decisions, 'Lua')
+const logRecords = inFile('src/stores/redis/lua/records.ts', logs, 'Lua')
+const failures = inFile(
+  'src/stores/redis/lua/requests.ts',
+  { files: ['test/stores/redis/own-algorithm.test.ts'] },
   'Lua',
 )
-const entries = inFile('src/stores/redis/lua/entries.ts', kept, 'Lua')
-const adjust = inFile(
-  'src/stores/redis/lua/adjust.ts',
-  {
-    files: ['test/stores/redis/adjust.test.ts', 'test/stores/redis/equality.test.ts'],
-    name: 'settled|gcra|fixedWindow',
-  },
-  'Lua',
-)
-const reply = inFile(
-  'src/stores/redis/lua/reply.ts',
-  {
-    files: ['test/stores/redis/plain.test.ts', 'test/stores/redis/equality.test.ts'],
-    name: 'shortest way|exponential',
-  },
-  'Lua',
-)
+const checks = inFile('src/stores/redis/lua/reply.ts', { files: ['test/stores/redis/own-algorithm.test.ts'] }, 'Lua')
+const logState = inFile('src/stores/redis/lua/state.ts', logs, 'Lua')
+const entries = inFile('src/stores/redis/lua/entries.ts', logs, 'Lua')
 
-/** Slips of the hand in Lua alone: TypeScript and Lua no longer say the same. */
+/** Small mistakes in Lua only, so that TypeScript and Lua differ. */
 export const lua = [
   prelude(
     'a coarser tick rounded up',
@@ -85,111 +64,148 @@ export const lua = [
     'local allowed = cost == 0 or after < full',
   ),
   linear('a wait rounded down', 'and huge or ceil(', 'and huge or floor('),
-  linear('`−` for `+` in a refund', 'min(max(0, debt + change)', 'min(max(0, debt - change)'),
+  linear('`−` for `+` in a refund', 'min(max(0, debt + change), LARGEST)', 'min(max(0, debt - change), LARGEST)'),
   interval('a reset rounded down', 'local reset = start + ceil(', 'local reset = start + floor('),
-  interval('`>` for `≥` where a bucket is full', 'if refills >= ceil(', 'if refills > ceil('),
-  partFullBucket(
-    '`≤` for `<` where a key is new',
-    'if now < renewal then return renewal',
-    'if now <= renewal then return renewal',
+  interval(
+    '`>` for `≥` where a bucket is full',
+    'if refills >= ceil(used / params.quota) then',
+    'if refills > ceil(used / params.quota) then',
   ),
+  partFullBucket('`≤` for `<` where a key is new', 'if now < renewal then', 'if now <= renewal then'),
   partFullBucket(
-    'a window never waited out before a key is new',
+    'a key that is new without a window of waiting',
     'max(renewal, now + reset + params.idle)',
     'max(renewal, now + reset)',
   ),
-  partFullBucket('a key new again for what is given back', '(units > 0 or not isNew)', '(units > 0 or isNew)'),
+  partFullBucket('a key that is new again after a refund', '(units > 0 or not isNew)', '(units > 0 or isNew)'),
+  fixed('`≤` for `<` at the end of a window', 'now < start + params.window then', 'now <= start + params.window then'),
   fixed(
-    '`≤` for `<` at the end of a window',
-    'used > 0 and now < start + params.window',
-    'used > 0 and now <= start + params.window',
-  ),
-  fixed(
-    'a charge of the first tick not given back',
-    'used > 0 and chargedAt >= start)',
-    'used > 0 and chargedAt > start)',
+    'no refund of a charge in the first tick',
+    '(used > 0 and chargedAt >= start)',
+    '(used > 0 and chargedAt > start)',
   ),
   log(
-    '`≥` for `>` where a request costs the whole quota',
-    'not allowed and cost > quota',
-    'not allowed and cost >= quota',
+    '`<` for `≤` where a request costs the whole quota',
+    'local allowed = cost == 0 or cost <= quota - sum',
+    'local allowed = cost == 0 or cost < quota - sum',
   ),
   log('nothing dropped when nothing is left', 'kept == 0 and count or drop', 'kept ~= 0 and count or drop'),
   counter('the older window rounded up', 'local weighted = floor(', 'local weighted = ceil('),
-  counter('the window before the wrong one', 'latest == number + 1 and', 'latest == number - 1 and'),
-  hybrid('`+` for `−` in the penalty', 'local kept = isLast and unit - left', 'local kept = isLast and unit + left'),
+  counter(
+    'another window taken for the previous one',
+    'latest == number + 1 and current or 0',
+    'latest == number - 1 and current or 0',
+  ),
   hybrid(
-    'the largest penalty not the least',
+    '`+` for `−` in the penalty',
+    'isLast and unit - left * drain or after\n',
+    'isLast and unit + left * drain or after\n',
+  ),
+  hybrid(
+    'the smaller of two penalties',
     'local left = max(params.quota - used, 1 - params.quota)',
     'local left = min(params.quota - used, 1 - params.quota)',
   ),
   measured('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
   measured('the smaller of two rates', 'isFresh and cost or max(cost,', 'isFresh and cost or min(cost,'),
-  measured('a logarithm of the wrong half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
+  logarithm('a logarithm of another half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
 
-  library('a new key seen in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),
-  requests('a peek that charges', "plan.mode ~= 'peek'", "plan.mode ~= 'take'"),
-  requests('ticks taken for others', 'attempt.params.perMs == 1000', 'attempt.params.perMs == 1'),
-  requests('a failure blamed on nobody', 'if current then words', 'if not current then words'),
-  requests('a reply that keeps a part of what failed', 'current, said = false, began', 'current, began = false, said'),
-  decide('a shadow limit that vetoes', 'attempt.allowed or attempt.shadow)', 'attempt.allowed and attempt.shadow)'),
-  decide('a denial that does not lock', 'if attempt.block > 0 then', 'if attempt.block < 0 then'),
+  library('a new key in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),
+  library('milliseconds taken for microseconds', "perMs == '' and 1000 or", "perMs == '' and 1 or"),
+
+  requests('a shadow limit that is enforced', "shadow = mark == 'shadow'", "shadow = mark ~= 'shadow'"),
+  requests('strict ignored', "strict = mark == 'strict'", "strict = mark == ''"),
+  requests('a peek that charges', "plan.mode ~= 'peek'", "plan.mode ~= 'consume'"),
+  requests('ticks of another length', 'attempt.params.perMs == 1000, ', 'attempt.params.perMs == 1, '),
+  requests('keys of another transaction', 'commit(first, evaluate(first))', 'commit(first, evaluate(0))'),
+  failures('a failure without the name of its limit', 'if current then words =', 'if not current then words ='),
+  requests('milliseconds rounded up', 'floor(now / 1000)', 'ceil(now / 1000)'),
+
+  decide('a limit that is not locked stepped as locked', 'attempt.lock <= now then', 'attempt.lock > now then'),
+  locks('`<` for `≤` where a lock ends', 'attempt.lock <= now then', 'attempt.lock < now then'),
   decide(
-    'a lock that does not hold',
-    'if isUsual or attempt.lock <= now then',
-    'if isUsual or attempt.lock > now then',
+    'a shadow limit that denies',
+    'if not (attempt.allowed or attempt.shadow) then',
+    'if not attempt.allowed then',
   ),
-  decide('a second cell of no number kept', 'next[offset + count] <= huge', 'n1 <= huge'),
+  decide('a denial that does not lock', 'if attempt.block > 0 then lock', 'if attempt.block < 0 then lock'),
   decide(
     '`and` for `or` in what strict charges',
     'allowed and (admitted or attempt.strict)',
     'allowed and (admitted and attempt.strict)',
   ),
-  decide('a denial not written where it has to be', 'not allowed and attempt.persist', 'allowed and attempt.persist'),
-  decide('an expiry for the shorter of two limits', 'if lasts > lasting', 'if lasts < lasting'),
-  decide('a limit that is not charged written as if it were', 'if isPartial then', 'if not isPartial then'),
-  decide('a time of its own not told', 'at ~= tick or charged', 'at ~= tick and charged'),
-  records('another kind taken for the same', 'if from == kind or', 'if from ~= kind or'),
-  records('kin not known as such', 'from.family == kind.family', 'from.family ~= kind.family'),
-  records('a lock not kept', 'attempt.lock > now - slack * 1000000 and', 'attempt.lock < now - slack * 1000000 and'),
-  records(
-    'entries of a former algorithm left behind',
-    'record.isLog and isFixed then',
-    'record.isLog and not isFixed then',
+  decide(
+    'a denial that writes nothing',
+    'or not allowed and attempt.persist',
+    'or not allowed and not attempt.persist',
   ),
+  decide('an expiry for the shorter of two limits', 'if lasts > lasting then', 'if lasts < lasting then'),
+  decide('a cost of 0 that writes', 'if cost > 0 and (allowed and', 'if cost >= 0 and (allowed and'),
+  decide('the tick of a step in the past not reported', 'at ~= tick or charged', 'at ~= tick and charged'),
+  decide('limits that are not charged written', 'if isPartial then keepOthers', 'if not isPartial then keepOthers'),
+  decide(
+    'a charge reported that was not made',
+    'elseif allowed and not admitted and cost > 0',
+    'elseif allowed and admitted and cost > 0',
+  ),
+
+  adjust('a lock in the past', 'now + attempt.block, true', 'now - attempt.block, true'),
+  adjust('`+` for `−` in how long a lock lasts', 'attempt.lock - now\nend', 'attempt.lock + now\nend'),
+  adjust(
+    'a cost of 0 locked out',
+    'attempt.allowed, attempt.persist = attempt.cost == 0, false',
+    'attempt.allowed, attempt.persist = attempt.cost < 0, false',
+  ),
+  adjust('the tick of a charge not rescaled', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
+  adjust('a debt refused', 'if units < 0 then return end', 'if units > 0 then return end'),
+  adjust('a refund of expired state', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),
+
+  reply('fractions cut off', 'value % 1 ~= 0 then value = format', 'value % 1 == 0 then value = format'),
+  checks(
+    'a result that is not a number accepted',
+    'attempt.remaining > -huge and attempt.reset < huge and',
+    'attempt.remaining > -huge and',
+  ),
+  reply('a charge without its own tick', 'say(isCharged and attempt.at or 0)', 'say(isCharged and 0 or 0)'),
+
+  records('compatible algorithms not converted', 'from.family == kind.family then', 'from.family ~= kind.family then'),
+  records('a state of another algorithm read', 'if from == kind or', 'if from ~= kind or'),
   records('a charge not written', 'attempt.isCharged and group.next or group.read', 'group.read'),
-  records('other limits of the key forgotten', 'if not own[record.name]', 'if own[record.name]'),
+  records(
+    'another configuration taken for the same',
+    'record.signature == attempt.signature and record.cells',
+    'record.signature and record.cells',
+  ),
+  records('a lock not kept', 'attempt.lock > now - slack * 1000000 and', 'attempt.lock < now - slack * 1000000 and'),
+  state('an expiry set each time', 'if second + lasting + slack <= kept', 'if second + lasting + slack > kept'),
+  state('an expiry made shorter', "call('PTTL', key) < needed", "call('PTTL', key) > needed"),
+  records('other limits of the key lost', 'if not own[record.name] then add', 'if own[record.name] then add'),
+  logRecords(
+    'entries of a former algorithm kept',
+    "each == field or sub(each, 1, #field + 1) == field .. '\\0'",
+    'each == field',
+  ),
+
   state(
-    'limits that have changed taken for the same',
+    'states of changed limits taken for the same',
     'find(value, group.hash, 1, true) ~= 1',
     'find(value, group.hash, 1, true) == 0',
   ),
-  state('an expiry set each time', 'second + lasting + slack <= kept', 'second + lasting + slack > kept'),
-  state('an expiry made shorter', "if call('PTTL', key) <", "if call('PTTL', key) >"),
   state('cells of a limit that is not charged lost', 'next[k] = cells[k]', 'next[k] = next[k]'),
-  state(
-    'a log of another limit read as this one',
+  logState(
+    'a log of another limit read as its own',
     'record.signature == attempt.signature then',
     'record.signature then',
   ),
-  entries('`+ 15` for `+ 16` after an entry', 'sub(text, at + 16)', 'sub(text, at + 15)'),
+  entries('a full chunk written too late', 'tail - head > CHUNK', 'tail - head > 2 * CHUNK'),
+  entries('an entry cut one byte too early', 'sub(text, at + 16)', 'sub(text, at + 15)'),
   entries(
-    'a time read for a cost',
+    'a time read as a cost',
     'entries.knownTime, entries.knownCost = e',
     'entries.knownCost, entries.knownTime = e',
   ),
-  entries('costs of one tick not added up', "pack('<d', newestCost + cost)", "pack('<d', cost)"),
-  entries('a chunk that still counts dropped', 'min(number, newest - 1)', 'min(number + 1, newest - 1)'),
-  entries('a full chunk written too late', 'tail - head > CHUNK', 'tail - head > 2 * CHUNK'),
+  entries('costs of one tick not added', "pack('<d', newestCost + cost)", "pack('<d', cost)"),
+  entries('a chunk that still counts dropped', 'min(number, newest - 1) do', 'min(number + 1, newest - 1) do'),
+  entries('the newest chunk one too early', 'tail - 1 - (tail - 1) % CHUNK', 'tail - 1 - tail % CHUNK'),
   entries('a first entry that is gone', 'head < tail and head or -1', 'head > tail and head or -1'),
-  adjust('a lock in the past', 'now + attempt.block, true', 'now - attempt.block, true'),
-  adjust('`+` for `−` in how long a lock holds', 'attempt.lock - now', 'attempt.lock + now'),
-  adjust('a charge taken for one in other ticks', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
-  adjust('a debt refused', 'if units < 0 then return end', 'if units > 0 then return end'),
-  adjust('given back to what is fresh', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),
-  reply(
-    'fractions cut off',
-    "type(value) == 'number' and value % 1 ~= 0",
-    "type(value) == 'number' and value % 1 == 0",
-  ),
 ]

@@ -2,7 +2,7 @@ import { inFile } from './mutation.mjs'
 
 /** Tests of one algorithm, without those that compare it with Lua. */
 function algorithm(name) {
-  return { files: ['test/algorithms'], name, exclude: 'test/algorithms/{lua,prelude}.test.ts' }
+  return { files: ['test/algorithms'], name, exclude: 'test/algorithms/{extension,lua,prelude}.test.ts' }
 }
 
 const linear = inFile('src/algorithms/gcra.ts', algorithm('gcra|tokenBucket|leaky'))
@@ -36,7 +36,7 @@ const state = memory('state')
 const slab = memory('slab')
 const verdict = memory('verdict')
 
-/** Slips of the hand in TypeScript: one character or one token each. */
+/** Small mistakes in TypeScript: one character or one token each. */
 export const typescript = [
   linear(
     '`<` for `≤` where a request just fits',
@@ -47,10 +47,14 @@ export const typescript = [
   linear('a delay rounded down', 'Math.ceil(debt / drain)', 'Math.floor(debt / drain)'),
   linear('what remains rounded up', 'Math.floor((full - kept) / unit)', 'Math.ceil((full - kept) / unit)'),
   linear('`−` for `+` in a refund', 'Math.max(0, debt + change)', 'Math.max(0, debt - change)'),
-  linear('what has drained given back in a cluster', 'Math.max(0, now - chargedAt) * params.drain : 0', '0 : 0'),
-  linear('a change rounded for the client', 'Math.ceil(debt / from.unit)', 'Math.floor(debt / from.unit)'),
   linear(
-    'a clock that steps back drains again',
+    'a refund in a cluster that ignores what has drained',
+    'Math.max(0, now - chargedAt) * params.drain : 0',
+    '0 : 0',
+  ),
+  linear('a conversion rounded in favour of the client', 'Math.ceil(debt / from.unit)', 'Math.floor(debt / from.unit)'),
+  linear(
+    'a clock that steps back and drains again',
     'now > last ? (now - last) * params.drain : 0',
     '(now - last) * params.drain',
   ),
@@ -61,37 +65,41 @@ export const typescript = [
     'cost === 0 || cost < capacity - used\n  const persist',
   ),
   interval('a wait one refill too short', 'start + Math.ceil((kept + cost', 'start + Math.floor((kept + cost'),
-  interval('remaining tokens below none', 'Math.max(0, capacity - kept)', 'capacity - kept'),
+  interval('a negative number of remaining tokens', 'Math.max(0, capacity - kept)', 'capacity - kept'),
 
   partFullBucket('`>` for `≥` where a key is new', 'const isNew = now >= renewal', 'const isNew = now > renewal'),
   partFullBucket(
-    'a window never waited out before a key is new',
+    'a key that is new without a window of waiting',
     'Math.max(renewal, now + out.reset + params.idle)',
     'Math.max(renewal, now + out.reset)',
   ),
   partFullBucket(
-    'a key that is never born while it is denied',
+    'a new key that is not stored when it is denied',
     '&& isNew && params.taken > 0',
     '&& isNew && params.taken < 0',
   ),
   partFullBucket(
-    'a key new sooner for what is given back',
+    'a key that is new sooner after a refund',
     'units > 0 ? Math.max(renewal',
     'units !== 0 ? Math.min(renewal',
   ),
   partFullBucket(
-    'a full key that waits anew when its limit changes',
+    'a full key that waits again when its limit changes',
     'Math.min(now, -rescale',
     'Math.max(now, -rescale',
   ),
 
-  fixed('`≤` for `<` at the end of a window', 'now < start + params.window', 'now <= start + params.window'),
+  fixed(
+    '`≤` for `<` at the end of a window',
+    'const isOpen = used > 0 && now < start + params.window',
+    'const isOpen = used > 0 && now <= start + params.window',
+  ),
   fixed(
     '`−` for `+` in what is left of a window',
     'const left = start + params.window - now',
     'const left = start - params.window - now',
   ),
-  fixed('a charge of the first tick not given back', 'used > 0 && chargedAt >= start', 'used > 0 && chargedAt > start'),
+  fixed('no refund of a charge in the first tick', 'used > 0 && chargedAt >= start', 'used > 0 && chargedAt > start'),
   fixed('an offset of a whole window', 'if (offset >= input.window)', 'if (offset > input.window)'),
 
   log(
@@ -100,14 +108,14 @@ export const typescript = [
     'const allowed = cost === 0 || cost < quota - sum\n',
   ),
   log('`−` for `+` in when an entry ends', 'Infinity : (last + life) * grain', 'Infinity : (last - life) * grain'),
-  log('a strict charge not held to the quota', 'persist ? Math.min(cost, quota) : 0', 'persist ? cost : 0'),
-  log('more given back than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
+  log('a strict charge above the quota', 'persist ? Math.min(cost, quota) : 0', 'persist ? cost : 0'),
+  log('a refund of more than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
 
   buckets('one bucket forgotten', 'life: buckets + 1', 'life: buckets'),
 
   counter('the older window rounded up', 'const weighted = Math.floor(', 'const weighted = Math.ceil('),
   counter(
-    'the older window weighted by its other part',
+    'the older window weighted by its elapsed part',
     'const weighted = Math.floor((previous * (window - elapsed))',
     'const weighted = Math.floor((previous * elapsed)',
   ),
@@ -120,11 +128,11 @@ export const typescript = [
 
   hybrid('`+` for `−` in the penalty', 'const kept = isLast ? unit - left', 'const kept = isLast ? unit + left'),
   hybrid(
-    'the last token not noticed',
+    'the last token overlooked',
     'const isLast = mode !== SMOOTH && after <= 0\n  const kept',
     'const isLast = mode !== SMOOTH && after < 0\n  const kept',
   ),
-  hybrid('remaining tokens below none', 'Math.max(0, Math.floor(kept / unit))', 'Math.floor(kept / unit)'),
+  hybrid('a negative number of remaining tokens', 'Math.max(0, Math.floor(kept / unit))', 'Math.floor(kept / unit)'),
   hybrid('a wait rounded down', 'const wait = isSmooth ? Math.ceil(', 'const wait = isSmooth ? Math.floor('),
 
   measured('`<` for `≤` at the quota', 'cost === 0 || after <= quota', 'cost === 0 || after < quota'),
@@ -140,29 +148,37 @@ export const typescript = [
   ),
   measured('what remains rounded up', 'Math.max(0, Math.floor(quota - kept))', 'Math.max(0, Math.ceil(quota - kept))'),
 
-  limiter('stores of one client apart', 'const { identity = store } = store', 'const identity = store'),
+  limiter('stores of one client counted separately', 'const { identity = store } = store', 'const identity = store'),
   limiter(
-    'wrong options taken for none',
+    'wrong options ignored',
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
   ),
-  limiter('what is no decision given back', 'limits.every((each) => each instanceof Charge)', 'limits.length > 0'),
-  waiter('a wait counted from now on', 'performance.now() - this.#since + ms', 'ms'),
-  decision(
-    'a shadow limit taken for the only kind',
-    'if (!isEnforced(status)) continue',
-    'if (isEnforced(status)) continue',
+  limiter(
+    'a refund of a value that is no decision',
+    'limits.every((each) => each instanceof Charge)',
+    'limits.length > 0',
   ),
-  decision('the largest remainder told', 'remaining = Math.min(', 'remaining = Math.max('),
+  waiter('a wait measured from now on', 'performance.now() - this.#since + ms', 'ms'),
+  decision('a shadow limit that binds', 'if (!isEnforced(status)) continue', 'if (isEnforced(status)) continue'),
+  decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),
   decision('further requests rounded up', 'Math.floor(remaining / cost)', 'Math.ceil(remaining / cost)'),
-  decision('the shortest wait binds', 'status.retryAfter > before.retryAfter', 'status.retryAfter < before.retryAfter'),
-  decision('the last of equals binds', 'further(status) < further(before)', 'further(status) <= further(before)'),
-  decision('a limit that is free told as one that is not', 'if (status.cost > 0)', 'if (status.cost >= 0)'),
+  decision(
+    'the shortest wait that binds',
+    'status.retryAfter > before.retryAfter',
+    'status.retryAfter < before.retryAfter',
+  ),
+  decision(
+    'the last of equal verdicts that binds',
+    'further(status) < further(before)',
+    'further(status) <= further(before)',
+  ),
+  decision('a free limit counted in what remains', 'if (status.cost > 0)', 'if (status.cost >= 0)'),
   decision('the shortest delay', 'status.delay > delay', 'status.delay < delay'),
 
   charges('the smaller of two costs', 'charges[i]!.cost > charges[j]!.cost', 'charges[i]!.cost < charges[j]!.cost'),
   charges('a cost of 0 refused', 'Number.isSafeInteger(cost) && cost >= 0', 'Number.isSafeInteger(cost) && cost > 0'),
-  charges('one skipped after one is merged', 'charges.splice(i--, 1)', 'charges.splice(i, 1)'),
+  charges('a charge skipped after a duplicate', 'charges.splice(i--, 1)', 'charges.splice(i, 1)'),
   charges('another key taken for the same', 'a.key !== b.key || a.limit.name', 'a.key !== b.key && a.limit.name'),
   charges(
     'limits of two limiters taken for one',

@@ -57,8 +57,9 @@ const preload = `
   import { Server } from 'node:net'
   const { listen } = Server.prototype
   Server.prototype.listen = function listenAnywhere(...args) {
-    const now = performance.now()
+    const [now, time] = [performance.now(), process.hrtime()]
     performance.now = () => now
+    process.hrtime = Object.assign(() => time, process.hrtime)
     process.on('disconnect', () => process.exit())
     this.once('listening', () => process.send(this.address().port))
     return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
