@@ -131,7 +131,11 @@ export const lua = [
   requests('a peek that charges', "plan.mode ~= 'peek'", "plan.mode ~= 'take'"),
   requests('ticks taken for others', 'attempt.params.perMs == 1000', 'attempt.params.perMs == 1'),
   requests('a failure blamed on nobody', 'if current then words', 'if not current then words'),
-  requests('a reply that keeps a part of what failed', 'current, said = false, began', 'current, began = false, said'),
+  requests(
+    'a reply that keeps a part of what failed',
+    'current, replied = false, began',
+    'current, began = false, replied',
+  ),
   decide('a shadow limit that vetoes', 'attempt.allowed or attempt.shadow)', 'attempt.allowed and attempt.shadow)'),
   decide('a denial that does not lock', 'if attempt.block > 0 then', 'if attempt.block < 0 then'),
   decide(
