@@ -1,6 +1,6 @@
 import { SluiceError } from '../../util/errors.ts'
 
-/** What Redis says when it refuses, in the words of servers and of valkey-glide, and what to do about it. */
+/** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [
     /\bOOM\b/,
@@ -22,11 +22,11 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/\bBUSY\b/, 'Redis is running a script that takes too long'],
 ]
 
-/** What clients say of themselves, or no more than an error's name. */
+/** Messages of the clients themselves, some of which are only the name of an error. */
 const NO_ANSWER =
   /^\w*Error$|\bE(CONN|HOST|NET|PIPE|AI_|TIME|NOTFOUND)|connect|socket|stream|closed|offline|timed out|max retries|startup nodes/i
 
-/** Why a decision could not be made, in a sentence that says what to do. */
+/** Returns the error of a decision that could not be made. Its message names the remedy. */
 export function failure(cause: unknown): SluiceError {
   const message = messageOf(cause)
   const advice = ADVICE.find(([sign]) => sign.test(message))?.[1]
@@ -66,7 +66,7 @@ export function isTransient(error: unknown): boolean {
   return isFromClient(error) || /\b(BUSY|LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN)\b/i.test(messageOf(error))
 }
 
-/** valkey-glide has words of its own for what the server says. */
+/** The server does not know a script. valkey-glide has its own message for this. */
 export function isScriptMissing(error: unknown): boolean {
   return /NOSCRIPT|NoScriptError/.test(messageOf(error))
 }

@@ -1,4 +1,4 @@
-/** What keys in Redis begin with unless told. */
+/** The default prefix of keys in Redis. */
 export const PREFIX = 'sluice:'
 
 /** Where a limiter's key lives in Redis. */

@@ -59,7 +59,7 @@ function whole(charge: Charge, reply: readonly unknown[], at: number): void {
   charge.markCharged(endlessIn(reply[at + 6]), endlessIn(reply[at + 7]))
 }
 
-/** None is negative; −1 stands for infinity. */
+/** No number is negative; −1 means infinity. */
 function endlessIn(value: unknown): number {
   const number = numberIn(value)
   return number === -1 ? Infinity : number

@@ -9,7 +9,7 @@ import {
 } from './failure.ts'
 import type { Program } from './library.ts'
 
-/** Milliseconds for which scripts stand in for functions when the server refuses every function that may write. */
+/** Milliseconds for which scripts replace functions after the server has refused every function that may write. */
 const REFUSED = 1000
 /**
  * Milliseconds before a missing library is loaded, at most. Processes that miss it at once load it one after another. The delay doubles while
@@ -53,7 +53,7 @@ export class Runner {
     return this.#refusedUntil === 0 || performance.now() >= this.#refusedUntil
   }
 
-  /** Whether the server has said that a function did not run; and sees to what follows from it. */
+  /** Returns true when the server has refused a function before it ran, and chooses how to go on. */
   #hasNotRun(program: Program, error: unknown): boolean {
     if (isFunctionMissing(error)) void this.#load(program)
     else if (isWithoutFunctions(error)) this.#hasFunctions = false
@@ -62,7 +62,7 @@ export class Runner {
     return true
   }
 
-  /** Loads the library on all primaries, once the delay is over. Scripts are used meanwhile. */
+  /** Loads the library on all primaries after a delay. Until then, scripts are used. */
   async #load({ name, library }: Program): Promise<void> {
     if (this.#loading === name) return
     this.#loading = name

@@ -3,8 +3,8 @@ import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 
 /**
  * What wrote a state: the algorithm, and its parameters, which Lua reads from it. It is short, since Redis packs only small values, and
- * is twice as fast with packed ones: numbers to the base 36, 0 as nothing, and those which are no whole numbers from 0 behind
- * a `=`. Of `perMs` nothing stands for 1000.
+ * is twice as fast with packed ones: numbers to the base 36, an empty text for 0, and a `=` in front of those
+ * which are no whole numbers from 0. An empty text for `perMs` means 1000.
  */
 export function signature({ algorithm, parameters }: CompiledLimit): string {
   const numbers = algorithm.parameters.map((name) => written(parameters[name]!))

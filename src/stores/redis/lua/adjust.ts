@@ -3,11 +3,11 @@ export const luaAdjust: string = String.raw`
 -- Locks a key out after a denial.
 local function lock(group, attempt)
   if group.isUsual then openRecords(group) end
-  noteOdd(attempt, 0, attempt.retry, 0, 0)
+  noteDetails(attempt, 0, attempt.retry, 0, 0)
   attempt.lock, attempt.locks, attempt.lockedFor, attempt.remaining = now + attempt.block, true, attempt.block, 0
 end
 
--- Steps a limit whose key is locked out: nothing is charged, and the wait is what the algorithm would say, or the lock's.
+-- Steps a limit whose key is locked out: nothing is charged, and the wait is that of the algorithm or of the lock.
 local function stepLocked(attempt, cells)
   local params, tick = attempt.params, attempt.isMicro and now or millis
   if attempt.strict then params = parametersOf(attempt.kind, attempt.signature, '') end
@@ -16,7 +16,7 @@ local function stepLocked(attempt, cells)
   attempt.allowed, attempt.persist = attempt.cost == 0, false
   attempt.retry = attempt.allowed and 0 or retry
   attempt.remaining, attempt.reset = 0, reset
-  noteOdd(attempt, at, attempt.retry, delay, 0)
+  noteDetails(attempt, at, attempt.retry, delay, 0)
   attempt.lockedFor = attempt.lock - now
 end
 
@@ -26,8 +26,8 @@ local function stepUncharged(attempt, group)
   local _, at, _, remaining, reset, delay =
     attempt.step(attempt.params, cells, attempt.offset, tick, 0, attempt.entries)
   attempt.remaining, attempt.reset = remaining, reset
-  noteOdd(attempt, at, 0, delay, 0)
-  attempt.isOdd = delay ~= 0 or remaining % 1 ~= 0 or reset % 1 ~= 0
+  noteDetails(attempt, at, 0, delay, 0)
+  attempt.isDetailed = delay ~= 0 or remaining % 1 ~= 0 or reset % 1 ~= 0
   return remaining, reset
 end
 

@@ -1,7 +1,7 @@
 /**
  * Decides a transaction: reads all its limits, steps all, then writes all or nothing.
  *
- * A server that is out of memory refuses the first write of a call or none, so what has begun is written whole.
+ * A server that is out of memory refuses the first write of a call or none, so all writes of a transaction succeed or none.
  */
 export const luaDecide: string = String.raw`
 -- Steps every limit of a transaction and writes nothing. Returns whether the enforced limits admit the request.
@@ -20,7 +20,7 @@ local function evaluate(first)
         local tick, offset, count = attempt.isMicro and now or millis, attempt.offset, attempt.width
         local allowed, at, retry, remaining, reset, delay, charged, persist, n1, n2, n3, n4, n5, n6, n7, n8 =
           attempt.step(attempt.params, cells, offset, tick, cost, entries)
-        attempt.allowed, attempt.remaining, attempt.reset, attempt.isOdd = allowed, remaining, reset, false
+        attempt.allowed, attempt.remaining, attempt.reset, attempt.isDetailed = allowed, remaining, reset, false
         next[offset + 1] = n1
         if count > 1 then next[offset + 2] = n2 end
         if count > 2 then
@@ -31,7 +31,7 @@ local function evaluate(first)
           delay ~= 0 or at ~= tick or charged ~= cost or remaining % 1 ~= 0 or reset % 1 ~= 0
           or not (n1 <= huge and next[offset + count] <= huge) or not allowed and retry % 1 ~= 0
         then
-          noteOdd(attempt, at, retry, delay, charged)
+          noteDetails(attempt, at, retry, delay, charged)
           checkCells(next, offset, count)
         end
         if not allowed then
@@ -65,16 +65,16 @@ local function commit(first, admitted)
       end
       if isCharged then isChanged = true else isPartial = true end
       attempt.isCharged = isCharged
-      if attempt.isOdd then sayOdd(attempt, isCharged and allowed and admitted)
+      if attempt.isDetailed then replyInFull(attempt, isCharged and allowed and admitted)
       elseif not allowed then
-        reply[said + 1], reply[said + 2], reply[said + 3], reply[said + 4] = -1, remaining, reset, attempt.retry
-        said = said + 4
+        reply[replied + 1], reply[replied + 2], reply[replied + 3], reply[replied + 4] = -1, remaining, reset, attempt.retry
+        replied = replied + 4
       elseif not admitted then
-        reply[said + 1], reply[said + 2], reply[said + 3] = -2, remaining, reset
-        said = said + 3
+        reply[replied + 1], reply[replied + 2], reply[replied + 3] = -2, remaining, reset
+        replied = replied + 3
       else
-        reply[said + 1], reply[said + 2] = remaining, reset
-        said = said + 2
+        reply[replied + 1], reply[replied + 2] = remaining, reset
+        replied = replied + 2
       end
     end
     if not writes then isChanged = false

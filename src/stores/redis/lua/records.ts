@@ -8,7 +8,7 @@ local function heading(name, width, isLog, isLocked, signature)
   return name .. '\t' .. width .. (isLog and '+' or '') .. (isLocked and '!' or '') .. signature
 end
 
--- Eight bytes that stand for a header.
+-- The first eight bytes of a header's SHA-1.
 local function hashOf(header)
   local digits = redis.sha1hex(header)
   return pack('<I4I4', tonumber(sub(digits, 1, 8), 16), tonumber(sub(digits, 9, 16), 16))
@@ -16,7 +16,7 @@ end
 
 local layouts = newCache()
 
--- What a header says of the numbers in "states".
+-- Returns how the numbers in "states" are laid out under a header.
 local function layoutOf(header)
   local layout = layouts.values[header]
   if layout then return layout end
@@ -122,7 +122,7 @@ local function dropLog(group, name)
   end
 end
 
--- The record that a limit leaves. One that is not charged keeps its own; where there is none, it is as good as one that is fresh.
+-- The record that a limit leaves. One that is not charged keeps its own; where there is none, it is the state of a key that was never seen.
 local function recordOf(group, attempt)
   local record, kind = attempt.record, attempt.kind
   if not record or attempt.isCharged then

@@ -8,7 +8,7 @@ local rep, sub, concat = string.rep, string.sub, table.concat
 -- Of the call that is running: its keys and arguments, the time, for how many seconds clocks may differ, its reply, and the charge
 -- whose algorithm runs.
 local keys, args, now, second, millis, slack, isForeign, current
-local reply, said = {}, 0
+local reply, replied = {}, 0
 
 -- Of the plan that is carried out: its charges, those of each key, how many keys there are, whether nothing has denied yet, and whether
 -- anything is written.
@@ -47,7 +47,7 @@ end
 /**
  * Reads the arguments of a call and decides its transactions one after another. A transaction that fails leaves the others alone.
  *
- * A plan says what a transaction asks: its mode, and a line for each charge. It is one argument, so that it is read once and
+ * A plan is the text of what a transaction asks: its mode, and a line for each charge. It is one argument, so that it is read once and
  * then found by its text.
  */
 export const luaRequests: string = String.raw`
@@ -58,7 +58,7 @@ local function readCharge(line)
   return {
     key = tonumber(key), cost = tonumber(cost), name = name, signature = signature,
     strict = mark == 'strict', shadow = mark == 'shadow', block = tonumber(block) or 0,
-    lock = 0, locks = false, lockedFor = 0, isOdd = false, offset = 1,
+    lock = 0, locks = false, lockedFor = 0, isDetailed = false, offset = 1,
   }
 end
 
@@ -109,7 +109,7 @@ end
 local function perform(first)
   if plan.adjusts then adjustAll(first, units, plan.mode == 'release' and 'conservative' or '')
   else call('DEL', keys[first + 1]) end
-  say(0)
+  addReply(0)
 end
 
 local function work()
@@ -117,7 +117,7 @@ local function work()
     local decides = plan.decides
     while turn < times do
       local first = used
-      turn, used, began = turn + 1, first + width, said
+      turn, used, began = turn + 1, first + width, replied
       if not plan.isReady then prepare(plan) end
       if decides then commit(first, evaluate(first)) else perform(first) end
     end
@@ -126,14 +126,14 @@ local function work()
 end
 
 -- An error of Redis is a table. Any other comes from the algorithm that runs, which is named.
-local function sayFailure(failure)
+local function replyFailure(failure)
   local words = type(failure) == 'table' and failure.err
   if not words then
     words = tostring(failure)
     if current then words = 'limit "' .. current.name .. '", algorithm ' .. match(current.signature, '^[^,]*') .. ': ' .. words end
   end
-  current, said = false, began
-  say(words)
+  current, replied = false, began
+  addReply(words)
 end
 
 -- The time comes with the call when it is not the server's.
@@ -150,20 +150,20 @@ end
 
 -- The reply is one table, used again by every call: what is left of the last one is taken off.
 local function endReply(last)
-  for i = said + 1, last do reply[i] = nil end
+  for i = replied + 1, last do reply[i] = nil end
   return reply
 end
 
 local function decide(callKeys, callArgs)
-  local last = said
-  keys, args, used, said, current, began = callKeys, callArgs, 0, 1, false, 1
+  local last = replied
+  keys, args, used, replied, current, began = callKeys, callArgs, 0, 1, false, 1
   readTime(args[1])
   reply[1] = now
   readRun()
   while true do
     local done, failure = pcall(work)
     if done then return endReply(last) end
-    sayFailure(failure)
+    replyFailure(failure)
   end
 end
 `
