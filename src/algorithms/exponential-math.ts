@@ -37,7 +37,7 @@ export function share(x: number, a: number): number {
 }
 
 /** Returns `ln y` for `y ≥ 1`. */
-export function ln(y: number): number {
+function ln(y: number): number {
   let doublings = 0
   for (; y > 65536; y = y / 65536) doublings += 16
   for (; y > SQRT2; y = y / 2) doublings++
@@ -46,6 +46,22 @@ export function ln(y: number): number {
   const z = s * s
   const rest = z * (L[0] + z * (L[1] + z * (L[2] + z * (L[3] + z * (L[4] + z * (L[5] + z * L[6]))))))
   return doublings * LN2_HIGH - (s * (f - rest) - doublings * LN2_LOW - f)
+}
+
+/** A quota per window, in ticks. */
+interface Rate {
+  readonly quota: number
+  readonly window: number
+}
+
+/** Returns a saturated rate: so much more than the quota that a second request in the same tick is denied as well. */
+export function full({ quota, window }: Rate): number {
+  return quota + (2 * quota) / window
+}
+
+/** Returns the ticks until a rate has decayed below one half. */
+export function life({ window }: Rate, rate: number): number {
+  return rate < 0.5 ? 0 : Math.floor(window * ln(2 * rate)) + 1
 }
 
 /** The twins of the above. */
@@ -77,5 +93,13 @@ local function ln(y)
   local z = s * s
   local rest = z * (${L[0]} + z * (${L[1]} + z * (${L[2]} + z * (${L[3]} + z * (${L[4]} + z * (${L[5]} + z * ${L[6]}))))))
   return doublings * ${LN2_HIGH} - (s * (f - rest) - doublings * ${LN2_LOW} - f)
+end
+
+local function full(p)
+  return p.quota + (2 * p.quota) / p.window
+end
+
+local function life(p, r)
+  return r < 0.5 and 0 or floor(p.window * ln(2 * r)) + 1
 end
 `

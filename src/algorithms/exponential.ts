@@ -1,6 +1,6 @@
-import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
+import type { Algorithm, Parameters } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
-import { decay, ln, luaMath, share } from './exponential-math.ts'
+import { decay, full, life, luaMath, share } from './exponential-math.ts'
 
 /**
  * `exponential`: the rate of a client is measured, as Exim does it, and a request is admitted while the rate it makes is no
@@ -14,16 +14,6 @@ import { decay, ln, luaMath, share } from './exponential-math.ts'
  * @see Exim's specification, "Ratelimiting incoming messages"
  */
 type Name = 'quota' | 'window'
-
-/** Returns a saturated rate: so much more than the quota that a second request in the same tick is denied as well. */
-function full({ quota, window }: Parameters<Name>): number {
-  return quota + (2 * quota) / window
-}
-
-/** Returns the ticks until a rate has decayed below one half. */
-function life({ window }: Parameters<Name>, rate: number): number {
-  return rate < 0.5 ? 0 : Math.floor(window * ln(2 * rate)) + 1
-}
 
 /**
  * Returns the first tick after the last charge at which `cost` is admitted, given that it is not `elapsed` ticks after. The rate
@@ -53,6 +43,23 @@ function moment(params: Parameters<Name>, rate: number, elapsed: number, cost: n
   return high
 }
 
+/** The last answer of `moment` to a denial. A denial changes nothing, so a client that goes on asks for the same tick again. */
+const answered: { params?: Parameters<Name>; rate: number; cost: number; tick: number } = {
+  rate: 0.5,
+  cost: 0,
+  tick: 0.5,
+}
+
+/** Returns the same as `moment`. To remember it makes a denial of one hot key half as expensive. */
+function rememberedMoment(params: Parameters<Name>, rate: number, elapsed: number, cost: number): number {
+  const isKnown = answered.params === params && answered.rate === rate && answered.cost === cost
+  if (isKnown && elapsed < answered.tick) return answered.tick
+  answered.params = params
+  answered.rate = rate
+  answered.cost = cost
+  return (answered.tick = moment(params, rate, elapsed, cost))
+}
+
 /** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, isFresh: true, elapsed: 0.5, span: 0.5 }
 
@@ -69,14 +76,7 @@ function advance(params: Parameters<Name>, cells: Float64Array, offset: number, 
   return advanced
 }
 
-function step(
-  params: Parameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  cost: number,
-  out: Outcome,
-): void {
+const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) => {
   const { quota, window } = params
   const rate = cells[offset]!
   const { time, isFresh, elapsed, span } = advance(params, cells, offset, now)
@@ -91,12 +91,18 @@ function step(
   const kept = persist ? Math.max(held, full(params)) : isTouched ? after : held
 
   const lag = time - now
-  const from = persist ? 0 : elapsed
+  const never = cost > quota
+  const wait =
+    allowed || never
+      ? 0
+      : persist
+        ? moment(params, kept, 0, cost)
+        : rememberedMoment(params, rate, elapsed, cost) - elapsed
   const reset = isTouched ? life(params, kept) : isFresh ? 0 : span - elapsed
 
   out.allowed = allowed
   out.at = time
-  out.retry = allowed ? 0 : cost > quota ? Infinity : lag + moment(params, persist ? kept : rate, from, cost) - from
+  out.retry = allowed ? 0 : never ? Infinity : wait + lag
   out.remaining = Math.max(0, Math.floor(quota - kept))
   out.reset = reset > 0 ? reset + lag : 0
   out.delay = 0
@@ -106,15 +112,7 @@ function step(
   out.next[1] = time
 }
 
-function adjust(
-  params: Parameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  chargedAt: number,
-  units: number,
-  out: Outcome,
-): void {
+const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
   const rate = cells[offset]!
   const last = cells[offset + 1]!
   const { time, isFresh, elapsed } = advance(params, cells, offset, now)
@@ -128,14 +126,7 @@ function adjust(
   out.next[1] = units > 0 ? time : last
 }
 
-function convert(
-  params: Parameters<Name>,
-  from: Parameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  out: Outcome,
-): void {
+const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
   const rate = cells[offset]!
   const { isFresh, elapsed } = advance(from, cells, offset, rescale(now, params, from))
   const held = isFresh ? 0 : elapsed === 0 ? rate : rate * decay(elapsed / from.window)
@@ -146,14 +137,6 @@ function convert(
 }
 
 const lua = `${luaMath}
-local function full(p)
-  return p.quota + (2 * p.quota) / p.window
-end
-
-local function life(p, r)
-  return r < 0.5 and 0 or floor(p.window * ln(2 * r)) + 1
-end
-
 local function moment(p, r, elapsed, n)
   local low = max(elapsed, 1)
   local high = life(p, r)

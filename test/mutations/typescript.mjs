@@ -14,6 +14,7 @@ const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('sl
 const counter = inFile('src/algorithms/sliding-window-counter.ts', algorithm('slidingWindowCounter|counter'))
 const hybrid = inFile('src/algorithms/quota-linear.ts', algorithm('quotaLinear|hybrid'))
 const measured = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
+const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('exponential'))
 
 const limiter = inFile('src/limiter/limiter.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
@@ -136,7 +137,7 @@ export const typescript = [
   hybrid('a wait rounded down', 'const wait = isSmooth ? Math.ceil(', 'const wait = isSmooth ? Math.floor('),
 
   measured('`<` for `≤` at the quota', 'cost === 0 || after <= quota', 'cost === 0 || after < quota'),
-  measured(
+  exponentialMath(
     'a life one tick too short',
     'Math.floor(window * ln(2 * rate)) + 1\n}',
     'Math.floor(window * ln(2 * rate))\n}',

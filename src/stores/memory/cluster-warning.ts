@@ -1,6 +1,6 @@
 import { warn } from '../../util/warn.ts'
 
-/** As much of Node's `process` as tells whether it is one of several alike. */
+/** The part of Node's `process` that shows whether it is one of several processes of an app. */
 export interface ProcessLike {
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly send?: unknown
@@ -9,7 +9,7 @@ export interface ProcessLike {
 
 let warned = false
 
-/** Tells the operator once, where this process is one of several, that what it counts in memory is only its own share. */
+/** Warns once when this process is one of several of an app, because each counts alone. */
 export function warnInCluster(): void {
   const { process } = globalThis as { process?: ProcessLike }
   if (warned || process === undefined || !isKnownAsOneOfSeveral(process)) return
@@ -22,7 +22,7 @@ export function warnInCluster(): void {
   )
 }
 
-/** Deno keeps the environment from whom it was not allowed; a warning is not worth a permission, nor an error. */
+/** The same as `isOneOfSeveral`, and false where the environment may not be read, as in Deno without a permission. */
 export function isKnownAsOneOfSeveral(process: ProcessLike): boolean {
   try {
     return isOneOfSeveral(process)
@@ -32,15 +32,15 @@ export function isKnownAsOneOfSeveral(process: ProcessLike): boolean {
 }
 
 /**
- * True in a worker of `node:cluster`, and in an instance of several under pm2.
+ * Returns true in a worker of `node:cluster`, and in an instance of several under pm2.
  *
- * Node takes `NODE_UNIQUE_ID` out of a worker's environment before the application runs, so `node:cluster` itself has to be
- * asked; it is not loaded where there is no channel to a primary.
+ * Node takes `NODE_UNIQUE_ID` out of a worker's environment before the application runs, so only `node:cluster` knows.
+ * It is not loaded when there is no channel to a primary.
  */
 export function isOneOfSeveral(process: ProcessLike): boolean {
   const { env = {} } = process
   if (env['pm_id'] !== undefined && Number(env['NODE_APP_INSTANCE']) > 0) return true
-  // One instance in pm2's cluster mode is a worker as well, without others beside it.
+  // In pm2's cluster mode a single instance is a worker as well.
   if (env['pm_id'] !== undefined && env['exec_mode'] === 'cluster_mode') return env['instances'] !== '1'
   if (env['NODE_UNIQUE_ID'] !== undefined) return true
   if (typeof process.send !== 'function') return false

@@ -28,8 +28,8 @@ export class EntryView implements Entries {
 }
 
 /**
- * The entries of all keys of a table in flat memory: a linked list of (time, cost) for each slot, 20 bytes an entry and 8 a
- * slot, no object per key. A key costs what it holds.
+ * The entries of all keys of a table in flat memory: a linked list of (time, cost) for each slot. An entry takes 20 bytes, a slot
+ * 8, and there is no object for a key.
  */
 export class EntryLists {
   #heads: Int32Array

@@ -12,19 +12,19 @@ export type { FullTable }
 
 export interface MemoryStoreOptions {
   /**
-   * Keys remembered for each limit, from 1. Beyond it no key that is being limited is forgotten: new ones share counters
-   * with each other until old ones are fresh again, which may be too strict and is never too lenient. Default a million.
+   * The most keys that each limit remembers, from 1. Beyond it no limited key is forgotten: new keys share counters until old ones
+   * expire. They may be limited too early, never too late. Default: a million.
    */
   readonly maxKeys?: number
-  /** Called when a limit begins to remember more keys than `maxKeys`. Default: a process warning, `SLUICE_MAX_KEYS`. */
+  /** Called when a limit reaches `maxKeys`. Default: a process warning, `SLUICE_MAX_KEYS`. */
   readonly onFull?: (full: FullTable) => void
   /** Epoch milliseconds, fractions allowed. Default: a clock that never steps back. */
   readonly clock?: Clock
 }
 
 /**
- * Keeps state in this process: flat, bounded, swept as it is used, without timers. It answers at once. In one of several
- * processes of an app it warns, once, with `SLUICE_PER_PROCESS`.
+ * Makes a store that keeps state in this process, in flat tables of a bounded size, without timers. It answers at once. In one of
+ * several processes of an app it warns once, with `SLUICE_PER_PROCESS`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `INVALID_CLOCK` when a clock gives no time.
  * @example createLimiter({ keyer, limits, store: memoryStore({ maxKeys: 100_000 }) })
@@ -59,7 +59,7 @@ class MemoryStore implements SyncStore {
     this.#adjuster = new Adjuster(this.#tables)
   }
 
-  /** Its own, which never steps back, may be far from the time of day that clients go by. */
+  /** Undefined for its own clock, which never steps back and may differ from the time of day that clients use. */
   get clock(): Clock | undefined {
     return this.#clock === steadyClock ? undefined : this.#clock
   }

@@ -4,8 +4,8 @@ import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 export const NO_LIMIT = 0
 
 /**
- * Small numbers for the limits that have written slots, so that a slot holds a number. A limit that no slot refers to any
- * longer is forgotten: limits made per request do not add up.
+ * Numbers for the limits that have written slots, because a slot holds only numbers. A limit is forgotten when no slot refers to it,
+ * so that limits made for each request do not accumulate.
  */
 export class LimitIds {
   readonly #limits: (CompiledLimit | undefined)[] = [undefined]

@@ -50,8 +50,8 @@ export class OverflowAttempt {
   }
 
   /**
-   * Returns true when the key may have a slot of its own from now on, with the state of its best row. A phase that belongs to another
-   * key cannot be taken along.
+   * Returns true when the key may have a slot of its own from now on, with the state of its best row. A state with a start time cannot
+   * be copied, because the time may be another key's.
    */
   mayPromote({ policy }: Charge, now: number): boolean {
     if (policy.compiled.algorithm.toShared === undefined) return true

@@ -4,10 +4,11 @@ import { Slab } from './slab.ts'
 const ROWS = [0, 1, 2, 3]
 
 /**
- * Where keys are counted that found no room of their own, for each configuration of a limit: a count-min sketch whose
- * counters are states. A key has a slot in each of four rows, which it shares with whoever hashes there; it is judged by the
- * least taken and charged to all. So what a slot holds is never less than what a key has used: it may be too strict under a
- * flood, and is never too lenient.
+ * The sketches of a table, one for each version of its limit. They count the keys beyond `maxKeys`.
+ *
+ * A sketch is a count-min sketch whose counters are states. A key has a slot in each of four rows and shares it with the keys of the
+ * same hash. It is decided by the slot that holds least, and charged to all four. So a slot never holds less than a key has used: a
+ * key may be limited too early, never too late.
  *
  * @see Cormode and Muthukrishnan, "An improved data stream summary: the count-min sketch and its applications", 2005
  */
@@ -19,12 +20,12 @@ export class Sketches {
     this.#columns = 2 ** Math.max(6, Math.floor(Math.log2(maxKeys / 8)))
   }
 
-  /** True while anybody is remembered here. */
+  /** True while any key may be counted here. */
   get isOpen(): boolean {
     return this.#sketches.size > 0
   }
 
-  /** The sketch of those who are counted under a compiled. */
+  /** Returns the sketch of a limit, and makes it when there is none. */
   open(compiled: CompiledLimit): Sketch {
     const known = this.#sketches.get(compiled.signature)
     if (known !== undefined) return known
@@ -37,7 +38,7 @@ export class Sketches {
     return this.#sketches.get(compiled.signature)
   }
 
-  /** Lets go of the sketches in which nobody is remembered at a microsecond. */
+  /** Frees the sketches that have expired at a microsecond. */
   sweep(now: number): void {
     for (const [signature, sketch] of this.#sketches) {
       if (sketch.expiry * 1_000_000 <= now) this.#sketches.delete(signature)
@@ -49,13 +50,13 @@ export class Sketches {
   }
 }
 
-/** One sketch. */
+/** Four rows of slots that keys share. */
 export class Sketch {
   readonly slab: Slab
-  /** The epoch second from which on nothing is remembered. */
+  /** The epoch second in which its last slot expires. */
   expiry = 0
   readonly #columns: number
-  /** Secret, so that nobody can aim at a slot. */
+  /** Random, so that no client can choose keys that share a slot. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32)
 
   constructor(compiled: CompiledLimit, columns: number) {
@@ -64,20 +65,20 @@ export class Sketch {
     this.slab.fit(compiled)
   }
 
-  /** A key's slot in each row. Two hashes make four places (Kirsch and Mitzenmacher, 2006). */
+  /** Returns a key's slot in each row. Two hashes give four slots (Kirsch and Mitzenmacher, 2006). */
   slots(key: string): readonly number[] {
     const first = hash(key, this.#seed)
     const second = hash(key, first) | 1
     return ROWS.map((row) => row * this.#columns + ((first + Math.imul(row, second)) & (this.#columns - 1)))
   }
 
-  /** A slot has been written. */
+  /** Notes that a slot was written, so that the sketch expires no sooner than the slot. */
   extend(slot: number): void {
     this.expiry = Math.max(this.expiry, this.slab.expiry(slot))
   }
 }
 
-/** FNV-1a over UTF-16, with a seed and MurmurHash3's finish. */
+/** Returns FNV-1a over UTF-16, with a seed and the last step of MurmurHash3. */
 function hash(text: string, seed: number): number {
   let h = seed ^ 0x811c9dc5
   for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193)

@@ -4,15 +4,15 @@ import { Slab } from './slab.ts'
 
 const FIRST_CAPACITY = 16
 const NONE = -1
-/** A table looks at so many slots at a time, to free those that have expired, */
+/** Slots that one sweep looks at, to free those that have expired. */
 const SWEPT = 16
-/** once in so many decisions; at every decision, and at more slots, when it is full. */
+/** Decisions between two sweeps. A full table is swept at each decision, and more of it. */
 const SWEEP_INTERVAL = 16
 const SWEPT_WHEN_FULL = 32
 
 /**
  * The keys of one limit: a `Map` from key to slot, and a slab of states. Slots in use are always the first `count`, so that
- * a slab shrinks by being cut off. Keys beyond `maxKeys` share counters: the sketches.
+ * a slab shrinks from its end. Keys beyond `maxKeys` share counters in sketches.
  */
 export class Table implements CacheEntry {
   readonly owner: object

@@ -10,10 +10,10 @@ export interface FullTable {
   readonly maxKeys: number
 }
 
-/** The tables of every memory store, by store: one of several that decide together reads those of the others. */
+/** The tables of every memory store. Stores that decide together use each other's. */
 const tablesOf = new WeakMap<Store, Tables>()
 
-/** The tables of one store, by limiter's name, then by limit's name. */
+/** The tables of one store, by name of limiter and limit. */
 export class Tables {
   readonly #store: Store
   readonly #tables = new Map<string, Map<string, Table>>()
@@ -47,7 +47,7 @@ export class Tables {
     return table
   }
 
-  /** Returns the sketch in which a key without a slot was counted or has to be, if there is one. */
+  /** Returns the sketch in which a key without a slot was counted, or is counted from now on. Undefined while there is room. */
   sketchFor({ limiter, limit, compiled }: Policy, table: Table, now: number): Sketch | undefined {
     table.sketches.sweep(now)
     if (!table.isFull) return table.sketches.find(compiled)
