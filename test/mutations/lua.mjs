@@ -26,7 +26,7 @@ const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(
 const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'), 'Lua')
 const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'Lua')
 const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
-const logarithm = inFile('src/algorithms/exponential-math.ts', twins('exponential'), 'Lua')
+const exponentialMath = inFile('src/algorithms/exponential-math.ts', twins('exponential'), 'Lua')
 
 const library = inFile('src/stores/redis/library.ts', decisions, 'Lua')
 const requests = inFile('src/stores/redis/lua/requests.ts', decisions, 'Lua')
@@ -108,7 +108,7 @@ export const lua = [
   ),
   exponentialMath('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
   measured('the smaller of two rates', 'isFresh and cost or max(cost,', 'isFresh and cost or min(cost,'),
-  logarithm('a logarithm of another half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
+  exponentialMath('a logarithm of another half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
 
   library('a new key in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),
   library('milliseconds taken for microseconds', "perMs == '' and 1000 or", "perMs == '' and 1 or"),
@@ -166,7 +166,7 @@ export const lua = [
     'attempt.remaining > -huge and attempt.reset < huge and',
     'attempt.remaining > -huge and',
   ),
-  reply('a charge without its own tick', 'say(isCharged and attempt.at or 0)', 'say(isCharged and 0 or 0)'),
+  reply('a charge without its own tick', 'addReply(isCharged and attempt.at or 0)', 'addReply(0)'),
 
   records('compatible algorithms not converted', 'from.family == kind.family then', 'from.family ~= kind.family then'),
   records('a state of another algorithm read', 'if from == kind or', 'if from ~= kind or'),
