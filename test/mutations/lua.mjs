@@ -106,7 +106,7 @@ export const lua = [
     'local left = max(params.quota - used, 1 - params.quota)',
     'local left = min(params.quota - used, 1 - params.quota)',
   ),
-  exponentialMath('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
+  logarithm('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
   measured('the smaller of two rates', 'isFresh and cost or max(cost,', 'isFresh and cost or min(cost,'),
   logarithm('a logarithm of another half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
 
