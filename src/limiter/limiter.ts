@@ -6,11 +6,11 @@ import type { Limit } from '../limits/limit.ts'
 import { type LimiterOptions, type SyncLimiterOptions, validateOptions } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { ChargeBuilder } from './charge-builder.ts'
-import { type AsyncStore, Charge, type Store, type DecisionMode } from '../stores/store.ts'
+import { type AsyncStore, Charge, type Store, type SyncStore, type DecisionMode } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import type { WaitOptions } from './waiter.ts'
-import { WaitQueue } from './wait-queue.ts'
+import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
 
 export interface ConsumeOptions {
   /** The cost against every limit. Default: the limiter's `cost`, else 1. */
@@ -111,12 +111,12 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   readonly #builders: readonly ChargeBuilder<Input>[]
   readonly #store: Store
   readonly #closed = new WeakSet<Decision>()
-  readonly #waitQueue: WaitQueue
+  readonly #queue: WaitQueue
 
   constructor(builders: readonly ChargeBuilder<Input>[], store: Store) {
     this.#builders = builders
     this.#store = store
-    this.#waitQueue = new WaitQueue(store, (decision) => this.refund(decision))
+    this.#queue = waitQueueOf(store)
   }
 
   static builders<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
@@ -133,8 +133,10 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   }
 
   async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
-    knownOptions('wait', options, ['cost', 'maxWait', 'signal'])
-    return this.#waitQueue.enter(await this.#charges(input, options.cost), options)
+    knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'signal'])
+    const given = this.#charges(input, options.cost)
+    const charges = isPromise(given) ? await given : given
+    return this.#queue.enter(charges, options, (decision) => this.refund(decision))
   }
 
   refund(decision: Decision): MaybePromise<void> {
@@ -149,14 +151,20 @@ class DefaultLimiter<Input> implements Limiter<Input> {
     const done = this.#builders.map((builder) =>
       chain(builder.key(input), (key) => builder.store.forget(builder.name, key)),
     )
-    return chain(all<void>(done), () => undefined)
+    return chain(all<void>(done), () => this.#queue.wake())
   }
 
   #decide(input: Input, mode: DecisionMode, options: ConsumeOptions | undefined): MaybePromise<Decision> {
     const store = this.#store
     if (!store.sync) return this.#decideLater(store, input, mode, options)
     const charges = this.#charges(input, costIn(options, mode))
-    if (!Array.isArray(charges)) return charges.then((known) => combine(known, store.take(known, mode)))
+    if (!Array.isArray(charges)) return charges.then((known) => this.#take(store, known, mode))
+    return this.#take(store, charges, mode)
+  }
+
+  /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
+  #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
+    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(charges)
     return combine(charges, store.take(charges, mode))
   }
 
@@ -168,6 +176,7 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   ): Promise<Decision> {
     const given = this.#charges(input, costIn(options, mode))
     const charges = isPromise(given) ? await given : given
+    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(charges)
     return combine(charges, charges.length === 0 ? undefined : await store.take(charges, mode))
   }
 
@@ -182,7 +191,7 @@ class DefaultLimiter<Input> implements Limiter<Input> {
     if (!decision.allowed || this.#closed.has(decision)) return
     const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
     this.#closed.add(decision)
-    return this.#store.adjust(charges, units)
+    return chain(this.#store.adjust(charges, units) as MaybePromise<void>, () => this.#queue.wake(charges))
   }
 }
 
