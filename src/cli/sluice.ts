@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
+import { boundedKey } from '../util/bounded-key.ts'
 import { SluiceError } from '../util/errors.ts'
 import { PREFIX, redisKey } from '../stores/redis/keys.ts'
 import { withRedis } from './connect.ts'
@@ -31,7 +32,7 @@ async function main(): Promise<string> {
   if (positionals.length !== 4 || (command !== 'inspect' && command !== 'reset')) {
     throw new SluiceError('INVALID_OPTION', `expected inspect or reset, a URL, a limiter and a key\n\n${USAGE}`)
   }
-  const name = redisKey(values.prefix, limiter!, key!)
+  const name = redisKey(values.prefix, limiter!, boundedKey(key!))
   return withRedis(url!, values.client, async (runner) => {
     if (command === 'inspect') return printed(held(name, await fetchHeld(runner, name)), values.json)
     const gone = Number(await runner.eval("return redis.call('DEL', KEYS[1])", [name], [])) > 0

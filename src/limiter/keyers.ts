@@ -1,3 +1,4 @@
+import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
@@ -64,9 +65,9 @@ function compose(keys: readonly (Key | undefined)[]): string {
   return identified ? composed : UNIDENTIFIED
 }
 
-/** Returns a key as a string. Throws `INVALID_KEY` for any other value. */
+/** Returns a key as a string of at most 64 characters: see `boundedKey`. Throws `INVALID_KEY` for any other value. */
 export function normalizeKey(key: Key | null | undefined): string {
-  if (typeof key === 'string') return key
+  if (typeof key === 'string') return boundedKey(key)
   if (key === undefined || key === null) return UNIDENTIFIED
   if (typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key))) return String(key)
   throw new SluiceError('INVALID_KEY', `keyer: expected a string, a number, a bigint or undefined, got ${shown(key)}`)
