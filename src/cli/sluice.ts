@@ -6,7 +6,7 @@ import { PREFIX, redisKey } from '../stores/redis/keys.ts'
 import { withRedis } from './connect.ts'
 import { fetchHeld } from './fetch.ts'
 import { held } from './inspect.ts'
-import { printed } from './print.ts'
+import { escaped, printed } from './print.ts'
 
 const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the state of a key
        sluice reset <redis-url> <limiter> <key>     deletes it
@@ -43,8 +43,8 @@ async function main(): Promise<string> {
 }
 
 try {
-  process.stdout.write(await main())
+  process.stdout.write(escaped(await main()))
 } catch (error) {
-  process.stderr.write(`sluice: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.stderr.write(escaped(`sluice: ${error instanceof Error ? error.message : String(error)}\n`))
   process.exitCode = 1
 }
