@@ -1,3 +1,5 @@
+import { byHeader, ipKeyer } from '../../adapters/express/index.ts'
+import { ipKeyer as ipKeyerOf } from '../../adapters/fetch/index.ts'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   createLimiter,
@@ -126,6 +128,20 @@ describe('a limiter that is made again on one store', () => {
     expect(again).toThrow(expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error)
     expect(again).toThrow(/hot reload/)
   })
+
+  it.each([
+    [byHeader('x-a'), byHeader('x-b')],
+    [ipKeyer({ ipv6Subnet: 64 }), ipKeyer({ ipv6Subnet: 48 })],
+    [ipKeyerOf({ address: (request) => request.headers.get('x-a')! }), ipKeyerOf({ address: () => 'one' })],
+  ] as [SyncKeyer<unknown>, SyncKeyer<unknown>][])(
+    'is refused when the same factory made another keyer: %#',
+    (one, other) => {
+      const store = memoryStore()
+      createLimiter({ keyer: one, limits: perMinute(1), store })
+      expect(() => createLimiter({ keyer: other, limits: perMinute(1), store })).toThrow(/hot reload/)
+      createLimiter({ keyer: one, limits: perMinute(1), store })
+    },
+  )
 
   it('is refused when only the parts of its composite key differ', () => {
     const store = memoryStore()
