@@ -146,8 +146,8 @@ function validName(name: unknown): string {
 /** Options whose short duration has been warned about. */
 const warned = new Set<string>()
 
-/** A number below a second may have been meant as seconds. */
-function warnIfShort(option: string, given: unknown): void {
+/** Warns about a number below a second: it may have been meant as seconds. Each option warns once. */
+export function warnIfShort(option: string, given: unknown): void {
   if (typeof given !== 'number' || given >= 1000 || warned.has(option)) return
   warned.add(option)
   const confirm = `For seconds write '${given}s'; '${given}ms' confirms milliseconds`
