@@ -152,7 +152,7 @@ export const coolDown: ReturnType<typeof defineAlgorithm> = defineAlgorithm(algo
 // `--check` asks of it what is asked of every algorithm of the package: denied one tick before, admitted exactly then, and so on.
 if (process.argv.includes('--check')) {
   const { algorithmBehaviours } = await import('sluice/testing')
-  const limits = [coolDown({ quota: 3, window: '10s' }), coolDown({ quota: 1, window: 7, strict: true })]
+  const limits = [coolDown({ quota: 3, window: '10s' }), coolDown({ quota: 1, window: '7ms', strict: true })]
   for (const { name, run } of algorithmBehaviours(limits)) {
     await run()
     console.log(`it ${name}`)

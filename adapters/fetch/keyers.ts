@@ -1,6 +1,6 @@
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/ip-keyer.ts'
 import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
-import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, definitionOf, type SyncKeyer } from '../../src/limiter/keyers.ts'
 
 /** The other arguments of a handler: the server, the connection, or the environment, depending on the runtime. */
 type Rest = readonly unknown[]
@@ -33,9 +33,9 @@ export function ipKeyer<Arguments extends readonly [Request, ...Rest] = readonly
 ): SyncKeyer<Request> {
   const key = givenAddressKey(options as AddressOptions<never>)
   const address = options.address as unknown as (request: Request, ...rest: Rest) => string | undefined
-  return function ipKey(request) {
+  return define(`ipKeyer(${definitionOf(address)},${options.ipv6Subnet})`, function ipKey(request: Request) {
     return key(address(request, ...(rests.get(request) ?? [])))
-  }
+  })
 }
 
 /**

@@ -29,10 +29,8 @@ async function reached(url: string, connecting: Promise<Connection>): Promise<Co
   try {
     return await connecting
   } catch (cause) {
-    const shown = new URL(url)
-    if (shown.password !== '') shown.password = '***'
     const reason = (cause as Error).message.trim()
-    throw new SluiceError('STORE_FAILED', `no connection to ${shown.href}: ${reason}`, { cause })
+    throw new SluiceError('STORE_FAILED', `no connection to ${withoutSecrets(url)}: ${reason}`, { cause })
   }
 }
 
@@ -44,10 +42,18 @@ async function using<Answer>(connection: Connection, work: (runner: ScriptClient
   }
 }
 
+/** Hides the password, or a user without one, also in a text that is no valid URL. */
+function withoutSecrets(url: string): string {
+  return url.replace(/^([a-z]*:?\/*(?:[^:@/]*:)?).*@/is, '$1***@')
+}
+
 function addressOf(text: string): ServerAddress {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^(redis|valkey)s?:$/.test(url.protocol) || !/^\/?\d{0,5}$/.test(url.pathname)) {
-    throw new SluiceError('INVALID_OPTION', `expected a URL such as redis://localhost:6379/0, got ${shown(text)}`)
+    throw new SluiceError(
+      'INVALID_OPTION',
+      `expected a URL such as redis://localhost:6379/0, got ${shown(withoutSecrets(text))}`,
+    )
   }
   return {
     host: url.hostname.replaceAll(/^\[|\]$/g, '') || 'localhost',

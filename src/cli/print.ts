@@ -39,3 +39,12 @@ function details({ limit, parameters, state, entries, span }: HeldByLimit): stri
   if (span !== undefined) lines.push(`  entries     ${entries.length} from ${span[0]} to ${span[1]}`)
   return lines.join('\n')
 }
+
+/** Every control character but the line feed, and what changes the direction of text: keys may hold them. */
+// oxlint-disable-next-line no-control-regex -- these are the characters to escape
+const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+
+/** Writes control characters as JSON does, so that a key cannot send commands to the terminal. */
+export function escaped(text: string): string {
+  return text.replaceAll(CONTROL, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

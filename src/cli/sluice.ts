@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
+import { boundedKey } from '../util/bounded-key.ts'
 import { SluiceError } from '../util/errors.ts'
 import { PREFIX, redisKey } from '../stores/redis/keys.ts'
 import { withRedis } from './connect.ts'
 import { fetchHeld } from './fetch.ts'
 import { held } from './inspect.ts'
-import { printed } from './print.ts'
+import { escaped, printed } from './print.ts'
 
 const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the state of a key
        sluice reset <redis-url> <limiter> <key>     deletes it
@@ -31,7 +32,7 @@ async function main(): Promise<string> {
   if (positionals.length !== 4 || (command !== 'inspect' && command !== 'reset')) {
     throw new SluiceError('INVALID_OPTION', `expected inspect or reset, a URL, a limiter and a key\n\n${USAGE}`)
   }
-  const name = redisKey(values.prefix, limiter!, key!)
+  const name = redisKey(values.prefix, limiter!, boundedKey(key!))
   return withRedis(url!, values.client, async (runner) => {
     if (command === 'inspect') return printed(held(name, await fetchHeld(runner, name)), values.json)
     const gone = Number(await runner.eval("return redis.call('DEL', KEYS[1])", [name], [])) > 0
@@ -42,8 +43,8 @@ async function main(): Promise<string> {
 }
 
 try {
-  process.stdout.write(await main())
+  process.stdout.write(escaped(await main()))
 } catch (error) {
-  process.stderr.write(`sluice: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.stderr.write(escaped(`sluice: ${error instanceof Error ? error.message : String(error)}\n`))
   process.exitCode = 1
 }

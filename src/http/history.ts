@@ -53,6 +53,7 @@ const warned = new WeakSet<object>()
 /** Creates the function for one limiter. It asks no store: the same limit and the same key are enough. */
 export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<Request> {
   const builders = chargeBuildersOf(limiter)
+  const homes = builders.map(({ home }) => home)
 
   function findIn(latest: Pass, charges: readonly Charge[]): Decision | undefined {
     let isCountedInPart = false
@@ -70,7 +71,7 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
   }
 
   return function findCounted(request, latest) {
-    if (!hasCountedFor(builders, latest)) return undefined
+    if (!hasCountedFor(homes, latest)) return undefined
     const charges = all(builders.map((builder) => builder.charges(request, undefined)))
     return chain(charges, (known) => findIn(latest, known.flat()))
   }

@@ -14,6 +14,7 @@ type Answer = Limit | readonly Limit[] | undefined
 export class ChargeBuilder<Input> {
   readonly name: string
   readonly store: Store
+  readonly home: object
   readonly #keyer: Keyer<Input>
   readonly #cost: CostFunc<Input> | undefined
   readonly #sources: readonly LimitSource<Input>[]
@@ -22,9 +23,11 @@ export class ChargeBuilder<Input> {
   readonly #policies = new WeakMap<Limit, Policy>()
   #warned = false
 
-  constructor(options: LimiterOptions<Input>, name: string, store: Store) {
+  /** @param home identifies the counts: the same for limiters with the same definition */
+  constructor(options: LimiterOptions<Input>, name: string, store: Store, home: object) {
     this.name = name
     this.store = store
+    this.home = home
     this.#keyer = options.keyer
     this.#cost = options.cost
     this.#sources = Array.isArray(options.limits) ? options.limits : [options.limits as LimitSource<Input>]
@@ -83,7 +86,7 @@ export class ChargeBuilder<Input> {
     if (known !== undefined) return known
     if (typeof given !== 'object' || given === null) throw notALimit(given)
     const made = limit(given)
-    const policy = createPolicy(this.name, made, this.store, this)
+    const policy = createPolicy(this.name, made, this.store, this.home)
     this.#policies.set(made, policy)
     return policy
   }

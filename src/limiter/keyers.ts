@@ -1,3 +1,4 @@
+import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
@@ -32,10 +33,24 @@ export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
   for (const part of parts) if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
-  return function compositeKeyer(input) {
+  const definition = `keyers(${parts.map(definitionOf).join()})`
+  return define(definition, function compositeKeyer(input) {
     const keys = parts.map((part) => part(input))
     return keys.some(isPromise) ? Promise.all(keys).then(compose) : compose(keys as (Key | undefined)[])
-  }
+  })
+}
+
+const definitions = new WeakMap<object, string>()
+
+/** Notes how a function was made, for functions whose text is the same whatever their options are. */
+export function define<Made extends object>(definition: string, made: Made): Made {
+  definitions.set(made, definition)
+  return made
+}
+
+/** Returns how a function was made, or else its text: two functions with one definition do the same. */
+export function definitionOf(made: object): string {
+  return definitions.get(made) ?? Function.prototype.toString.call(made)
 }
 
 /** Writes the length before each part, so that no part can imitate a boundary. */
@@ -50,10 +65,10 @@ function compose(keys: readonly (Key | undefined)[]): string {
   return identified ? composed : UNIDENTIFIED
 }
 
-/** Returns a key as a string. Throws `INVALID_KEY` for any other value. */
-export function normalizeKey(key: Key | undefined): string {
-  if (typeof key === 'string') return key
-  if (key === undefined) return UNIDENTIFIED
+/** Returns a key as a string of at most 64 characters: see `boundedKey`. Throws `INVALID_KEY` for any other value. */
+export function normalizeKey(key: Key | null | undefined): string {
+  if (typeof key === 'string') return boundedKey(key)
+  if (key === undefined || key === null) return UNIDENTIFIED
   if (typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key))) return String(key)
   throw new SluiceError('INVALID_KEY', `keyer: expected a string, a number, a bigint or undefined, got ${shown(key)}`)
 }

@@ -1,16 +1,18 @@
 import { checkedCost, dedupe } from './charges.ts'
 import { combine, type Decision } from './decision.ts'
-import { shown, SluiceError } from '../util/errors.ts'
+import { SluiceError } from '../util/errors.ts'
 import type { Key } from './keyers.ts'
 import type { Limit } from '../limits/limit.ts'
 import { type LimiterOptions, type SyncLimiterOptions, validateOptions } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { ChargeBuilder } from './charge-builder.ts'
-import { type AsyncStore, Charge, type Store, type DecisionMode } from '../stores/store.ts'
+import { type AsyncStore, Charge, type Store, type SyncStore, type DecisionMode } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
 import type { WaitOptions } from './waiter.ts'
-import { WaitQueue } from './wait-queue.ts'
+import { homeOf, register } from './registration.ts'
+import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
 
 export interface ConsumeOptions {
   /** The cost against every limit. Default: the limiter's `cost`, else 1. */
@@ -53,9 +55,6 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   reset(input: Input): Done<Answer>
 }
 
-/** The names of limiters, by the place in which their stores count. */
-const names = new WeakMap<object, Set<string>>()
-
 /**
  * Makes a limiter from a keyer, limits and a store. It returns a decision if keyer, limits, cost and store return values at
  * once, else a promise of one.
@@ -78,8 +77,9 @@ export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<In
   validateOptions(options)
   const name = options.name ?? 'default'
   const store = options.store ?? memoryStore()
-  const builder = new ChargeBuilder(options, name, store)
-  register(name, store, options.shared ?? false)
+  const home = homeOf(name, store, options)
+  const builder = new ChargeBuilder(options, name, store, home)
+  register(name, store, options, home)
   return new DefaultLimiter([builder], store)
 }
 
@@ -111,12 +111,13 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   readonly #builders: readonly ChargeBuilder<Input>[]
   readonly #store: Store
   readonly #closed = new WeakSet<Decision>()
-  readonly #waitQueue: WaitQueue
+  readonly #queue: WaitQueue
+  #warned = false
 
   constructor(builders: readonly ChargeBuilder<Input>[], store: Store) {
     this.#builders = builders
     this.#store = store
-    this.#waitQueue = new WaitQueue(store, (decision) => this.refund(decision))
+    this.#queue = waitQueueOf(store)
   }
 
   static builders<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
@@ -133,8 +134,10 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   }
 
   async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
-    knownOptions('wait', options, ['cost', 'maxWait', 'signal'])
-    return this.#waitQueue.enter(await this.#charges(input, options.cost), options)
+    knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'signal'])
+    const given = this.#charges(input, options.cost)
+    const charges = isPromise(given) ? await given : given
+    return this.#queue.enter(charges, options, (decision) => this.refund(decision))
   }
 
   refund(decision: Decision): MaybePromise<void> {
@@ -149,14 +152,20 @@ class DefaultLimiter<Input> implements Limiter<Input> {
     const done = this.#builders.map((builder) =>
       chain(builder.key(input), (key) => builder.store.forget(builder.name, key)),
     )
-    return chain(all<void>(done), () => undefined)
+    return chain(all<void>(done), () => this.#queue.wake())
   }
 
   #decide(input: Input, mode: DecisionMode, options: ConsumeOptions | undefined): MaybePromise<Decision> {
     const store = this.#store
     if (!store.sync) return this.#decideLater(store, input, mode, options)
     const charges = this.#charges(input, costIn(options, mode))
-    if (!Array.isArray(charges)) return charges.then((known) => combine(known, store.take(known, mode)))
+    if (!Array.isArray(charges)) return charges.then((known) => this.#take(store, known, mode))
+    return this.#take(store, charges, mode)
+  }
+
+  /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
+  #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
+    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(charges)
     return combine(charges, store.take(charges, mode))
   }
 
@@ -168,6 +177,7 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   ): Promise<Decision> {
     const given = this.#charges(input, costIn(options, mode))
     const charges = isPromise(given) ? await given : given
+    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(charges)
     return combine(charges, charges.length === 0 ? undefined : await store.take(charges, mode))
   }
 
@@ -179,10 +189,21 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   /** Replaces what a decision charged by `actual`, past any limit. */
   #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
     const charges = chargesOf(decision)
-    if (!decision.allowed || this.#closed.has(decision)) return
+    if (this.#closed.has(decision)) return
+    if (chargedNothing(decision, charges)) return this.#warnUncharged(decision)
     const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
     this.#closed.add(decision)
-    return this.#store.adjust(charges, units)
+    return chain(this.#store.adjust(charges, units) as MaybePromise<void>, () => this.#queue.wake(charges))
+  }
+
+  #warnUncharged({ allowed }: Decision): void {
+    if (this.#warned) return
+    this.#warned = true
+    const kind = allowed ? 'from `peek`' : 'that denied the request'
+    warn(
+      'SLUICE_NOT_CHARGED',
+      `refund or settle was called with a decision ${kind}. It charged nothing, so nothing changes.`,
+    )
   }
 }
 
@@ -199,23 +220,22 @@ function chargesOf(decision: Decision): readonly Charge[] {
   return refuse('decision', 'a decision from consume or wait, not a promise of one', decision)
 }
 
+/** True for a denial and for a peek. A store that could not answer has charged nothing either, and that is no mistake. */
+function chargedNothing({ allowed, degraded }: Decision, charges: readonly Charge[]): boolean {
+  if (!allowed) return true
+  return (
+    degraded === undefined && charges.some(isDue) && charges.every((charge) => !isDue(charge) || charge.charged === 0)
+  )
+}
+
+function isDue({ allowed, cost }: Charge): boolean {
+  return allowed && cost > 0
+}
+
 /** Returns the units to add. An algorithm may weigh the cost, so this scales by what it charged. A denial in shadow charged nothing. */
 function difference(charge: Charge, actual: number): number {
   if (!charge.allowed) return 0
   return charge.cost === 0 ? actual : actual * (charge.charged / charge.cost) - charge.charged
-}
-
-function register(name: string, store: Store, shared: boolean): void {
-  const { identity = store } = store
-  const taken = names.get(identity) ?? new Set<string>()
-  if (taken.has(name) && !shared) {
-    throw new SluiceError(
-      'DUPLICATE_LIMITER',
-      `A limiter named ${shown(name)} already counts in the same place. ` +
-        'Give this one another `name`, or set `shared: true` if both should share their counts.',
-    )
-  }
-  names.set(identity, taken.add(name))
 }
 
 /** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */

@@ -3,6 +3,7 @@ import type { Limit } from '../limits/limit.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Store, SyncStore } from '../stores/store.ts'
 import { boolean, knownOptions, refuse } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
 
 /** Returns the limits of an input. `undefined` or an empty array means no limit. */
 export type LimitFunc<Input> = (input: Input) => MaybePromise<Limit | readonly Limit[] | undefined>
@@ -46,6 +47,11 @@ export function validateOptions(options: LimiterOptions<never>): void {
   const { keyer, limits, cost, name, store, shared } = options
   if (typeof keyer !== 'function') refuse('keyer', 'a function from an input to its key, such as byIP', keyer)
   if (limits === undefined) refuse('limits', 'a limit, a function that returns limits, or an array of them', limits)
+  if (Array.isArray(limits) && limits.length === 0)
+    warn(
+      'SLUICE_NO_LIMITS',
+      `createLimiter: \`limits\` is empty, so limiter "${name ?? 'default'}" admits every request.`,
+    )
   if (cost !== undefined && typeof cost !== 'function')
     refuse('cost', 'a function from an input and a limit to a number', cost)
   if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))

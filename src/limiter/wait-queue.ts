@@ -1,145 +1,204 @@
+import { Charge, type Forecast, type DecisionMode, type Store } from '../stores/store.ts'
+import { SluiceError } from '../util/errors.ts'
+import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { wholeNumber } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
 import { combine, type Decision } from './decision.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
-import { sleep } from '../util/timer.ts'
-import { Charge, type Store, type DecisionMode } from '../stores/store.ts'
+import { addToLines, firstIn, isAheadOf, isFirst, removeFromLines } from './wait-lines.ts'
 import { Waiter, type WaitOptions } from './waiter.ts'
 
-type Refund = (decision: Decision) => MaybePromise<void>
+/** How many requests can wait on a store by default. */
+const MAX_QUEUE = 10_000
 
-/** Holds the calls of `wait` that are not admitted yet: one queue for each set of keys. */
-export class WaitQueue {
-  readonly #store: Store
-  readonly #refund: Refund
-  readonly #queues = new Map<string, Queue>()
+const queues = new WeakMap<Store, WaitQueue>()
 
-  constructor(store: Store, refund: Refund) {
-    this.#store = store
-    this.#refund = refund
-  }
-
-  /** Resolves once the charges are admitted and their delay has passed. */
-  async enter(charges: readonly Charge[], options: WaitOptions): Promise<Decision> {
-    const name = queueName(charges)
-    const queue = this.#queues.get(name) ?? new Queue(this.#store, this.#refund)
-    const waiter = new Waiter(charges, options, (gone, reason) => queue.giveUp(gone, reason))
-    this.#queues.set(name, queue)
-    void queue.join(waiter)?.then(() => queue.isEmpty && this.#queues.delete(name))
-    return waiter.promise
-  }
+/** Returns the queue of a store. All limiters on a store share it, so that each key has one order of waiters. */
+export function waitQueueOf(store: Store): WaitQueue {
+  const queue = queues.get(store) ?? new WaitQueue(store)
+  queues.set(store, queue)
+  return queue
 }
 
 /**
- * The waiters of one set of keys, first come first served. The first one asks the store, sleeps until its decision says to
- * retry, and asks again. The others only sleep.
+ * Serves waiters first come, first served. The waiter that is first in all of its lines asks the store, sleeps until the
+ * time that the store names, and asks again. The others only sleep.
  */
-class Queue {
+export class WaitQueue {
   readonly #store: Store
-  readonly #refund: Refund
-  readonly #waiters: Waiter[] = []
-  #wake: () => void = () => undefined
+  /** In the order of their arrival. */
+  readonly #waiters = new Set<Waiter>()
+  #forecast: Forecast | undefined
+  /** True when the forecast counts waiters that left early: it is too long, never too short. */
+  #isTooLong = false
+  #warned = false
 
-  constructor(store: Store, refund: Refund) {
+  constructor(store: Store) {
     this.#store = store
-    this.#refund = refund
   }
 
-  get isEmpty(): boolean {
-    return this.#waiters.length === 0
+  /** Resolves once the charges are admitted and their delay is over. Rejects with `WAIT_QUEUE_FULL`. */
+  async enter(charges: readonly Charge[], options: WaitOptions, refund: Refund): Promise<Decision> {
+    const { maxQueue = MAX_QUEUE } = options
+    wholeNumber('maxQueue', maxQueue)
+    if (this.#waiters.size >= maxQueue) throw queueFull(maxQueue)
+    const waiter = new Waiter(charges, options, this.#store.clock, refund, (gone, reason) => this.#giveUp(gone, reason))
+    this.#waiters.add(waiter)
+    addToLines(waiter)
+    if (isFirst(waiter)) void this.#serve(waiter)
+    else void this.#judge(waiter)
+    return waiter.promise
   }
 
-  /** Adds a waiter at the end. The first one of an empty queue serves it: the promise resolves once all have left. */
-  join(waiter: Waiter): Promise<void> | undefined {
-    const before = this.#waiters.at(-1)
-    this.#waiters.push(waiter)
-    if (before === undefined) return this.#serve()
-    void this.#rejectIfTooLong(waiter, before)
-    return undefined
+  /** True when a waiter is to be served before these charges. While nobody waits, there is nothing to look up. */
+  isAheadOf(charges: readonly Charge[]): boolean {
+    return this.#waiters.size > 0 && isAheadOf(charges)
   }
 
-  giveUp(waiter: Waiter, reason: unknown): void {
-    if (!this.#leave(waiter) && waiter.held !== undefined) void this.#refund(waiter.held)
-    waiter.reject(reason)
+  /** Denies charges that waiters are ahead of, until those are served. Charges nothing. */
+  deny(charges: readonly Charge[]): MaybePromise<Decision> {
+    const verdicts = copies(charges)
+    const degraded = this.#store.take(verdicts, 'peek')
+    if (isPromise(degraded)) return degraded.then((known) => this.#denied(verdicts, known))
+    return this.#denied(verdicts, degraded)
   }
 
-  async #serve(): Promise<void> {
-    for (let first = this.#waiters[0]; first !== undefined; first = this.#waiters[0]) {
+  /** Asks again for the first waiters, of these charges or of all: what they wait for may have been given back. */
+  wake(charges?: readonly Charge[]): void {
+    if (this.#waiters.size === 0) return
+    this.#isTooLong = true
+    for (const waiter of charges === undefined ? this.#waiters : firstIn(charges)) if (isFirst(waiter)) waiter.wake()
+  }
+
+  #denied(verdicts: readonly Charge[], degraded: Decision['degraded']): Decision {
+    const forecast = this.#openForecast()
+    const wait = forecast === undefined ? 1 : Math.max(1, forecast.add(verdicts, false) - forecast.now())
+    for (const verdict of verdicts) {
+      if (!isAheadOf([verdict])) continue
+      verdict.allowed = false
+      verdict.remaining = 0
+      verdict.delay = 0
+      verdict.retryAfter = Math.max(wait, verdict.retryAfter)
+      verdict.resetAfter = Math.max(wait, verdict.resetAfter)
+    }
+    return combine(verdicts, degraded)
+  }
+
+  async #serve(waiter: Waiter): Promise<void> {
+    waiter.isServed = true
+    this.#forecast?.add(waiter.charges, true)
+    while (this.#waiters.has(waiter)) {
       try {
-        const decision = await this.#ask(first.charges, 'consume')
-        if (first !== this.#waiters[0]) await this.#refund(decision)
-        else if (decision.allowed) await this.#admit(first, decision)
-        else if (!this.#rejected(first, decision.retryAfter, decision)) await this.#sleep(decision.retryAfter)
+        const asked = this.#ask(waiter.charges, 'consume')
+        const decision = isPromise(asked) ? await asked : asked
+        if (!this.#waiters.has(waiter)) await this.#giveBack(waiter, decision)
+        else if (decision.allowed) this.#admit(waiter, decision)
+        else if (!this.#refused(waiter, decision.retryAfter, decision)) await waiter.sleep(decision.retryAfter)
       } catch (error) {
-        this.giveUp(first, error)
+        this.#giveUp(waiter, error)
       }
     }
   }
 
-  async #admit(waiter: Waiter, decision: Decision): Promise<void> {
+  #admit(waiter: Waiter, decision: Decision): void {
     const refusal = waiter.refusal(decision.delay, decision)
-    if (refusal !== undefined) await this.#refund(decision)
-    this.#leave(waiter)
     if (refusal === undefined) waiter.hold(decision)
-    else waiter.reject(refusal)
-  }
-
-  /** Rejects at once a later waiter whose wait would take too long, as soon as it is known who stays ahead of it. */
-  async #rejectIfTooLong(waiter: Waiter, before: Waiter): Promise<void> {
-    try {
-      await before.judged
-      const decision = await this.#ask(waiter.charges, 'peek')
-      const queue = this.#waiters.slice(0, this.#waiters.indexOf(waiter) + 1).map((each) => undecided(each.charges))
-      const forecast =
-        decision.retryAfter === Infinity || queue.length === 0 ? undefined : this.#store.forecast?.(queue)
-      if (queue.length > 0) this.#rejected(waiter, (await forecast) ?? decision.retryAfter, decision)
-    } catch (error) {
-      this.giveUp(waiter, error)
-    }
-  }
-
-  #rejected(waiter: Waiter, wait: number, decision: Decision): boolean {
-    const refusal = waiter.refusal(wait, decision)
-    if (refusal === undefined) {
-      waiter.remain()
-      return false
+    else {
+      void this.#giveBack(waiter, decision)
+      waiter.reject(refusal)
     }
     this.#leave(waiter)
+  }
+
+  /** Rejects a waiter behind others as soon as it is known that its wait is too long. */
+  async #judge(waiter: Waiter): Promise<void> {
+    try {
+      const asked = this.#ask(waiter.charges, 'peek')
+      const decision = isPromise(asked) ? await asked : asked
+      if (!this.#waiters.has(waiter) || waiter.isServed) return
+      if (!this.#refused(waiter, this.#waitOf(waiter, decision), decision)) this.#forecast?.add(waiter.charges, true)
+    } catch (error) {
+      this.#giveUp(waiter, error)
+    }
+  }
+
+  /** Milliseconds until a waiter is admitted after those before it; at least so many where the store has no forecast. */
+  #waitOf(waiter: Waiter, { retryAfter }: Decision): number {
+    if (retryAfter === Infinity || waiter.isPatient) return retryAfter
+    let wait = this.#forecastOf(waiter)
+    if (wait !== undefined && this.#isTooLong && waiter.isTooLong(wait)) {
+      this.#forecast = undefined
+      wait = this.#forecastOf(waiter)
+    }
+    return wait ?? retryAfter
+  }
+
+  #forecastOf(waiter: Waiter): number | undefined {
+    const forecast = this.#openForecast(waiter)
+    return forecast && forecast.add(waiter.charges, false) - forecast.now()
+  }
+
+  /** The forecast of all waiters but `last`, each of which is added once. */
+  #openForecast(last?: Waiter): Forecast | undefined {
+    if (this.#forecast !== undefined) return this.#forecast
+    const forecast = this.#store.forecast?.()
+    if (forecast !== undefined)
+      for (const waiter of this.#waiters) if (waiter !== last) forecast.add(waiter.charges, true)
+    this.#isTooLong = false
+    this.#forecast = forecast
+    return forecast
+  }
+
+  #refused(waiter: Waiter, wait: number, decision: Decision): boolean {
+    const refusal = waiter.refusal(wait, decision)
+    if (refusal === undefined) return false
     waiter.reject(refusal)
+    this.#leave(waiter)
     return true
   }
 
-  #leave(waiter: Waiter): boolean {
-    const place = this.#waiters.indexOf(waiter)
-    if (place === -1) return false
-    this.#waiters.splice(place, 1)
-    if (place === 0) this.#wake()
-    return true
+  #giveUp(waiter: Waiter, reason: unknown): void {
+    if (waiter.held !== undefined) void this.#giveBack(waiter, waiter.held)
+    waiter.reject(reason)
+    this.#leave(waiter)
+    this.#isTooLong = true
   }
 
-  async #ask(charges: readonly Charge[], mode: DecisionMode): Promise<Decision> {
-    const asked = undecided(charges)
-    return combine(asked, await this.#store.take(asked, mode))
+  /** Gives back what a waiter was charged that has left. Its promise is settled, so that a failure is a warning. */
+  async #giveBack(waiter: Waiter, decision: Decision): Promise<void> {
+    try {
+      await waiter.refund(decision)
+    } catch (error) {
+      if (!this.#warned)
+        warn('SLUICE_WAIT', `A wait ended early, and its charge could not be given back: ${String(error)}`)
+      this.#warned = true
+    }
   }
 
-  #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = sleep(ms, resolve)
-      this.#wake = () => {
-        cancel()
-        resolve()
-      }
-    })
+  #leave(waiter: Waiter): void {
+    if (!this.#waiters.delete(waiter)) return
+    const next = removeFromLines(waiter, (charge) => this.#forecast?.forget(charge))
+    if (this.#waiters.size === 0) this.#forecast = undefined
+    for (const first of next) if (!first.isServed && isFirst(first)) void this.#serve(first)
+  }
+
+  #ask(charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
+    const asked = copies(charges)
+    const degraded = this.#store.take(asked, mode)
+    return isPromise(degraded) ? degraded.then((known) => combine(asked, known)) : combine(asked, degraded)
   }
 }
 
-/** Returns the same charges without verdicts. */
-function undecided(charges: readonly Charge[]): Charge[] {
+/** Undoes a decision that nothing waits for any longer. */
+export type Refund = (decision: Decision) => MaybePromise<void>
+
+/** The same charges, not decided yet. */
+function copies(charges: readonly Charge[]): Charge[] {
   return charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
 }
 
-/** Returns a name for a set of keys. The length before each part keeps different sets apart. */
-function queueName(charges: readonly Charge[]): string {
-  const keys = new Set(
-    charges.map(({ policy, key }) => `${policy.limiter.length}:${policy.limiter}${key.length}:${key}`),
+function queueFull(maxQueue: number): SluiceError {
+  return new SluiceError(
+    'WAIT_QUEUE_FULL',
+    `${maxQueue} requests wait already, the most that \`maxQueue\` allows. Answer this one, or raise \`maxQueue\``,
   )
-  return [...keys].join('')
 }

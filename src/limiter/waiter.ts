@@ -1,101 +1,139 @@
-import type { Decision } from './decision.ts'
-import { shown, SluiceError } from '../util/errors.ts'
-import { sleep } from '../util/timer.ts'
 import type { Charge } from '../stores/store.ts'
+import type { Clock } from '../util/clock.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import { sleep } from '../util/timer.ts'
 import { refuse } from '../util/validate.ts'
+import type { Decision } from './decision.ts'
 
 export interface WaitOptions {
   /** The cost against every limit. Default: the limiter's `cost`, else 1. */
   readonly cost?: number
-  /** Rejects at once if the wait would take longer than this, in milliseconds. Default: no maximum. */
+  /** Rejects, at once, when the wait would take longer than so many milliseconds. Default: no bound. */
   readonly maxWait?: number
-  /** Ends the wait when aborted. The promise is rejected with the signal's reason. */
+  /** The most requests that may wait on the store. Beyond it a wait is rejected with `WAIT_QUEUE_FULL`. Default 10,000. */
+  readonly maxQueue?: number
+  /** Gives up the place when aborted. The promise is rejected with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
 /** Timers and clocks differ by less than this, in milliseconds. */
 const TOLERANCE = 2
 
-/** One call of `wait`: its promise, and everything that can end it early. */
+/** A request that waits to be admitted: its promise, and what can end it early. */
 export class Waiter {
   readonly charges: readonly Charge[]
   readonly promise: Promise<Decision>
-  /** The decision that admitted it, while its delay passes. */
+  /** True when there is no bound to its wait. */
+  readonly isPatient: boolean
+  /** True once it asks the store. */
+  isServed = false
+  /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined
-  /** Resolves once it is known whether the wait can succeed in time. */
-  readonly judged: Promise<void>
-  #judge!: () => void
+  readonly refund: (decision: Decision) => MaybePromise<void>
   readonly #maxWait: number
-  /** By `performance.now()`. */
+  readonly #clock: Clock | undefined
   readonly #since: number
   readonly #signal: AbortSignal | undefined
   readonly #abort: () => void
   readonly #cancelDeadline: () => void
   #cancelHold: () => void = () => undefined
+  #wake: () => void = () => undefined
   #settle!: { resolve(decision: Decision): void; reject(reason: unknown): void }
 
-  /** Calls `leave` with the reason when it gives up. Throws the signal's reason if the signal has aborted already. */
-  constructor(charges: readonly Charge[], options: WaitOptions, leave: (waiter: Waiter, reason: unknown) => void) {
+  /**
+   * `giveUp` is called when the signal is aborted or `maxWait` has passed. Throws the signal's reason when it is aborted
+   * already, and `INVALID_OPTION`.
+   * @param clock the store's clock, if it was given one: waits are measured on it
+   */
+  constructor(
+    charges: readonly Charge[],
+    options: WaitOptions,
+    clock: Clock | undefined,
+    refund: (decision: Decision) => MaybePromise<void>,
+    giveUp: (waiter: Waiter, reason: unknown) => void,
+  ) {
     const { maxWait = Infinity, signal } = options
     if (typeof maxWait !== 'number' || !(maxWait >= 0)) refuse('maxWait', 'milliseconds from 0', maxWait)
     if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') refuse('signal', 'an AbortSignal', signal)
     signal?.throwIfAborted()
     this.charges = charges
+    this.refund = refund
+    this.isPatient = maxWait === Infinity
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
-    this.judged = new Promise((resolve) => {
-      this.#judge = resolve
-    })
     this.#maxWait = maxWait
-    this.#since = performance.now()
+    this.#clock = clock?.after === undefined ? undefined : clock
+    this.#since = this.#now()
     this.#signal = signal
-    this.#abort = () => leave(this, signal!.reason)
+    this.#abort = () => giveUp(this, signal!.reason)
     signal?.addEventListener('abort', this.#abort)
-    const giveUp = (): void =>
-      leave(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`))
-    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, giveUp)
+    const late = (): void =>
+      giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`))
+    this.#cancelDeadline = this.isPatient ? () => undefined : sleep(maxWait + TOLERANCE, late, this.#clock)
   }
 
-  /** Notes that the wait can succeed in time. */
-  remain(): void {
-    this.#judge()
+  /** True when a wait of so many more milliseconds is longer than `maxWait`. */
+  isTooLong(ms: number): boolean {
+    return this.#now() - this.#since + ms >= this.#maxWait + TOLERANCE
   }
 
-  /** Returns the error of a wait that takes `ms` more milliseconds, with `cause`, or `undefined` if it can wait that long. */
+  /** Returns why it cannot wait so many more milliseconds, with the decision that says so as `cause`. */
   refusal(ms: number, cause: Decision): SluiceError | undefined {
     if (ms === Infinity) {
       const { cost, limit } = cause.binding!
       const never = `A cost of ${cost} is more than limit ${shown(limit.name)} ever admits at once`
       return new SluiceError('NEVER_ADMITTED', never, { cause })
     }
-    const wait = performance.now() - this.#since + ms
-    if (wait < this.#maxWait + TOLERANCE) return undefined
-    const long = `The wait would take ${Math.round(wait)} ms, longer than maxWait, ${this.#maxWait} ms`
-    return new SluiceError('WAIT_TOO_LONG', long, { cause })
+    if (!this.isTooLong(ms)) return undefined
+    const total = Math.round(this.#now() - this.#since + ms)
+    const message = `The wait would take ${total} ms, longer than maxWait, ${this.#maxWait} ms`
+    return new SluiceError('WAIT_TOO_LONG', message, { cause })
+  }
+
+  /** Sleeps for so many milliseconds, or until `wake` is called. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = sleep(ms, resolve, this.#clock)
+      this.#wake = () => {
+        cancel()
+        resolve()
+      }
+    })
+  }
+
+  wake(): void {
+    this.#wake()
   }
 
   /** Resolves once the decision's delay has passed. */
   hold(decision: Decision): void {
     this.held = decision
-    if (decision.delay === 0) return this.resolve(decision)
-    this.#cancelHold = sleep(decision.delay, () => this.resolve(decision))
-  }
-
-  resolve(decision: Decision): void {
-    this.#release()
-    this.#settle.resolve(decision)
+    if (decision.delay === 0) return this.#resolve(decision)
+    this.#cancelHold = sleep(decision.delay, () => this.#resolve(decision), this.#clock)
   }
 
   reject(reason: unknown): void {
+    this.held = undefined
     this.#release()
     this.#settle.reject(reason)
   }
 
+  #resolve(decision: Decision): void {
+    this.held = undefined
+    this.#release()
+    this.#settle.resolve(decision)
+  }
+
   #release(): void {
-    this.#judge()
+    this.#wake()
     this.#cancelHold()
     this.#cancelDeadline()
     this.#signal?.removeEventListener('abort', this.#abort)
+  }
+
+  #now(): number {
+    return (this.#clock ?? performance).now()
   }
 }

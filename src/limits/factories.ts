@@ -1,4 +1,4 @@
-import { type CommonOptions, type Duration, type Limit, limit } from './limit.ts'
+import { type CommonOptions, type Duration, type Limit, limit, warnIfShort } from './limit.ts'
 import { knownOptions, milliseconds } from '../util/validate.ts'
 
 /** Options of a limit: units per window, and the options of every limit. */
@@ -124,7 +124,9 @@ export function exponential(options: QuotaOptions): Limit {
  */
 export function spacing(gap: Duration, common?: CommonOptions): Limit {
   commonOnly('spacing', common)
-  return limit({ ...common, algorithm: 'spacing', quota: 1, window: milliseconds('gap', gap) })
+  const window = milliseconds('gap', gap)
+  warnIfShort('gap', gap)
+  return limit({ ...common, algorithm: 'spacing', quota: 1, window: `${window}ms` })
 }
 
 /**

@@ -3,6 +3,7 @@ import { builtIn } from '../algorithms/index.ts'
 import { shortDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { boolean, knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
 import { compile, type CompiledLimit } from './compiled-limit.ts'
 
 /** A duration: milliseconds as a number, or `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`. */
@@ -114,6 +115,8 @@ function algorithmNamed(name: unknown): Algorithm {
 function normalized(json: LimitInput, algorithm: Algorithm): Limit {
   const quota = wholeNumber('quota', json.quota)
   const window = milliseconds('window', json.window)
+  warnIfShort('window', json.window)
+  warnIfShort('block', json.block)
   const own: Record<string, unknown> = {}
   for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
   return Object.freeze({
@@ -138,4 +141,15 @@ function validShadow(json: LimitInput): boolean {
 function validName(name: unknown): string {
   if (typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)) return name
   return refuse('name', '1 to 256 characters of printable ASCII', name)
+}
+
+/** Options whose short duration has been warned about. */
+const warned = new Set<string>()
+
+/** Warns about a number below a second: it may have been meant as seconds. Each option warns once. */
+export function warnIfShort(option: string, given: unknown): void {
+  if (typeof given !== 'number' || given >= 1000 || warned.has(option)) return
+  warned.add(option)
+  const confirm = `For seconds write '${given}s'; '${given}ms' confirms milliseconds`
+  warn('SLUICE_SHORT_DURATION', `${option}: ${given} means ${given} milliseconds. ${confirm}.`)
 }

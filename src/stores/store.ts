@@ -1,7 +1,6 @@
 import type { Clock } from '../util/clock.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled } from '../limits/limit.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
 
 /** A limit as one limiter uses it. It names the state in a store. Made once per limiter and limit. */
 export interface Policy {
@@ -124,10 +123,22 @@ interface StoreBase {
   /** True if this store and `other` can decide one transaction together. A store always can with itself. */
   joins?(other: Store): boolean
   /**
-   * Returns the milliseconds until the last of several requests is admitted, each as soon as possible after the one before it;
-   * `Infinity` if never. Without this method a queue assumes the wait of the first request.
+   * Predicts when requests would be admitted, each as soon as it can be after those before it. Without it `wait` learns only
+   * when it is served that `maxWait` is too short.
    */
-  forecast?(queue: readonly (readonly Charge[])[]): MaybePromise<number>
+  forecast?(): Forecast
+}
+
+/** When requests would be admitted, one after another. Charges nothing. Times are epoch milliseconds of the store. */
+export interface Forecast {
+  now(): number
+  /**
+   * Returns when charges would be admitted after all that were added before; `Infinity` when never.
+   * @param keep true when those that are added later come after these
+   */
+  add(charges: readonly Charge[], keep: boolean): number
+  /** Drops what it knows of a key under a limit: no request for it is left. */
+  forget(charge: Charge): void
 }
 
 /** A store that decides at once. */

@@ -113,7 +113,7 @@ const checks: Readonly<Record<string, Check>> = {
  *
  * @example
  * import { algorithmBehaviours } from 'sluice/testing'
- * const limits = [coolDown({ quota: 3, window: '10s' }), coolDown({ quota: 1, window: 7, strict: true })]
+ * const limits = [coolDown({ quota: 3, window: '10s' }), coolDown({ quota: 1, window: '7ms', strict: true })]
  * for (const { name, run } of algorithmBehaviours(limits)) test(name, run)
  */
 export function algorithmBehaviours(

@@ -7,6 +7,11 @@ import { refuse } from './validate.ts'
  */
 export interface Clock {
   now(): number
+  /**
+   * Calls `wake` once `ms` milliseconds have passed on this clock, and returns a function that cancels it. Waits and delays
+   * use it. Default: the timers of the platform.
+   */
+  after?(ms: number, wake: () => void): () => void
 }
 
 /** The part of Node's `process` that has a monotonic clock. */

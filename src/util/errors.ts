@@ -15,6 +15,7 @@ export type SluiceErrorCode =
   | 'STORE_CLOSED'
   | 'STORE_FAILED'
   | 'WAIT_TOO_LONG'
+  | 'WAIT_QUEUE_FULL'
   | 'NEVER_ADMITTED'
   | 'NOT_APPLICABLE'
 

@@ -1,11 +1,14 @@
-/** The longest delay of a timer, in milliseconds. A timer with a longer one fires at once. */
+import type { Clock } from './clock.ts'
+
+/** The longest time a platform timer can be set to. A longer one would fire at once. */
 const LONGEST = 2 ** 31 - 1
 
 /**
- * Calls `wake` after `ms` milliseconds. Longer delays than a timer allows are fine.
- * @returns a function that cancels the call
+ * Calls `wake` once `ms` milliseconds have passed, however many. A clock with timers of its own measures them.
+ * @returns a function that cancels the timer
  */
-export function sleep(ms: number, wake: () => void): () => void {
+export function sleep(ms: number, wake: () => void, clock?: Clock): () => void {
+  if (clock?.after !== undefined) return clock.after(ms, wake)
   let timer = setTimeout(tick, Math.min(ms, LONGEST))
   let left = ms - LONGEST
   function tick(): void {

@@ -1,3 +1,4 @@
+import leven from 'leven'
 import { parseDuration } from './duration.ts'
 import { shown, SluiceError } from './errors.ts'
 
@@ -29,6 +30,9 @@ export function boolean(option: string, given: unknown): boolean {
   return typeof given === 'boolean' ? given : refuse(option, 'true or false', given)
 }
 
+/** Longer names are not compared whole. */
+const LONGEST_NAME = 64
+
 /** Throws if options are not an object, or have a name that is not known. The error lists the known names. */
 export function knownOptions(owner: string, given: object, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
@@ -37,8 +41,22 @@ export function knownOptions(owner: string, given: object, known: readonly strin
     // `app.use(rateLimit)` passes a request here instead of options.
     if (!isPlain(given))
       refuse(owner, `options such as { ${known.join(', ')} } in a call where the app is created`, given)
-    throw new SluiceError('UNKNOWN_OPTION', `${owner} has no option ${shown(name)}; it has ${known.join(', ')}`)
+    const near = nearest(name, known)
+    const hint = near === undefined ? '' : `. Did you mean ${shown(near)}?`
+    throw new SluiceError('UNKNOWN_OPTION', `${owner} has no option ${shown(name)}; it has ${known.join(', ')}${hint}`)
   }
+}
+
+/** Returns the known name that differs least from a mistyped one, if it is near enough to be meant. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  const typed = name.slice(0, LONGEST_NAME).toLowerCase()
+  let best: string | undefined
+  let least = Math.max(2, Math.floor(typed.length / 3)) + 1
+  for (const each of known) {
+    const distance = leven(typed, each.toLowerCase(), { maxDistance: least })
+    if (distance < least) [best, least] = [each, distance]
+  }
+  return best
 }
 
 function isPlain(given: object): boolean {

@@ -44,6 +44,34 @@ function limiterOf(name: string, limits: readonly Limit[], prefix = 'sluice:'): 
 }
 
 describe('sluice inspect', () => {
+  it('finds a key of any length, and prints its hash', async () => {
+    const key = 'k'.repeat(5000)
+    await limiterOf('long', [gcra({ quota: 2, window: '1h', name: 'long' })]).consume(key)
+    expect(await sluice('inspect', server.url, 'long', key)).toMatch(
+      /^sluice:long:sha256:[\da-f]{40} \(kept for [^]*long +gcra +1 /,
+    )
+  })
+
+  it('escapes control characters in a key', async () => {
+    const key = '\u001b[31m\u009b2J\u202e'
+    await limiterOf('escape', [gcra({ quota: 2, window: '1h' })]).consume(key)
+    for (const words of [[], ['--json']]) {
+      const said = await sluice('inspect', server.url, 'escape', key, ...words)
+      expect(said).toContain('\\u001b[31m\\u009b2J\\u202e')
+      // oxlint-disable-next-line no-control-regex -- none of them may be left
+      expect(said).not.toMatch(/[\u001b\u009b\u202e]/)
+    }
+  })
+
+  it.each(['redis://ada:secret@[bad', 'http://ada:secret@host', 'redis:/ada:secret@host/0', 'ada:sec@ret@host'])(
+    'prints no password of a wrong URL: %s',
+    async (url) => {
+      const said = await complaint('inspect', url, 'api', 'k')
+      expect(said).toContain('***@')
+      expect(said).not.toMatch(/sec|ret/)
+    },
+  )
+
   it('prints the state of a key under each limit', async () => {
     const limits = [
       fixedWindow({ quota: 5, window: '1d', name: 'daily' }),

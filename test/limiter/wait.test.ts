@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
+  type Charge,
   createLimiter,
   type Decision,
   fixedWindow,
@@ -193,12 +194,14 @@ describe('wait rejects at once', () => {
   })
 
   it('at the latest when maxWait has passed, if other requests took the quota', async () => {
-    const limiter = limiterOf(perSecond(1))
-    limiter.consume(key)
+    const store = memoryStore({ clock: Date })
+    const limiter = limiterOf(perSecond(1), store)
+    const { limits } = limiter.consume(key)
     const waiting = outcome(limiter.wait(key, { maxWait: 1500 }))
     await vi.advanceTimersByTimeAsync(999)
-    limiter.reset(key)
-    limiter.consume(key)
+    // As another process on the same store would.
+    store.forget('default', key)
+    store.take(limits as readonly Charge[], 'consume')
     await vi.advanceTimersByTimeAsync(1)
     const message = 'The wait would take 1999 ms, longer than maxWait, 1500 ms'
     expect(waiting).toMatchObject({ at: 1000, error: { code: 'WAIT_TOO_LONG', message } })

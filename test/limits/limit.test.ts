@@ -113,7 +113,7 @@ describe('limit() with a wrong option', () => {
     const error = refused(() => gcra({ quota: 1, window: '1s', windw: 5 } as GcraOptions))
     expect(error.code).toBe('UNKNOWN_OPTION')
     expect(error.message).toBe(
-      'gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, burst',
+      'gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, burst. Did you mean "window"?',
     )
   })
 

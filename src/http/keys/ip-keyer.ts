@@ -1,4 +1,4 @@
-import type { SyncKeyer } from '../../limiter/keyers.ts'
+import { define, definitionOf, type SyncKeyer } from '../../limiter/keyers.ts'
 import { knownOptions, refuse } from '../../util/validate.ts'
 import { addressKeyer } from './address.ts'
 import { type ProxyTrust, proxyWarner } from './proxy-warning.ts'
@@ -42,10 +42,10 @@ export function givenAddressKey(options: AddressOptions<never>): (address: strin
 /** Creates the `ipKeyer` of an adapter whose user says where to find the address. */
 export function givenAddressKeyer<Request>(options: AddressOptions<[request: Request]>): SyncKeyer<Request> {
   const key = givenAddressKey(options)
-  const { address } = options
-  return function ipKey(request) {
+  const { address, ipv6Subnet } = options
+  return define(`ipKeyer(${definitionOf(address)},${ipv6Subnet})`, function ipKey(request: Request) {
     return key(address(request))
-  }
+  })
 }
 
 /** Creates the `ipKeyer` of an adapter. It warns, once for each app, when the proxy settings make the addresses worthless. */
@@ -64,12 +64,12 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
     settings.warn(false, settings.trust)
   }
 
-  return function ipKey(request) {
+  return define(`ipKeyer(${options.ipv6Subnet})`, function ipKey(request: Request) {
     const app = client.app(request)
     if (app !== latestApp) readSettings(app, request)
     if (settings?.trust === 'nobody' && client.forwarded(request)) settings.warn(true, 'nobody')
     return key(client.address(request))
-  }
+  })
 }
 
 /** The proxy settings of an app, and the function that warns of them. */

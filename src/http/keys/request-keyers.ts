@@ -1,4 +1,4 @@
-import type { SyncKeyer } from '../../limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { HEADER_NAME, refuse } from '../../util/validate.ts'
 
 /** The path of a route, as it was declared. */
@@ -26,7 +26,7 @@ export function headerKeyer<Request>(
   if (typeof name !== 'string' || !HEADER_NAME.test(name))
     refuse('byHeader', "the name of a header, such as byHeader('x-api-key')", name)
   const lowerCaseName = name.toLowerCase()
-  return function headerKey(request) {
+  return define(`byHeader(${lowerCaseName})`, function headerKey(request: Request) {
     return getHeader(request, lowerCaseName)
-  }
+  })
 }

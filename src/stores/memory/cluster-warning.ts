@@ -1,6 +1,6 @@
 import { warn } from '../../util/warn.ts'
 
-/** The part of Node's `process` that shows whether it is one of several processes of an app. */
+/** The part of Node's `process` that shows whether an app runs in several processes or threads. */
 export interface ProcessLike {
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly send?: unknown
@@ -9,20 +9,21 @@ export interface ProcessLike {
 
 let warned = false
 
-/** Warns once when this process is one of several of an app, because each counts alone. */
+/** Warns once that a memory store counts only for its own process or thread, if the app has several. */
 export function warnInCluster(): void {
   const { process } = globalThis as { process?: ProcessLike }
   if (warned || process === undefined || !isKnownAsOneOfSeveral(process)) return
   warned = true
   warn(
     'SLUICE_PER_PROCESS',
-    'memoryStore() is used in one of several processes of an app. Each counts by itself, so that together they admit each ' +
-      "limit as many times as there are processes. Give limiters a store that all share, such as redisStore(client) from 'sluice/redis'. " +
-      'If every process is meant to have limits of its own, start node with --disable-warning=SLUICE_PER_PROCESS.',
+    'memoryStore() is used in one of several processes or threads of an app. Each counts by itself, so together they admit ' +
+      'each limit as many times as there are processes. Give the limiters a store that all share, such as ' +
+      "redisStore(client) from 'sluice/redis'. If every process is meant to have its own limits, start node with " +
+      '--disable-warning=SLUICE_PER_PROCESS.',
   )
 }
 
-/** The same as `isOneOfSeveral`, and false where the environment may not be read, as in Deno without a permission. */
+/** Deno throws when the environment may not be read. That is no reason to fail. */
 export function isKnownAsOneOfSeveral(process: ProcessLike): boolean {
   try {
     return isOneOfSeveral(process)
@@ -32,18 +33,23 @@ export function isKnownAsOneOfSeveral(process: ProcessLike): boolean {
 }
 
 /**
- * Returns true in a worker of `node:cluster`, and in an instance of several under pm2.
+ * True in a worker of `node:cluster`, in a worker thread, and in an instance of several under pm2.
  *
- * Node takes `NODE_UNIQUE_ID` out of a worker's environment before the application runs, so only `node:cluster` knows.
- * It is not loaded when there is no channel to a primary.
+ * Node removes `NODE_UNIQUE_ID` from a worker's environment before the application runs, so `node:cluster` itself has to be
+ * asked. It is not loaded in a process without a channel to a parent.
  */
 export function isOneOfSeveral(process: ProcessLike): boolean {
   const { env = {} } = process
   if (env['pm_id'] !== undefined && Number(env['NODE_APP_INSTANCE']) > 0) return true
-  // In pm2's cluster mode a single instance is a worker as well.
+  // A single instance in pm2's cluster mode is a worker, too.
   if (env['pm_id'] !== undefined && env['exec_mode'] === 'cluster_mode') return env['instances'] !== '1'
-  if (env['NODE_UNIQUE_ID'] !== undefined) return true
+  if (env['NODE_UNIQUE_ID'] !== undefined || isWorkerThread(process)) return true
   if (typeof process.send !== 'function') return false
   const cluster = process.getBuiltinModule?.('node:cluster') as { readonly isWorker?: boolean } | undefined
   return cluster?.isWorker === true
+}
+
+function isWorkerThread(process: ProcessLike): boolean {
+  const threads = process.getBuiltinModule?.('node:worker_threads') as { readonly isMainThread?: boolean } | undefined
+  return threads?.isMainThread === false
 }

@@ -1,51 +1,72 @@
-import type { Charge, Policy } from '../store.ts'
+import { type Clock, microseconds } from '../../util/clock.ts'
+import type { Charge, Forecast, Policy } from '../store.ts'
 import { denyLocked } from './locks.ts'
 import { Attempt, ticks } from './state.ts'
 import type { Tables } from './tables.ts'
 
-/** A key under one limit, as the requests before leave it. */
+/** The state of a key under one limit, as the requests before leave it. */
 interface Bucket {
-  readonly policy: Policy
-  readonly key: string
   readonly attempt: Attempt
+  /** The microsecond at which the last of them is admitted. */
+  last: number
 }
 
-/**
- * Returns the milliseconds from `now` (in microseconds) until the last request of a queue would be admitted, when each is
- * admitted as soon as it can be after the one before it; `Infinity` when never. Charges nothing.
- */
-export function forecast(queue: readonly (readonly Charge[])[], tables: Tables, now: number): number {
-  const buckets: Bucket[] = []
-  let time = now
-  let last = 0
-  for (const charges of queue) {
-    const attempts = charges.map((charge) => attemptOf(buckets, charge, tables, time))
-    last = admission(charges, attempts, time)
-    // A request that is never admitted delays no other.
-    if (last === Infinity) continue
-    time = last
-    charges.forEach((charge, i) => charge.cost > 0 && attempts[i]!.assume(charge.policy.compiled))
+/** Predicts on copies of the states: one for each key and limit that it is asked about. */
+export class MemoryForecast implements Forecast {
+  readonly #tables: Tables
+  readonly #clock: Clock
+  readonly #buckets = new Map<Policy, Map<string, Bucket>>()
+
+  constructor(tables: Tables, clock: Clock) {
+    this.#tables = tables
+    this.#clock = clock
   }
-  return last === Infinity ? Infinity : (last - now) / 1000
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  add(charges: readonly Charge[], keep: boolean): number {
+    const now = microseconds(this.#clock)
+    const buckets = charges.map((charge) => this.#bucketOf(charge, now))
+    const time = admission(charges, buckets, now)
+    // A request that is never admitted delays no other.
+    if (keep && time !== Infinity) charges.forEach((charge, i) => charge.cost > 0 && assume(charge, buckets[i]!, time))
+    return time / 1000
+  }
+
+  forget({ policy, key }: Charge): void {
+    const buckets = this.#buckets.get(policy)
+    buckets?.delete(key)
+    if (buckets?.size === 0) this.#buckets.delete(policy)
+  }
+
+  #bucketOf({ policy, key }: Charge, now: number): Bucket {
+    const buckets = this.#buckets.get(policy) ?? new Map<string, Bucket>()
+    this.#buckets.set(policy, buckets)
+    const known = buckets.get(key)
+    if (known !== undefined) return known
+    const attempt = new Attempt()
+    const table = this.#tables.of(policy)
+    attempt.read(policy.compiled, table.slab, table.slotOf(key), now)
+    const bucket = { attempt, last: now }
+    buckets.set(key, bucket)
+    return bucket
+  }
 }
 
-function attemptOf(buckets: Bucket[], { policy, key }: Charge, tables: Tables, now: number): Attempt {
-  const known = buckets.find((each) => each.policy === policy && each.key === key)
-  if (known !== undefined) return known.attempt
-  const attempt = new Attempt()
-  const table = tables.of(policy)
-  attempt.read(policy.compiled, table.slab, table.slotOf(key), now)
-  buckets.push({ policy, key, attempt })
-  return attempt
+function assume(charge: Charge, bucket: Bucket, time: number): void {
+  bucket.attempt.assume(charge.policy.compiled)
+  bucket.last = time
 }
 
-/** Returns the microsecond, from `now` on, at which all enforced limits admit. */
-function admission(charges: readonly Charge[], attempts: readonly Attempt[], now: number): number {
-  let time = now
+/** Returns the microsecond, from `now` on, at which all enforced limits admit, after the requests before. */
+function admission(charges: readonly Charge[], buckets: readonly Bucket[], now: number): number {
+  let time = Math.max(now, ...buckets.map(({ last }) => last))
   for (;;) {
     let wait = 0
     charges.forEach((charge, i) => {
-      const retryAfter = retryAt(attempts[i]!, charge, time)
+      const retryAfter = retryAt(buckets[i]!.attempt, charge, time)
       if (charge.policy.compiled.enforced) wait = Math.max(wait, retryAfter)
     })
     if (wait === 0 || wait === Infinity) return wait === 0 ? time : Infinity
@@ -53,7 +74,7 @@ function admission(charges: readonly Charge[], attempts: readonly Attempt[], now
   }
 }
 
-/** Decides again, at a later time, on the state read and on whatever was assumed since. Returns the wait in milliseconds. */
+/** Decides at a later time, on the state read and on what was assumed since. Returns the wait in milliseconds. */
 function retryAt(attempt: Attempt, charge: Charge, now: number): number {
   const { compiled } = charge.policy
   attempt.tick = ticks(compiled, now)

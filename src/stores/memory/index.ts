@@ -1,11 +1,11 @@
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
-import type { Charge, Degraded, Store, SyncStore, DecisionMode } from '../store.ts'
+import type { Charge, Degraded, Forecast, Store, SyncStore, DecisionMode } from '../store.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { warn } from '../../util/warn.ts'
 import { Adjuster } from './adjust.ts'
 import { warnInCluster } from './cluster-warning.ts'
 import { Decider } from './decide.ts'
-import { forecast } from './forecast.ts'
+import { MemoryForecast } from './forecast.ts'
 import { type FullTable, Tables } from './tables.ts'
 
 export type { FullTable }
@@ -76,8 +76,8 @@ class MemoryStore implements SyncStore {
     return undefined
   }
 
-  forecast(queue: readonly (readonly Charge[])[]): number {
-    return forecast(queue, this.#tables, microseconds(this.#clock))
+  forecast(): Forecast {
+    return new MemoryForecast(this.#tables, this.#clock)
   }
 
   adjust(charges: readonly Charge[], units: readonly number[]): void {

@@ -1,6 +1,6 @@
 import type { Arbitrary } from 'fast-check'
 import type { Decision } from '../../limiter/decision.ts'
-import type { Limit } from '../../limits/limit.ts'
+import type { Duration, Limit } from '../../limits/limit.ts'
 import { createLimiter, type Limiter, stack } from '../../limiter/limiter.ts'
 import {
   exponential,
@@ -39,7 +39,7 @@ interface Trace {
   readonly steps: readonly Step[]
 }
 
-type Make = (name: string, quota: number, window: number) => Limit
+type Make = (name: string, quota: number, window: Duration) => Limit
 
 const makes: readonly Make[] = [
   (name, quota, window) => gcra({ name, quota, window }),
@@ -47,9 +47,9 @@ const makes: readonly Make[] = [
   (name, quota, window) => tokenBucket({ name, quota, window, refill: 'interval' }),
   (name, quota, window) => leakyBucket({ name, quota, window, capacity: quota + 2 }),
   (name, quota, window) => fixedWindow({ name, quota, window }),
-  (name, quota, window) => fixedWindow({ name, quota, window, anchor: 'clock', block: 250 }),
+  (name, quota, window) => fixedWindow({ name, quota, window, anchor: 'clock', block: '250ms' }),
   (name, quota, window) => slidingWindowLog({ name, quota, window }),
-  (name, quota, window) => slidingWindowLog({ name, quota, window, strict: true, block: 10 }),
+  (name, quota, window) => slidingWindowLog({ name, quota, window, strict: true, block: '10ms' }),
   (name, quota, window) => slidingWindowCounter({ name, quota, window }),
   (name, quota, window) => slidingWindowBuckets({ name, quota, window }),
   (name, quota, window) => quotaLinear({ name, quota, window }),
@@ -65,7 +65,7 @@ function traces(fc: Fc): Arbitrary<Trace> {
         other: fc.nat(makes.length - 1),
         same: fc.boolean(),
         quota: fc.integer({ min: 1, max: 9 }),
-        window: fc.constantFrom(100, 1000, 7000),
+        window: fc.constantFrom<Duration>('100ms', '1s', '7s'),
       })
       .map(({ make, other, same, quota, window }) => [
         makes[make]!(name, quota, window),

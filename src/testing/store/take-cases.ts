@@ -80,7 +80,7 @@ export const takeCases: Cases = {
     equal(await verdicts(shadow, 'a', 4), [true, true, true, false])
   },
   'locks a key out for `block`, and further requests do not prolong it': async ({ on, clock }) => {
-    const limiter = on(fixedWindow({ name: 'locked', quota: 1, window: 100, block: 5000 }))
+    const limiter = on(fixedWindow({ name: 'locked', quota: 1, window: '100ms', block: '5s' }))
     equal(await verdicts(limiter, 'a', 2), [true, false])
     clock.advance(4000)
     like(await limiter.consume('a'), { allowed: false, retryAfter: 1000 })

@@ -39,7 +39,9 @@ async function warningsOf(name: string, program: string, env: NodeJS.ProcessEnv 
 }
 
 const ONCE = [
-  expect.stringContaining('[SLUICE_PER_PROCESS] SluiceWarning: memoryStore() is used in one of several processes'),
+  expect.stringContaining(
+    '[SLUICE_PER_PROCESS] SluiceWarning: memoryStore() is used in one of several processes or threads',
+  ),
 ]
 
 describe('a memory store warns', () => {
@@ -60,6 +62,14 @@ describe('a memory store warns', () => {
       else process.disconnect()`
     const [line] = await warningsOf('advice.js', program)
     expect(line).toMatch(/redisStore\(client\) from 'sluice\/redis'.*--disable-warning=SLUICE_PER_PROCESS/)
+  })
+
+  test('once in each worker thread, and not in the main thread', async () => {
+    const program = `
+      import { isMainThread, Worker } from 'node:worker_threads'
+      ${limiters}
+      if (isMainThread) for (let i = 0; i < 2; i++) new Worker(new URL(import.meta.url))`
+    expect(await warningsOf('threads.js', program)).toEqual([...ONCE, ...ONCE])
   })
 
   test('not in a process of its own, nor in one that was forked without a cluster', async () => {

@@ -19,8 +19,8 @@ describe('two stores of one client and prefix', () => {
     const client = clientOf()
     limiterOf(redisStore(client))
     expect(() => limiterOf(redisStore(client), fixedOne)).toThrow(duplicate)
-    expect(() => limiterOf(redisStore(client, { prefix: 'sluice:' }))).toThrow(duplicate)
-    expect(() => limiterOf(redisStore(client, { clock: Date, cluster: true }))).toThrow(duplicate)
+    expect(() => limiterOf(redisStore(client, { prefix: 'sluice:' }), fixedOne)).toThrow(duplicate)
+    expect(() => limiterOf(redisStore(client, { clock: Date, cluster: true }), fixedOne)).toThrow(duplicate)
   })
 
   it('are not told apart by what else they are given, and others are', () => {

@@ -1,0 +1,69 @@
+import type { Store } from '../stores/store.ts'
+import type { Limit } from '../limits/limit.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { definitionOf } from './keyers.ts'
+import type { LimiterOptions } from './options.ts'
+
+/** A limiter's name on a store, and who owns it. */
+interface Registration {
+  readonly options: LimiterOptions<never>
+  readonly home: object
+}
+
+/** By what stores count in, then by name. */
+const registrations = new WeakMap<object, Map<string, Registration>>()
+
+/**
+ * Returns the home of a limiter, an object that identifies its counts. Limiters with the same definition have one home:
+ * a hot reload evaluates a module again. Throws `DUPLICATE_LIMITER` when another limiter on the store has the name.
+ */
+export function homeOf(name: string, store: Store, options: LimiterOptions<never>): object {
+  const before = registrations.get(store.identity ?? store)?.get(name)
+  if (before === undefined) return {}
+  if (isSame(before.options, options)) return before.home
+  if (options.shared !== true) throw duplicate(name)
+  return {}
+}
+
+/** Registers a limiter under its name. The first one with a name stays registered. */
+export function register(name: string, store: Store, options: LimiterOptions<never>, home: object): void {
+  const place = store.identity ?? store
+  const known = registrations.get(place) ?? new Map<string, Registration>()
+  registrations.set(place, known)
+  if (!known.has(name)) known.set(name, { options, home })
+}
+
+function isSame(one: LimiterOptions<never>, other: LimiterOptions<never>): boolean {
+  return (
+    one.shared === other.shared &&
+    isSameFunction(one.keyer, other.keyer) &&
+    isSameFunction(one.cost, other.cost) &&
+    areSameLimits([one.limits].flat(), [other.limits].flat())
+  )
+}
+
+type Source = Limit | ((input: never) => unknown)
+
+function areSameLimits(some: readonly Source[], others: readonly Source[]): boolean {
+  return some.length === others.length && some.every((each, i) => isSameLimit(each, others[i]!))
+}
+
+function isSameLimit(one: Source, other: Source): boolean {
+  if (typeof one === 'function' || typeof other === 'function') return isSameFunction(one, other)
+  return one === other || JSON.stringify(one) === JSON.stringify(other)
+}
+
+/** True for one function, and for two of the same text: a module that is evaluated again makes its functions anew. */
+function isSameFunction(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  return typeof one === 'function' && typeof other === 'function' && definitionOf(one) === definitionOf(other)
+}
+
+function duplicate(name: string): SluiceError {
+  return new SluiceError(
+    'DUPLICATE_LIMITER',
+    `A limiter named ${shown(name)} already counts in the same place, with another definition. ` +
+      'Give this one another `name`, or set `shared: true` if both should share their counts. ' +
+      'If a hot reload or a second build of the app has changed the definition, create a store together with the limiter.',
+  )
+}

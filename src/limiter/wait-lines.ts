@@ -1,0 +1,81 @@
+import type { Charge } from '../stores/store.ts'
+import type { Waiter } from './waiter.ts'
+
+/** The waiters for one key under one limit, in the order of their arrival. */
+type Line = Set<Waiter>
+
+/** By what a store counts in, then by limiter, limit and key. An empty line is removed. */
+const linesIn = new WeakMap<object, Map<string, Line>>()
+
+/** Puts a waiter at the end of a line for each limit that it is charged to. */
+export function addToLines(waiter: Waiter): void {
+  for (const charge of waiter.charges) {
+    if (charge.cost === 0) continue
+    const { store } = charge.policy
+    const place = store.identity ?? store
+    const lines = linesIn.get(place) ?? new Map<string, Line>()
+    linesIn.set(place, lines)
+    const name = lineName(charge)
+    const line = lines.get(name)
+    if (line === undefined) lines.set(name, new Set([waiter]))
+    else line.add(waiter)
+  }
+}
+
+/**
+ * Removes a waiter from its lines, and calls `emptied` for each charge whose line is gone.
+ * @returns the waiters that are first in these lines now
+ */
+export function removeFromLines(waiter: Waiter, emptied: (charge: Charge) => void): Set<Waiter> {
+  const first = new Set<Waiter>()
+  for (const charge of waiter.charges) {
+    const line = lineOf(charge)
+    if (line === undefined) continue
+    line.delete(waiter)
+    const next = line.values().next().value
+    if (next !== undefined) first.add(next)
+    else {
+      removeLine(charge)
+      emptied(charge)
+    }
+  }
+  return first
+}
+
+/** True when no other waiter is to be served before this one. */
+export function isFirst(waiter: Waiter): boolean {
+  return waiter.charges.every((charge) => {
+    const line = lineOf(charge)
+    return line === undefined || line.values().next().value === waiter
+  })
+}
+
+/** The first waiter in the line of each charge. */
+export function firstIn(charges: readonly Charge[]): Set<Waiter> {
+  const first = new Set<Waiter>()
+  for (const charge of charges) {
+    const waiter = lineOf(charge)?.values().next().value
+    if (waiter !== undefined) first.add(waiter)
+  }
+  return first
+}
+
+/** True when any waiter is to be served before these charges. */
+export function isAheadOf(charges: readonly Charge[]): boolean {
+  return charges.some((charge) => lineOf(charge) !== undefined)
+}
+
+function lineOf(charge: Charge): Line | undefined {
+  const { store } = charge.policy
+  return charge.cost === 0 ? undefined : linesIn.get(store.identity ?? store)?.get(lineName(charge))
+}
+
+function removeLine(charge: Charge): void {
+  const { store } = charge.policy
+  linesIn.get(store.identity ?? store)!.delete(lineName(charge))
+}
+
+/** Lengths come first, so that no text can pass for a boundary. */
+function lineName({ policy: { limiter, limit }, key }: Charge): string {
+  return `${limiter.length}:${limiter}${limit.name.length}:${limit.name}${key}`
+}

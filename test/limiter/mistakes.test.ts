@@ -1,0 +1,153 @@
+import { byHeader, ipKeyer } from '../../adapters/express/index.ts'
+import { ipKeyer as ipKeyerOf } from '../../adapters/fetch/index.ts'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  keyers,
+  limit,
+  memoryStore,
+  perMinute,
+  perSecond,
+  type SyncKeyer,
+} from '../../src/index.ts'
+
+const byName: SyncKeyer<{ name: string }> = (user) => user.name
+const ada = { name: 'ada' }
+
+/** The codes of all warnings. */
+let codes: string[]
+beforeEach(() => {
+  codes = []
+  vi.spyOn(process, 'emitWarning').mockImplementation(((_text: string, { code }: { code: string }) => {
+    codes.push(code)
+  }) as typeof process.emitWarning)
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+describe('a mistake that would limit nobody, or everybody, is not silent', () => {
+  it('warns about an empty list of limits', () => {
+    createLimiter({ keyer: byName, limits: [] })
+    expect(codes).toEqual(['SLUICE_NO_LIMITS'])
+  })
+
+  it('does not warn about a function that returns no limits', () => {
+    createLimiter({ keyer: byName, limits: () => [] }).consume(ada)
+    expect(codes).toEqual([])
+  })
+
+  it('warns once about each duration below a second that is a number', async () => {
+    vi.resetModules()
+    const { limit: make } = await import('../../src/limits/limit.ts')
+    make({ algorithm: 'gcra', quota: 1, window: 60 })
+    make({ algorithm: 'gcra', quota: 1, window: 300 })
+    expect(codes).toEqual(['SLUICE_SHORT_DURATION'])
+    make({ algorithm: 'gcra', quota: 1, window: '60s', block: 900 })
+    expect(codes).toEqual(['SLUICE_SHORT_DURATION', 'SLUICE_SHORT_DURATION'])
+  })
+
+  it('does not warn about 60 milliseconds as a text, nor about a second as a number', async () => {
+    vi.resetModules()
+    const { limit: make } = await import('../../src/limits/limit.ts')
+    make({ algorithm: 'gcra', quota: 1, window: '60ms' })
+    make({ algorithm: 'gcra', quota: 1, window: 1000 })
+    expect(codes).toEqual([])
+  })
+
+  it('treats a key of null like undefined: one shared bucket, and a warning', () => {
+    const limiter = createLimiter({ keyer: () => null as unknown as undefined, limits: perSecond(1) })
+    expect([limiter.consume(1).allowed, limiter.consume(2).allowed]).toEqual([true, false])
+    expect(codes).toEqual(['SLUICE_UNIDENTIFIED'])
+  })
+
+  it('warns once about a refund or settlement of a denial, and of a peek', () => {
+    for (const change of ['refund', 'settle'] as const) {
+      codes = []
+      const limiter = createLimiter({ keyer: byName, limits: fixedWindow({ quota: 1, window: '1h' }) })
+      limiter[change](limiter.peek(ada), 3)
+      limiter[change](limiter.peek(ada), 3)
+      expect(codes).toEqual(['SLUICE_NOT_CHARGED'])
+      expect(limiter.consume(ada).allowed).toBe(true)
+    }
+    const limiter = createLimiter({ keyer: byName, limits: fixedWindow({ quota: 1, window: '1h' }) })
+    limiter.consume(ada)
+    limiter.refund(limiter.consume(ada))
+    expect(codes).toEqual(['SLUICE_NOT_CHARGED', 'SLUICE_NOT_CHARGED'])
+    expect(limiter.peek(ada).allowed).toBe(false)
+  })
+
+  it('does not warn about a refund of a cost of 0, nor about a second refund', () => {
+    const limiter = createLimiter({ keyer: byName, limits: perMinute(1) })
+    limiter.refund(limiter.consume(ada, { cost: 0 }))
+    const decision = limiter.consume(ada)
+    limiter.refund(decision)
+    limiter.refund(decision)
+    expect(codes).toEqual([])
+  })
+})
+
+describe('an unknown option', () => {
+  it.each([
+    [() => createLimiter({ keyer: byName, limit: perSecond(1) } as never), 'limits'],
+    [() => memoryStore({ maxkeys: 5 } as never), 'maxKeys'],
+    [() => limit({ algorithm: 'gcra', quota: 1, window: '1s', brust: 4 }), 'burst'],
+    [() => gcra({ qota: 1, window: '1s' } as never), 'quota'],
+  ])('suggests the nearest name: %s', (make, name) => {
+    expect(make).toThrow(`Did you mean "${name}"?`)
+  })
+
+  it('suggests nothing when no name is near', () => {
+    expect(() => memoryStore({ somethingElse: 5 } as never)).toThrow(/onFull, clock$/)
+  })
+
+  it('is compared in bounded time, however long it is', () => {
+    expect(() => memoryStore({ ['maxKeys'.repeat(100_000)]: 5 } as never)).toThrow(/has no option/)
+  })
+})
+
+describe('a limiter that is made again on one store', () => {
+  it('shares its counts when its definition is the same, as after a hot reload', () => {
+    const store = memoryStore()
+    const make = () => createLimiter({ keyer: (user: { name: string }) => user.name, limits: perMinute(1), store })
+    expect([make().consume(ada).allowed, make().consume(ada).allowed]).toEqual([true, false])
+  })
+
+  it.each([
+    ['keyer', { keyer: (user: { name: string }) => user.name.toLowerCase() }],
+    ['limits', { limits: perMinute(2) }],
+    ['limit function', { limits: () => perMinute(1) }],
+    ['cost', { cost: () => 2 }],
+  ])('is refused when its %s is different, and the message says what to do', (_what, change) => {
+    const store = memoryStore()
+    const options = { keyer: byName, limits: perMinute(1), store }
+    createLimiter(options)
+    const again = () => createLimiter({ ...options, ...change })
+    expect(again).toThrow(expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error)
+    expect(again).toThrow(/hot reload/)
+  })
+
+  it.each([
+    [byHeader('x-a'), byHeader('x-b')],
+    [ipKeyer({ ipv6Subnet: 64 }), ipKeyer({ ipv6Subnet: 48 })],
+    [ipKeyerOf({ address: (request) => request.headers.get('x-a')! }), ipKeyerOf({ address: () => 'one' })],
+  ] as [SyncKeyer<unknown>, SyncKeyer<unknown>][])(
+    'is refused when the same factory made another keyer: %#',
+    (one, other) => {
+      const store = memoryStore()
+      createLimiter({ keyer: one, limits: perMinute(1), store })
+      expect(() => createLimiter({ keyer: other, limits: perMinute(1), store })).toThrow(/hot reload/)
+      createLimiter({ keyer: one, limits: perMinute(1), store })
+    },
+  )
+
+  it('is refused when only the parts of its composite key differ', () => {
+    const store = memoryStore()
+    const byCity: SyncKeyer<{ name: string; city: string }> = (user) => user.city
+    createLimiter({ keyer: keyers(byName, byCity), limits: perMinute(1), store })
+    expect(() => createLimiter({ keyer: keyers(byCity, byName), limits: perMinute(1), store })).toThrow(/hot reload/)
+    createLimiter({ keyer: keyers(byName, byCity), limits: perMinute(1), store })
+  })
+})

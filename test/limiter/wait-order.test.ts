@@ -1,0 +1,249 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  type AsyncStore,
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  perSecond,
+  slidingWindowLog,
+  stack,
+  type SyncStore,
+} from '../../src/index.ts'
+import { virtualClock } from '../../src/testing/virtual-clock.ts'
+
+const key = 'ada'
+
+function limiterOf(
+  limits: Limit | readonly Limit[],
+  store: SyncStore = memoryStore({ clock: Date }),
+): Limiter<string, Decision> {
+  return createLimiter({ keyer: (input: string) => input, limits, store })
+}
+
+/** A store that answers later, and whose adjustments fail when `fails` says so. */
+function later(store: SyncStore, fails: () => boolean = () => false): AsyncStore {
+  return {
+    sync: false,
+    take: async (charges, mode) => store.take(charges, mode),
+    adjust: async (charges, units) => {
+      if (fails()) throw new Error('down')
+      store.adjust(charges, units)
+    },
+    forget: async (limiter, of) => store.forget(limiter, of),
+    close: async () => undefined,
+  }
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_767_225_600_000 })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describe('a request that waits', () => {
+  it('is served before requests that come later, also when those need less', async () => {
+    const limiter = limiterOf(gcra({ quota: 10, window: '1s', burst: 2 }))
+    limiter.consume(key, { cost: 2 })
+    let admitted = 0
+    let served = Infinity
+    void limiter.wait(key, { cost: 2 }).then(() => (served = Date.now()))
+    const began = Date.now()
+    for (let i = 0; i < 60; i++) {
+      await vi.advanceTimersByTimeAsync(50)
+      if (limiter.consume(key).allowed && served === Infinity) admitted++
+    }
+    expect({ admitted, after: served - began }).toEqual({ admitted: 0, after: 200 })
+  })
+
+  it('makes later requests wait for as long as it does and they need', async () => {
+    const limiter = limiterOf(gcra({ quota: 10, window: '1s', burst: 2 }))
+    limiter.consume(key, { cost: 2 })
+    void limiter.wait(key, { cost: 2 })
+    for (const decide of [() => limiter.consume(key), () => limiter.peek(key)]) {
+      expect(decide()).toMatchObject({ allowed: false, retryAfter: 300, remaining: 0, binding: { allowed: false } })
+    }
+    await vi.advanceTimersByTimeAsync(300)
+    expect(limiter.consume(key).allowed).toBe(true)
+  })
+
+  it('holds up no other key, no other limit and no request without a cost', async () => {
+    const store = memoryStore({ clock: Date })
+    const limiter = limiterOf(perSecond(1), store)
+    const other = createLimiter({ name: 'other', keyer: (input: string) => input, limits: perSecond(1), store })
+    limiter.consume(key)
+    void limiter.wait(key)
+    expect(limiter.consume('bob').allowed).toBe(true)
+    expect(other.consume(key).allowed).toBe(true)
+    expect(limiter.consume(key, { cost: 0 }).allowed).toBe(true)
+    await vi.advanceTimersByTimeAsync(1000)
+  })
+
+  it('comes first for every limiter on its store', async () => {
+    const store = memoryStore({ clock: Date })
+    const user = createLimiter({ name: 'user', keyer: (input: string) => input, limits: perSecond(1), store })
+    const site = createLimiter({ name: 'site', keyer: () => 'all', limits: perSecond(1), store })
+    const both = stack(user, site)
+    both.consume(key)
+    let done = false
+    void both.wait('bob').then(() => (done = true))
+    expect(site.consume(key)).toMatchObject({ allowed: false, retryAfter: 2000 })
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(done).toBe(true)
+  })
+
+  it('is served as soon as a refund or a reset makes room', async () => {
+    const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }))
+    const first = limiter.consume(key)
+    let served = 0
+    void limiter.wait(key).then(() => served++)
+    void limiter.wait(key).then(() => served++)
+    await vi.advanceTimersByTimeAsync(10)
+    limiter.refund(first)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(served).toBe(1)
+    limiter.reset(key)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(served).toBe(2)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('keeps its turn on a store that answers later', async () => {
+    const limiter = createLimiter({
+      keyer: (input: string) => input,
+      limits: gcra({ quota: 10, window: '1s', burst: 2 }),
+      store: later(memoryStore({ clock: Date })),
+    })
+    await limiter.consume(key, { cost: 2 })
+    let served = Infinity
+    const began = Date.now()
+    void limiter.wait(key, { cost: 2 }).then(() => (served = Date.now()))
+    for (let i = 0; i < 10; i++) {
+      await vi.advanceTimersByTimeAsync(19)
+      expect(await limiter.consume(key)).toMatchObject({ allowed: false })
+    }
+    await vi.advanceTimersByTimeAsync(10)
+    expect(served - began).toBe(200)
+  })
+})
+
+describe('a full queue', () => {
+  it('rejects one more than maxQueue, at once', async () => {
+    const limiter = limiterOf(perSecond(1))
+    const waits = Array.from({ length: 3 }, () => limiter.wait(key, { maxQueue: 2 }).catch((error: unknown) => error))
+    await vi.advanceTimersByTimeAsync(0)
+    await expect(limiter.wait('bob', { maxQueue: 2 })).rejects.toMatchObject({ code: 'WAIT_QUEUE_FULL' })
+    await vi.advanceTimersByTimeAsync(2000)
+    expect((await Promise.all(waits)).every((each) => (each as Decision).allowed)).toBe(true)
+  })
+
+  it('holds ten thousand by default', async () => {
+    const limiter = limiterOf(perSecond(1))
+    limiter.consume(key)
+    const abort = new AbortController()
+    const ended = Array.from({ length: 10_000 }, () => limiter.wait(key, { signal: abort.signal }).catch(() => 'ended'))
+    await expect(limiter.wait(key)).rejects.toMatchObject({ code: 'WAIT_QUEUE_FULL' })
+    abort.abort()
+    expect(new Set(await Promise.all(ended))).toEqual(new Set(['ended']))
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it.each([0, 1.5, '9', null])('refuses maxQueue: %o', async (maxQueue) => {
+    await expect(limiterOf(perSecond(1)).wait(key, { maxQueue } as object)).rejects.toThrow(/maxQueue: expected/)
+  })
+})
+
+describe('the work of many waiters', () => {
+  it('grows in proportion to their number, with a maxWait too', async () => {
+    const store = memoryStore({ clock: Date })
+    const forecast = store.forecast!.bind(store)
+    let added = 0
+    store.forecast = () => {
+      const inner = forecast()
+      const add = inner.add.bind(inner)
+      inner.add = (charges, keep) => {
+        added++
+        return add(charges, keep)
+      }
+      return inner
+    }
+    const limiter = limiterOf(slidingWindowLog({ quota: 5, window: '1s' }), store)
+    const abort = new AbortController()
+    const waits = Array.from({ length: 4000 }, (_, i) =>
+      limiter.wait(key, { signal: abort.signal, ...(i % 2 === 0 && { maxWait: 1e9 }) }).catch(() => 0),
+    )
+    await vi.advanceTimersByTimeAsync(0)
+    expect(added).toBeLessThan(4 * 4000)
+    abort.abort()
+    await Promise.all(waits)
+  })
+
+  it('needs no forecast without a maxWait', async () => {
+    const store = memoryStore({ clock: Date })
+    const forecast = vi.spyOn(store, 'forecast')
+    const limiter = limiterOf(perSecond(1), store)
+    const waits = Array.from({ length: 5 }, () => limiter.wait(key))
+    await vi.advanceTimersByTimeAsync(4000)
+    await Promise.all(waits)
+    expect(forecast).not.toHaveBeenCalled()
+  })
+})
+
+describe('a wait that ends early', () => {
+  it('warns when its charge cannot be given back, and ends no process', async () => {
+    const warnings = vi.spyOn(process, 'emitWarning').mockReturnValue()
+    const limiter = createLimiter({
+      keyer: (input: string) => input,
+      limits: leakyBucket({ quota: 1, window: '1s', capacity: 5 }),
+      store: later(memoryStore({ clock: Date }), () => true),
+    })
+    await limiter.wait(key)
+    const abort = new AbortController()
+    const held = limiter.wait(key, { signal: abort.signal })
+    await vi.advanceTimersByTimeAsync(100)
+    abort.abort(new Error('gone'))
+    await expect(held).rejects.toThrow('gone')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(warnings).toHaveBeenCalledWith(expect.stringContaining('down'), {
+      type: 'SluiceWarning',
+      code: 'SLUICE_WAIT',
+    })
+    warnings.mockRestore()
+  })
+})
+
+describe('with a virtual clock', () => {
+  it('waits and delays end when the clock says so', async () => {
+    vi.useRealTimers()
+    const clock = virtualClock()
+    const limiter = limiterOf(leakyBucket({ quota: 1, window: '1h', capacity: 2 }), memoryStore({ clock }))
+    await limiter.wait(key)
+    const order: number[] = []
+    const waits = [1, 2].map((i) => limiter.wait(key).then(() => order.push(i)))
+    await Promise.resolve()
+    expect(order).toEqual([])
+    clock.advance(3_600_000)
+    await waits[0]
+    expect(order).toEqual([1])
+    clock.advance(3_600_000)
+    await Promise.all(waits)
+    expect(order).toEqual([1, 2])
+  })
+
+  it('maxWait passes when the clock says so', async () => {
+    vi.useRealTimers()
+    const clock = virtualClock()
+    const store = memoryStore({ clock })
+    const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }), store)
+    limiter.consume(key)
+    vi.spyOn(store, 'take').mockReturnValue(new Promise(() => undefined) as never)
+    const waiting = limiter.wait(key, { maxWait: 60_000 })
+    clock.advance(60_002)
+    await expect(waiting).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
+  })
+})
