@@ -50,10 +50,16 @@ export function clockGiven(given: Clock): Clock {
   return isClock ? given : refuse('clock', 'an object with now(), as Date is', given)
 }
 
-/** Returns a clock's time in whole microseconds. Throws `INVALID_CLOCK` if the clock returns no time. */
+/** Stores keep seconds in 32 bits. They end on 2106-02-07. */
+const LATEST = 0xffff_ffff * 1000
+
+/**
+ * Returns a clock's time in whole microseconds. Throws `INVALID_CLOCK` if the clock returns no time, or one after
+ * 2106-02-07: that is a clock in microseconds.
+ */
 export function microseconds(clock: Clock): number {
   if (clock === steadyClock) return steady()
   const ms = clock.now()
-  if (ms >= 0 && ms < 8.64e15) return Math.round(ms * 1000)
-  throw new SluiceError('INVALID_CLOCK', `clock.now(): expected epoch milliseconds, got ${shown(ms)}`)
+  if (ms >= 0 && ms < LATEST) return Math.round(ms * 1000)
+  throw new SluiceError('INVALID_CLOCK', `clock.now(): expected epoch milliseconds before 2106-02-07, got ${shown(ms)}`)
 }

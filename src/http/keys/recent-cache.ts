@@ -1,3 +1,5 @@
+import { copyText } from '../../util/copy-text.ts'
+
 /** Results for longer texts are not cached, so that clients cannot fill the memory with them. */
 const MAX_TEXT_LENGTH = 64
 
@@ -24,18 +26,8 @@ export function recentCache<Result>(size: number, compute: (text: string) => Res
     const older = old.get(text)
     if (older !== undefined) return keep(text, older)
     if (text.length > MAX_TEXT_LENGTH) return compute(text)
-    const copy = detached(text)
+    const copy = copyText(text)
     const result = compute(copy)
     return result === undefined ? result : keep(copy, result)
   }
-}
-
-/**
- * Returns a copy that shares no memory with other texts. A part of a header keeps the whole header in memory (4 KB a key,
- * measured). V8 copies parts that are shorter than 13 characters.
- */
-function detached(text: string): string {
-  let copy = ''
-  for (let at = 0; at < text.length; at += 12) copy += text.slice(at, at + 12)
-  return copy
 }

@@ -34,8 +34,12 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
   const { maxKeys = 1_000_000, onFull = warnFull, clock = steadyClock } = options
   if (typeof onFull !== 'function') refuse('onFull', 'a function', onFull)
   warnInCluster()
-  return new MemoryStore(wholeNumber('maxKeys', maxKeys), onFull, clockGiven(clock))
+  if (wholeNumber('maxKeys', maxKeys) > MOST_KEYS) refuse('maxKeys', `at most ${MOST_KEYS}, as a Map can hold`, maxKeys)
+  return new MemoryStore(maxKeys, onFull, clockGiven(clock))
 }
+
+/** A `Map` of V8 holds 2^24 keys and throws when it gets one more. */
+const MOST_KEYS = 16_000_000
 
 function warnFull({ limiter, limit, maxKeys }: FullTable): void {
   warn(

@@ -1,3 +1,4 @@
+import { copyText } from '../../util/copy-text.ts'
 import type { CacheEntry } from '../store.ts'
 import { Sketches } from './sketch.ts'
 import { Slab } from './slab.ts'
@@ -48,7 +49,8 @@ export class Table implements CacheEntry {
   }
 
   /** Returns a slot for a key that has none. */
-  add(key: string): number {
+  add(given: string): number {
+    const key = copyText(given)
     const slot = this.#count
     const { capacity } = this.slab
     if (slot === capacity)

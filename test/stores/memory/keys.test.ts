@@ -1,0 +1,62 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, it } from 'vitest'
+import { createLimiter, memoryStore, perMinute, type SyncKeyer } from '../../../src/index.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** Megabytes of the heap that are in use. */
+function used(): number {
+  collect()
+  return process.memoryUsage().heapUsed / 2 ** 20
+}
+
+/** Counts 3,000 requests, each with a header of 15 kB of its own. */
+function growth(keyer: SyncKeyer<string>): number {
+  const limiter = createLimiter({ keyer, limits: perMinute(1) })
+  limiter.consume('warm up')
+  const before = used()
+  for (let i = 0; i < 3000; i++) limiter.consume(`${i}`.padStart(15_000, 'x'))
+  const after = used()
+  expect(limiter.consume('x').allowed).toBe(true)
+  return after - before
+}
+
+describe('the memory of keys', () => {
+  it('does not grow with the header that a key was cut from', () => {
+    expect(growth((header) => header.slice(-32))).toBeLessThan(5)
+  })
+
+  it('does not grow with the length of a key', () => {
+    expect(growth((header) => header)).toBeLessThan(5)
+  })
+})
+
+describe('a memory store', () => {
+  it.each([16_000_001, 2 ** 24, 2 ** 31])('refuses maxKeys: %d, which no Map can hold', (maxKeys) => {
+    expect(() => memoryStore({ maxKeys })).toThrow(/^maxKeys: expected at most 16000000/)
+  })
+
+  const from = (now: number) =>
+    createLimiter({
+      keyer: (key: string) => key,
+      limits: perMinute(1),
+      store: memoryStore({ clock: { now: () => now } }),
+    })
+
+  it.each([Date.UTC(2106, 1, 8), 1_767_225_600_000_000, 1_767_225_600_000_000_000])(
+    'rejects a clock that returns %d: it is past 2106, or not in milliseconds',
+    (now) => {
+      expect(() => from(now).consume('k')).toThrow(expect.objectContaining({ code: 'INVALID_CLOCK' }) as Error)
+    },
+  )
+
+  it('limits until 2106', () => {
+    const limiter = from(Date.UTC(2106, 1, 1))
+    for (let i = 0; i < 40; i++) limiter.consume(`other ${i}`)
+    expect([limiter.consume('k').allowed, limiter.consume('k').allowed]).toEqual([true, false])
+    for (let i = 0; i < 40; i++) limiter.consume(`another ${i}`)
+    expect(limiter.consume('k').allowed).toBe(false)
+  })
+})
