@@ -50,16 +50,16 @@ export function clockGiven(given: Clock): Clock {
   return isClock ? given : refuse('clock', 'an object with now(), as Date is', given)
 }
 
-/** Stores keep seconds in 32 bits. They end on 2106-02-07. */
-const LATEST = 0xffff_ffff * 1000
+/** Epoch milliseconds of the year 5138. A clock in microseconds passed it long ago. */
+const LATEST = 1e14
 
 /**
- * Returns a clock's time in whole microseconds. Throws `INVALID_CLOCK` if the clock returns no time, or one after
- * 2106-02-07: that is a clock in microseconds.
+ * Returns a clock's time in whole microseconds. Throws `INVALID_CLOCK` if the clock returns no time, or
+ * microseconds by mistake.
  */
 export function microseconds(clock: Clock): number {
   if (clock === steadyClock) return steady()
   const ms = clock.now()
   if (ms >= 0 && ms < LATEST) return Math.round(ms * 1000)
-  throw new SluiceError('INVALID_CLOCK', `clock.now(): expected epoch milliseconds before 2106-02-07, got ${shown(ms)}`)
+  throw new SluiceError('INVALID_CLOCK', `clock.now(): expected epoch milliseconds, got ${shown(ms)}`)
 }

@@ -19,6 +19,9 @@ const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('
 const limiter = inFile('src/limiter/limiter.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
 })
+const registration = inFile('src/limiter/registration.ts', {
+  files: ['test/limiter/mistakes.test.ts', 'test/stores/redis/identity.test.ts'],
+})
 const waiter = inFile('src/limiter/waiter.ts', { files: ['test/limiter/wait.test.ts'] })
 const decision = inFile('src/limiter/decision.ts', {
   files: ['test/limiter/decision.test.ts', 'test/limiter/limiter.test.ts'],
@@ -149,7 +152,7 @@ export const typescript = [
   ),
   measured('what remains rounded up', 'Math.max(0, Math.floor(quota - kept))', 'Math.max(0, Math.ceil(quota - kept))'),
 
-  limiter('stores of one client counted separately', 'const { identity = store } = store', 'const identity = store'),
+  registration('stores of one client counted separately', 'store.identity ?? store)?.get(name)', 'store)?.get(name)'),
   limiter(
     'wrong options ignored',
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
@@ -160,7 +163,7 @@ export const typescript = [
     'limits.every((each) => each instanceof Charge)',
     'limits.length > 0',
   ),
-  waiter('a wait measured from now on', 'performance.now() - this.#since + ms', 'ms'),
+  waiter('a wait measured from now on', 'this.#now() - this.#since + ms >=', 'ms >='),
   decision('a shadow limit that binds', 'if (!isEnforced(status)) continue', 'if (isEnforced(status)) continue'),
   decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),
   decision('further requests rounded up', 'Math.floor(remaining / cost)', 'Math.ceil(remaining / cost)'),

@@ -1,5 +1,5 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
-import { Slab } from './slab.ts'
+import { hasPassed, Slab } from './slab.ts'
 
 const ROWS = [0, 1, 2, 3]
 
@@ -41,7 +41,7 @@ export class Sketches {
   /** Frees the sketches that have expired at a microsecond. */
   sweep(now: number): void {
     for (const [signature, sketch] of this.#sketches) {
-      if (sketch.expiry * 1_000_000 <= now) this.#sketches.delete(signature)
+      if (hasPassed(sketch.expiry, Math.floor(now / 1_000_000))) this.#sketches.delete(signature)
     }
   }
 

@@ -66,7 +66,7 @@ export class Slab {
 
   /** Returns true when nothing in a slot means anything from an epoch second on. */
   isExpired(slot: number, second: number): boolean {
-    return this.expiry(slot) <= second
+    return hasPassed(this.expiry(slot), second)
   }
 
   /** Makes room for the states of a limit: cells for its algorithm, entries where it keeps any. */
@@ -146,4 +146,9 @@ function secondAfter(microsecond: number): number {
 function copied<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: Numbers): Numbers {
   to.set(from.length > to.length ? from.subarray(0, to.length) : from)
   return to
+}
+
+/** Returns true when an expiry has passed at an epoch second. Seconds of more than 32 bits, from 2106 on, never pass. */
+export function hasPassed(expiry: number, second: number): boolean {
+  return expiry <= second && expiry !== NEVER
 }

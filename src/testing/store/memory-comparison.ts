@@ -124,7 +124,7 @@ async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps
         binding: decision.binding?.limit.name,
       })
     } else if (kind === 'reset') await limiter.reset(input)
-    else if (earlier !== undefined) {
+    else if (earlier?.allowed === true) {
       await (kind === 'refund' ? limiter.refund(earlier) : limiter.settle(earlier, cost))
     }
   }
