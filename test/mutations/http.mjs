@@ -50,9 +50,9 @@ const upgrade = inTests('adapters/node/upgrade.ts', 'test/adapters/node/upgrade.
 /** Mistakes in what clients and frameworks see. */
 export const http = [
   requestLimiter(
-    'counts a preflight',
-    'isPreflightOf(adapter, request)) return true',
-    'skip !== undefined) return true',
+    'counts a preflight like other requests',
+    'isPreflightOf(adapter, request) ? preflights : requests',
+    'requests',
   ),
   requestLimiter(
     'throws a value that is not an object',
