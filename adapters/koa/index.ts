@@ -1,5 +1,7 @@
 import type { Context, Middleware, Next, Response } from 'koa'
 import type { Decision } from '../../src/limiter/decision.ts'
+import { denialStatus } from '../../src/http/denial.ts'
+import { beginDenial } from '../../src/http/response/begun-denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
@@ -23,7 +25,10 @@ declare module 'koa' {
  */
 export type RateLimitOptions = LimiterSource<Context> &
   HttpOptions<Context, Response> & {
-    /** Answers a denied request instead of the 429. `Retry-After` and the rate-limit headers are already set, the status is not. */
+    /**
+     * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
+     * headers are already set. `next` undoes the first two.
+     */
     readonly onDenied?: OnDenied
   }
 
@@ -44,7 +49,26 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   onEnd: (response, listener) => whenClosed(response.res, listener),
   getDecision: (context) => context.state.rateLimit,
   setDecision: (context, decision) => void (context.state.rateLimit = decision),
-  callOnDenied: (onDenied, context, _response, next, decision) => onDenied(context, next, decision),
+  callOnDenied(onDenied, context, _response, next, decision) {
+    const undo = startDenial(context, denialStatus(decision))
+    function goOn(): Promise<unknown> {
+      undo()
+      return next()
+    }
+    return onDenied(context, goOn, decision)
+  },
+}
+
+/** Does `beginDenial`. In Koa, a status that the user has set is not changed by a body. */
+function startDenial(context: Context, status: number): () => void {
+  const response = context.response as Response & { _explicitStatus?: boolean }
+  const { _explicitStatus: wasExplicit = false } = response
+  const undo = beginDenial(context.res, status)
+  Object.assign(response, { _explicitStatus: true })
+  return function undoStart() {
+    undo()
+    Object.assign(response, { _explicitStatus: wasExplicit })
+  }
 }
 
 /**

@@ -50,6 +50,9 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getDecision(request: Request): Decision | undefined
   /** Stores the decision where users of the framework look for it. */
   setDecision(request: Request, decision: Decision): void
-  /** Calls the user's `onDenied` with the arguments of the framework's handlers, and handles what it returns. */
+  /**
+   * Calls the user's `onDenied` with the arguments of the framework's handlers, and handles what it returns. Before, it sets the
+   * status `denialStatus(decision)` and `Cache-Control: no-store`, which do not stay when the request goes on.
+   */
   callOnDenied(onDenied: OnDenied, request: Request, response: Response, next: Next, decision: Decision): unknown
 }

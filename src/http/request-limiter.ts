@@ -139,8 +139,13 @@ function failureIgnorer(): (result: unknown) => void {
   }
 }
 
+/** A framework may show a message to clients, so that of a failed store says nothing about the store. */
+const STORE_FAILED = 'Requests cannot be counted at the moment'
+
 /** Throws an Error in any case. For some frameworks `undefined` or a text such as 'route' is not an error. */
 function rethrow(reason: unknown): never {
+  if (reason instanceof SluiceError && reason.code === 'STORE_FAILED')
+    throw new SluiceError('STORE_FAILED', STORE_FAILED, { cause: reason })
   if (typeof reason === 'object' && reason !== null) throw reason as Error
   throw new SluiceError('INVALID_OPTION', `A function given to rateLimit threw ${shown(reason)}; throw an Error`, {
     cause: reason,
