@@ -78,7 +78,9 @@ function startDenial(context: Context, status: number): () => void {
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   const requestLimiter = createRequestLimiter(options, adapter)
-  const keepOnError = keepHeaders(writtenHeaders(headerConfig(options)))
+  const written = writtenHeaders(headerConfig(options))
+  const keepOnError = keepHeaders(written)
+  const keepOnDenial = keepHeaders([...written, 'Retry-After', 'Cache-Control'])
 
   function callNext(context: Context, next: Next): Promise<void> {
     // Before `next`: an earlier middleware, or the stream of the body, can also fail.
@@ -87,10 +89,23 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   }
 
   return function limitRate(context, next) {
-    const nextOnDenied = options.onDenied === undefined ? next : () => callNext(context, next)
-    const admitted = requestLimiter.admit(context, context.response, nextOnDenied)
-    if (typeof admitted !== 'boolean')
-      return admitted.then((yes) => (yes ? callNext(context, next) : keepOnError(context)))
-    return admitted ? callNext(context, next) : keepOnError(context)
+    let hasGoneOn = false
+    function goOn(): Promise<void> {
+      hasGoneOn = true
+      return callNext(context, next)
+    }
+    // An `onDenied` may throw its denial.
+    function failed(error: unknown): never {
+      if (!hasGoneOn && context.state.rateLimit?.allowed === false) keepOnDenial(context)
+      throw error
+    }
+    try {
+      const nextOnDenied = options.onDenied === undefined ? next : goOn
+      const admitted = requestLimiter.admit(context, context.response, nextOnDenied)
+      if (typeof admitted === 'boolean') return admitted ? callNext(context, next) : keepOnError(context)
+      return admitted.then((yes) => (yes ? callNext(context, next) : keepOnError(context)), failed)
+    } catch (error) {
+      return failed(error)
+    }
   }
 }
