@@ -2,6 +2,7 @@ import type { NextFunction, Request, Response } from 'express'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
@@ -42,6 +43,7 @@ type OnDenied = (request: Request, response: Response, next: NextFunction, decis
 const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getMethod: (request) => request.method,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),
   headersSent: (response) => response.headersSent,

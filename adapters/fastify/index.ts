@@ -3,6 +3,7 @@ import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import type { NodeHead } from '../../src/http/response/begun-denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { type LimiterSource, type HttpOptions, validateHttpOptions } from '../../src/http/options.ts'
@@ -45,6 +46,7 @@ type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: Decisio
 const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = {
   getMethod: (request) => request.method,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  hasUnreadBody: ({ raw }) => hasUnreadBody(raw),
   getHeader: (reply, name) => reply.getHeader(name),
   setHeader: (reply, name, value) => void reply.header(name, value),
   headersSent: (reply) => reply.raw.headersSent,

@@ -5,6 +5,7 @@ import { headerConfig, writtenHeaders } from '../../src/http/headers/write-heade
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -48,6 +49,10 @@ function draftOf(context: Context): Headers {
 const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.header(name),
+  hasUnreadBody(context) {
+    const { incoming } = bindingsOf(context)
+    return incoming !== undefined && hasUnreadBody(incoming)
+  },
   // Not from `context.res`: reading it creates a response whose headers replace those of the handler.
   getHeader: (context, name) => context.newResponse(null, 200).headers.get(name) ?? undefined,
   setHeader(context, name, value) {

@@ -3,6 +3,7 @@ import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial } from '../../src/http/response/begun-denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
@@ -38,6 +39,7 @@ type OnDenied = (context: Context, next: Next, decision: Decision) => unknown
 const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.headers[name] as string | undefined,
+  hasUnreadBody: ({ req }) => hasUnreadBody(req),
   getHeader: (response, name) => response.res.getHeader(name),
   setHeader: (response, name, value) => void response.res.setHeader(name, value),
   headersSent: (response) => response.res.headersSent,

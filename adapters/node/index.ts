@@ -5,6 +5,7 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter, type RequestLimiter } from '../../src/http/request-limiter.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
@@ -54,6 +55,7 @@ export interface RateLimit {
 
 const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied> = {
   ...requestAdapter,
+  hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),
   headersSent: (response) => response.headersSent,

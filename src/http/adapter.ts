@@ -30,6 +30,11 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getMethod(request: Request): string | undefined
   /** Returns a header of the request. `name` is in lower case. */
   getRequestHeader(request: Request, name: string): string | undefined
+  /**
+   * Returns true when the server would read the rest of the request after a denial. The denial then has `Connection: close`.
+   * Default: false.
+   */
+  hasUnreadBody?(request: Request): boolean
   /** Returns a header of the response, as far as it is known. `undefined` and `''` mean that there is none. */
   getHeader(response: Response, name: string): string | number | readonly string[] | undefined
   /** Sets a header of the response and replaces an earlier value. */

@@ -91,8 +91,14 @@ export function denialResponder<Request, Response, Next, OnDenied>(
     if (seconds !== undefined) adapter.setHeader(response, 'Retry-After', String(seconds))
   }
 
+  /** Otherwise a client could send a body of any size for each denial. */
+  function stopReading(request: Request, response: Response): void {
+    if (adapter.hasUnreadBody?.(request)) adapter.setHeader(response, 'Connection', 'close')
+  }
+
   if (onDenied === undefined) {
     return function sendProblem(decision, request, response) {
+      stopReading(request, response)
       // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
       const { status, headers, body } = denial(decision, { accept: adapter.getRequestHeader(request, 'accept') })
       for (const [name, value] of headers) if (name !== 'Retry-After') adapter.setHeader(response, name, value)
@@ -102,6 +108,7 @@ export function denialResponder<Request, Response, Next, OnDenied>(
     }
   }
   return function callOnDenied(decision, request, response, next) {
+    stopReading(request, response)
     setRetryAfter(decision, response)
     const answer = adapter.callOnDenied(onDenied, request, response, next, decision)
     return isPromise(answer) ? Promise.resolve(answer).then(() => false) : false
