@@ -1,6 +1,9 @@
 import type { NextFunction, Request, Response } from 'express'
 import type { Decision } from '../../src/limiter/decision.ts'
+import { denialStatus } from '../../src/http/denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
+import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
@@ -21,8 +24,9 @@ declare global {
 export type RateLimitOptions = LimiterSource<Request> &
   HttpOptions<Request, Response> & {
     /**
-     * Answers a denied request instead of the 429. `Retry-After` and the rate-limit headers are already set, the status is not.
-     * It must send a response or call `next`. Its return value is not sent.
+     * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
+     * headers are already set. It must send a response or call `next`, which undoes the first two. Its return value is not sent.
+     * If it does neither within ten seconds, the process warning `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied
   }
@@ -39,6 +43,7 @@ type OnDenied = (request: Request, response: Response, next: NextFunction, decis
 const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getMethod: (request) => request.method,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),
   headersSent: (response) => response.headersSent,
@@ -48,7 +53,14 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   onEnd: (response, listener) => whenClosed(response, listener),
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
-  callOnDenied: (onDenied, request, response, next, decision) => onDenied(request, response, next, decision),
+  callOnDenied: (onDenied, request, response, next, decision) =>
+    callStarted({ onDenied, response, status: denialStatus(decision) }, (undo) => {
+      const goOn = (...reason: [unknown?]): void => {
+        undo()
+        ;(next as (...reason: [unknown?]) => void)(...reason)
+      }
+      return onDenied(request, response, goOn, decision)
+    }),
 }
 
 /**

@@ -1,6 +1,10 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../../src/limiter/decision.ts'
+import { denialStatus } from '../../src/http/denial.ts'
+import type { NodeHead } from '../../src/http/response/begun-denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
+import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { type LimiterSource, type HttpOptions, validateHttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
@@ -28,8 +32,9 @@ declare module 'fastify' {
 export type RateLimitOptions = LimiterSource<FastifyRequest> &
   HttpOptions<FastifyRequest, FastifyReply> & {
     /**
-     * Answers a denied request instead of the 429. `Retry-After` and the rate-limit headers are already set, the status is not.
-     * Its return value is sent.
+     * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
+     * headers are already set. Its return value is sent. Without one it must send a reply: if it does not within ten seconds, the
+     * process warning `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied
     /** When to decide. Use `'preHandler'` when keys or costs need the body or an authenticated user. Default `'onRequest'`. */
@@ -41,6 +46,7 @@ type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: Decisio
 const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = {
   getMethod: (request) => request.method,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  hasUnreadBody: ({ raw }) => hasUnreadBody(raw),
   getHeader: (reply, name) => reply.getHeader(name),
   setHeader: (reply, name, value) => void reply.header(name, value),
   headersSent: (reply) => reply.raw.headersSent,
@@ -51,10 +57,33 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, reply, _next, decision) =>
-    chain(
-      onDenied(request, reply, decision),
-      (answer) => void (answer === undefined || reply.sent || reply.send(answer)),
+    callStarted({ onDenied, response: headOf(reply), status: denialStatus(decision) }, () =>
+      chain(
+        onDenied(request, reply, decision),
+        (answer) => void (answer === undefined || reply.sent || reply.send(answer)),
+      ),
     ),
+}
+
+/** Fastify keeps the headers of a reply itself, and sends them with the body. */
+function headOf(reply: FastifyReply): NodeHead {
+  return {
+    get statusCode() {
+      return reply.statusCode
+    },
+    set statusCode(status) {
+      reply.code(status)
+    },
+    get headersSent() {
+      return reply.sent
+    },
+    get destroyed() {
+      return reply.raw.destroyed
+    },
+    getHeader: (name) => reply.getHeader(name),
+    setHeader: (name, value) => reply.header(name, value),
+    removeHeader: (name) => void reply.removeHeader(name),
+  }
 }
 
 /**

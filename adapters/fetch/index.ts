@@ -15,8 +15,8 @@ export { byHeader, byMethod, ipKeyer, type IpKeyerOptions } from './keyers.ts'
 export type RateLimitOptions = LimiterSource<Request> &
   HttpOptions<Request, Response> & {
     /**
-     * Answers a denied request instead of the 429. `Retry-After` and the rate-limit headers are added to its response. A larger
-     * `Retry-After` of that response stays.
+     * Answers a denied request instead of the 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added
+     * to its response, but not a status: use `status: 429`. A larger `Retry-After` of that response stays.
      */
     readonly onDenied?: OnDenied
   }
@@ -53,11 +53,13 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   onEnd: ({ end }, listener) => end.listen(listener),
   getDecision: (request) => decisions.get(request),
   setDecision: (request, decision) => void decisions.set(request, decision),
-  callOnDenied: (onDenied, request, draft, _next, decision) =>
-    chain(
+  callOnDenied(onDenied, request, draft, _next, decision) {
+    draft.headers.set('Cache-Control', 'no-store')
+    return chain(
       onDenied(request, decision),
       (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
-    ),
+    )
+  },
 }
 
 /** Returns the decision of the latest rate limit of a request, or `undefined` if it passed none. */

@@ -1,9 +1,11 @@
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
+import { denialStatus } from '../../src/http/denial.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -26,8 +28,9 @@ declare module 'hono' {
 export type RateLimitOptions = LimiterSource<Context> &
   HttpOptions<Context, Response> & {
     /**
-     * Answers a denied request instead of the 429: it returns a response, or calls `next`. `Retry-After` and the rate-limit
-     * headers are added to that response. A larger `Retry-After` of that response stays.
+     * Answers a denied request instead of the 429: it returns a response, or calls `next`. `context.json` and the like start
+     * with status 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added to the response. A larger
+     * `Retry-After` of that response stays. `next` undoes the status and `Cache-Control`.
      */
     readonly onDenied?: OnDenied
   }
@@ -46,6 +49,10 @@ function draftOf(context: Context): Headers {
 const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.header(name),
+  hasUnreadBody(context) {
+    const { incoming } = bindingsOf(context)
+    return incoming !== undefined && hasUnreadBody(incoming)
+  },
   // Not from `context.res`: reading it creates a response whose headers replace those of the handler.
   getHeader: (context, name) => context.newResponse(null, 200).headers.get(name) ?? undefined,
   setHeader(context, name, value) {
@@ -65,15 +72,32 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   },
   getDecision: (context) => context.get('rateLimit'),
   setDecision: (context, decision) => context.set('rateLimit', decision),
-  callOnDenied: (onDenied, context, _response, next, decision) =>
-    chain(onDenied(context, next, decision), (answer) => {
+  callOnDenied(onDenied, context, _response, next, decision) {
+    const undo = startDenial(context, denialStatus(decision))
+    function goOn(): Promise<void> {
+      undo()
+      return next()
+    }
+    return chain(onDenied(context, goOn, decision), (answer) => {
       // Hono takes an empty 200 for a response.
       if (context.finalized) return
       const denial = denialFrom(answer, 'a function that returns a Response or calls next')
       // After something has read `context.res`, as `cors` does, Hono would use them instead of the headers of the denial.
       for (const name of draftOf(context).keys()) context.header(name)
       context.res = denial
-    }),
+    })
+  },
+}
+
+/** Sets the status and `Cache-Control` of a denial. Returns a function that undoes this. */
+function startDenial(context: Context, status: number): () => void {
+  context.status(status as 429)
+  adapter.setHeader(context, 'Cache-Control', 'no-store')
+  return function undo() {
+    context.status(200)
+    draftOf(context).delete('Cache-Control')
+    context.header('Cache-Control')
+  }
 }
 
 /**

@@ -1,9 +1,12 @@
 import type { Context } from 'hono'
+import type { NodeRequest } from '../../src/http/response/unread-body.ts'
 import type { NodeResponse } from '../../src/http/response/node-end.ts'
 
 /** What `@hono/node-server` passes to an app, directly or as the `server` of another environment. */
 interface NodeBindings {
-  readonly incoming?: { readonly socket: object & { readonly remoteAddress?: string; readonly server?: object } }
+  readonly incoming?: NodeRequest & {
+    readonly socket: object & { readonly remoteAddress?: string; readonly server?: object }
+  }
   readonly outgoing?: NodeResponse & {
     readonly headersSent: boolean
     readonly statusCode: number

@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import { mergeRetryAfter } from '../../src/http/headers/retry-after.ts'
 import { exposeHeaders } from '../../src/http/headers/cors.ts'
 
 const EXPOSE_HEADERS = 'access-control-expose-headers'
@@ -21,6 +22,8 @@ export function keepHeaders(names: readonly string[]): (context: Context) => voi
       res.removeHeader = (name) => (kept.has(name.toLowerCase()) ? undefined : removeHeader.call(res, name))
       res.setHeader = (name, value) => {
         const lower = name.toLowerCase()
+        if (kept.has(lower) && lower === 'retry-after')
+          return setHeader.call(res, name, laterOf(res.getHeader(name), value))
         if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res
         return setHeader.call(res, name, kept.has(lower) ? exposeHeaders(String(value), exposed) : value)
       }
@@ -32,4 +35,9 @@ export function keepHeaders(names: readonly string[]): (context: Context) => voi
     }
     Object.assign(context, { onerror: answer })
   }
+}
+
+/** Returns the later of two `Retry-After`. */
+function laterOf(ours: unknown, theirs: unknown): string {
+  return String(mergeRetryAfter(theirs, Number(ours), Date.now()))
 }

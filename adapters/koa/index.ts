@@ -1,6 +1,9 @@
 import type { Context, Middleware, Next, Response } from 'koa'
 import type { Decision } from '../../src/limiter/decision.ts'
+import { denialStatus } from '../../src/http/denial.ts'
+import { beginDenial } from '../../src/http/response/begun-denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
@@ -23,7 +26,10 @@ declare module 'koa' {
  */
 export type RateLimitOptions = LimiterSource<Context> &
   HttpOptions<Context, Response> & {
-    /** Answers a denied request instead of the 429. `Retry-After` and the rate-limit headers are already set, the status is not. */
+    /**
+     * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
+     * headers are already set. `next` undoes the first two.
+     */
     readonly onDenied?: OnDenied
   }
 
@@ -33,6 +39,7 @@ type OnDenied = (context: Context, next: Next, decision: Decision) => unknown
 const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.headers[name] as string | undefined,
+  hasUnreadBody: ({ req }) => hasUnreadBody(req),
   getHeader: (response, name) => response.res.getHeader(name),
   setHeader: (response, name, value) => void response.res.setHeader(name, value),
   headersSent: (response) => response.res.headersSent,
@@ -44,7 +51,26 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   onEnd: (response, listener) => whenClosed(response.res, listener),
   getDecision: (context) => context.state.rateLimit,
   setDecision: (context, decision) => void (context.state.rateLimit = decision),
-  callOnDenied: (onDenied, context, _response, next, decision) => onDenied(context, next, decision),
+  callOnDenied(onDenied, context, _response, next, decision) {
+    const undo = startDenial(context, denialStatus(decision))
+    function goOn(): Promise<unknown> {
+      undo()
+      return next()
+    }
+    return onDenied(context, goOn, decision)
+  },
+}
+
+/** Does `beginDenial`. In Koa, a status that the user has set is not changed by a body. */
+function startDenial(context: Context, status: number): () => void {
+  const response = context.response as Response & { _explicitStatus?: boolean }
+  const { _explicitStatus: wasExplicit = false } = response
+  const undo = beginDenial(context.res, status)
+  Object.assign(response, { _explicitStatus: true })
+  return function undoStart() {
+    undo()
+    Object.assign(response, { _explicitStatus: wasExplicit })
+  }
 }
 
 /**
@@ -54,7 +80,9 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   const requestLimiter = createRequestLimiter(options, adapter)
-  const keepOnError = keepHeaders(writtenHeaders(headerConfig(options)))
+  const written = writtenHeaders(headerConfig(options))
+  const keepOnError = keepHeaders(written)
+  const keepOnDenial = keepHeaders([...written, 'Retry-After', 'Cache-Control'])
 
   function callNext(context: Context, next: Next): Promise<void> {
     // Before `next`: an earlier middleware, or the stream of the body, can also fail.
@@ -63,10 +91,23 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   }
 
   return function limitRate(context, next) {
-    const nextOnDenied = options.onDenied === undefined ? next : () => callNext(context, next)
-    const admitted = requestLimiter.admit(context, context.response, nextOnDenied)
-    if (typeof admitted !== 'boolean')
-      return admitted.then((yes) => (yes ? callNext(context, next) : keepOnError(context)))
-    return admitted ? callNext(context, next) : keepOnError(context)
+    let hasGoneOn = false
+    function goOn(): Promise<void> {
+      hasGoneOn = true
+      return callNext(context, next)
+    }
+    // An `onDenied` may throw its denial.
+    function failed(error: unknown): never {
+      if (!hasGoneOn && context.state.rateLimit?.allowed === false) keepOnDenial(context)
+      throw error
+    }
+    try {
+      const nextOnDenied = options.onDenied === undefined ? next : goOn
+      const admitted = requestLimiter.admit(context, context.response, nextOnDenied)
+      if (typeof admitted === 'boolean') return admitted ? callNext(context, next) : keepOnError(context)
+      return admitted.then((yes) => (yes ? callNext(context, next) : keepOnError(context)), failed)
+    } catch (error) {
+      return failed(error)
+    }
   }
 }

@@ -1,12 +1,16 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
+import { denialStatus } from '../../src/http/denial.ts'
 import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter, type RequestLimiter } from '../../src/http/request-limiter.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
+import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import type { MaybePromise } from '../../src/util/maybe-promise.ts'
+import { SluiceError } from '../../src/util/errors.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { warn } from '../../src/util/warn.ts'
 import { requestAdapter } from './request.ts'
@@ -19,8 +23,9 @@ export { rateLimitOf } from './request.ts'
 export type RateLimitOptions = LimiterSource<IncomingMessage> &
   HttpOptions<IncomingMessage, ServerResponse> & {
     /**
-     * Answers a denied request instead of the 429. `Retry-After` and the rate-limit headers are already set, the status is not.
-     * It is not called for upgrades.
+     * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
+     * headers are already set. It must send a response: if it does not within ten seconds, the process warning
+     * `SLUICE_NOT_ANSWERED` is emitted once. It is not called for upgrades.
      */
     readonly onDenied?: OnDenied
     /**
@@ -50,13 +55,15 @@ export interface RateLimit {
 
 const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied> = {
   ...requestAdapter,
+  hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),
   headersSent: (response) => response.headersSent,
   getStatus: (response) => response.statusCode,
   sendDenial: (response, status, body) => void response.writeHead(status, { 'Content-Length': body.length }).end(body),
   onEnd: (response, listener) => whenClosed(response, listener),
-  callOnDenied: (onDenied, request, response, _next, decision) => onDenied(request, response, decision),
+  callOnDenied: (onDenied, request, response, _next, decision) =>
+    callStarted({ onDenied, response, status: denialStatus(decision) }, () => onDenied(request, response, decision)),
 }
 
 /**
@@ -145,12 +152,17 @@ function answerFaults(): OnError {
   return function answerFault(error, _request, response) {
     if (Date.now() >= quietUntil) {
       quietUntil = Date.now() + MINUTE
-      warn('SLUICE_FAULT', `A rate limit failed, and its request got a 500. ${String(error)}`)
+      warn('SLUICE_FAULT', `A rate limit failed, and its request got a 500. ${String(causeOf(error))}`)
     }
     if (response === undefined) return
     if (response.headersSent) response.destroy()
     else response.writeHead(500).end()
   }
+}
+
+/** The cause of a failed store, which says what to do: the error itself has a message for clients. */
+function causeOf(error: unknown): unknown {
+  return error instanceof SluiceError && error.code === 'STORE_FAILED' ? (error.cause ?? error) : error
 }
 
 function ignore(): void {}

@@ -30,6 +30,11 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getMethod(request: Request): string | undefined
   /** Returns a header of the request. `name` is in lower case. */
   getRequestHeader(request: Request, name: string): string | undefined
+  /**
+   * Returns true when the server would read the rest of the request after a denial. The denial then has `Connection: close`.
+   * Default: false.
+   */
+  hasUnreadBody?(request: Request): boolean
   /** Returns a header of the response, as far as it is known. `undefined` and `''` mean that there is none. */
   getHeader(response: Response, name: string): string | number | readonly string[] | undefined
   /** Sets a header of the response and replaces an earlier value. */
@@ -50,6 +55,9 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getDecision(request: Request): Decision | undefined
   /** Stores the decision where users of the framework look for it. */
   setDecision(request: Request, decision: Decision): void
-  /** Calls the user's `onDenied` with the arguments of the framework's handlers, and handles what it returns. */
+  /**
+   * Calls the user's `onDenied` with the arguments of the framework's handlers, and handles what it returns. Before, it sets the
+   * status `denialStatus(decision)` and `Cache-Control: no-store`, which do not stay when the request goes on.
+   */
   callOnDenied(onDenied: OnDenied, request: Request, response: Response, next: Next, decision: Decision): unknown
 }

@@ -5,6 +5,7 @@ import { longDuration, shortDuration } from '../util/duration.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { prefersText } from './headers/accept.ts'
+import { distinctNames } from './headers/distinct-names.ts'
 import { mergeRetryAfter, retryAfter } from './headers/retry-after.ts'
 
 /** The response to a request that was not admitted. */
@@ -66,6 +67,11 @@ export function rawResponse({ status, headers, body }: Denial): string {
   return `${head}Content-Length: ${body.length}\r\n\r\n${body}`
 }
 
+/** Returns the status of a denial. */
+export function denialStatus({ degraded }: Decision): Denial['status'] {
+  return degraded === 'closed' ? 503 : 429
+}
+
 /** Answers a denied request. Always returns false, as `admit` does for a denied request. */
 export type DenialResponder<Request, Response, Next> = (
   decision: Decision,
@@ -85,8 +91,14 @@ export function denialResponder<Request, Response, Next, OnDenied>(
     if (seconds !== undefined) adapter.setHeader(response, 'Retry-After', String(seconds))
   }
 
+  /** Otherwise a client could send a body of any size for each denial. */
+  function stopReading(request: Request, response: Response): void {
+    if (adapter.hasUnreadBody?.(request)) adapter.setHeader(response, 'Connection', 'close')
+  }
+
   if (onDenied === undefined) {
     return function sendProblem(decision, request, response) {
+      stopReading(request, response)
       // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
       const { status, headers, body } = denial(decision, { accept: adapter.getRequestHeader(request, 'accept') })
       for (const [name, value] of headers) if (name !== 'Retry-After') adapter.setHeader(response, name, value)
@@ -96,6 +108,7 @@ export function denialResponder<Request, Response, Next, OnDenied>(
     }
   }
   return function callOnDenied(decision, request, response, next) {
+    stopReading(request, response)
     setRetryAfter(decision, response)
     const answer = adapter.callOnDenied(onDenied, request, response, next, decision)
     return isPromise(answer) ? Promise.resolve(answer).then(() => false) : false
@@ -104,13 +117,16 @@ export function denialResponder<Request, Response, Next, OnDenied>(
 
 function quotaExceeded(decision: Decision): Problem {
   const retry = retryAfter(decision)
-  const violated = decision.limits.filter(isViolated)
-  const allowances = violated.map(({ limit }) => allowance(limit)).join(', ')
+  const names = distinctNames(decision.limits) ?? decision.limits.map(({ limit }) => limit.name)
+  const violated = decision.limits.flatMap((status, i) =>
+    isViolated(status) ? [{ ...status.limit, name: names[i]! }] : [],
+  )
+  const allowances = violated.map(allowance).join(', ')
   return {
     status: 429,
     type: `${TYPES}#quota-exceeded`,
     title: 'Quota Exceeded',
-    violated: [...new Set(violated.map(({ limit }) => limit.name))],
+    violated: violated.map(({ name }) => name),
     detail: `Too many requests${allowances && `: ${allowances}`}. ${advice(retry)}`,
     retry,
   }

@@ -20,10 +20,24 @@ export type LimiterSource<Request> =
       readonly shared?: never
     }
 
+/** How CORS preflights count. */
+export type Preflights = 'separate' | 'count' | 'skip'
+
+const PREFLIGHTS: readonly Preflights[] = ['separate', 'count', 'skip']
+
 /** The options of every adapter's `rateLimit`, except the limiter and `onDenied`. */
 export interface HttpOptions<Request, Response> extends HeaderOptions {
-  /** Returns true for requests that are neither counted nor given headers. CORS preflights are always skipped. */
+  /** Returns true for requests that are neither counted nor given headers. */
   readonly skip?: (request: Request) => MaybePromise<boolean>
+  /**
+   * How CORS preflights count. A browser sends them by itself, and without credentials.
+   * - `'separate'`: each key has one more bucket for them, under the same limits. They get no rate-limit headers.
+   * - `'count'`: like any other request.
+   * - `'skip'`: not at all. Anybody can send any number of them, so use it only where a CORS middleware answers them before.
+   *
+   * Default `'separate'`. A `limiter` that was not made by `createLimiter` or `stack` counts them with the other requests.
+   */
+  readonly preflights?: Preflights
   /**
    * Refunds the charge of a request once its response is known: `'success'` for a status below 400, `'failure'` for any other.
    * A request that is aborted before it is answered stays charged.
@@ -48,6 +62,7 @@ const HTTP_OPTIONS = [
   'unit',
   'partitionKey',
   'skip',
+  'preflights',
   'onDenied',
   'refundWhen',
   'settleWith',
@@ -66,6 +81,7 @@ export function validateHttpOptions(
     refuse('rateLimit', 'options such as { keyer, limits }, or { limiter }', options)
   knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...HTTP_OPTIONS, ...more])
   optionalFunction('skip', options.skip)
+  if (options.preflights !== undefined) oneOf('preflights', options.preflights, PREFLIGHTS)
   optionalFunction('onDenied', options.onDenied)
   optionalFunction('settleWith', options.settleWith)
   optionalFunction('onDecision', options.onDecision)

@@ -7,7 +7,8 @@ import type { HttpAdapter } from './adapter.ts'
 import { denialResponder } from './denial.ts'
 import { isPreflight } from './headers/cors.ts'
 import { stackedHeaderWriter } from './headers/stacked.ts'
-import { countedFinder, latestPass, type Pass, recordPass } from './history.ts'
+import { latestPass, type Pass, recordPass } from './history.ts'
+import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
 import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from './options.ts'
 import { settlement } from './settlement.ts'
 
@@ -36,41 +37,50 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
   adapter: HttpAdapter<Request, Response, Next, OnDenied>,
 ): RequestLimiter<Request, Response, Next> {
+  type Lane = RequestLane<Request, Response>
   validateHttpOptions(options)
   const limiter = limiterOf(options)
-  const findCounted = countedFinder(limiter)
-  const writeHeaders = stackedHeaderWriter(options, adapter)
+  const requests = laneOf(limiter, stackedHeaderWriter(options, adapter))
+  const preflights = preflightLaneOf(options.preflights, requests, adapter)
   const deny = denialResponder(options.onDenied, adapter)
   const settleAtEnd = settlement(options, limiter, adapter)
   const { skip, onDecision } = options
   const ignoreFailure = failureIgnorer()
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
-    if (adapter.getMethod(request) === 'OPTIONS' && isPreflightOf(adapter, request)) return true
-    if (skip === undefined) return decide(request, response, next)
+    const lane = isPreflightOf(adapter, request) ? preflights : requests
+    if (lane === undefined) return true
+    if (skip === undefined) return decide(lane, request, response, next)
     const skipped = skip(request)
-    if (!isPromise(skipped)) return skipped ? true : decide(request, response, next)
-    return skipped.then((known) => (known ? true : decide(request, response, next)))
+    if (!isPromise(skipped)) return skipped ? true : decide(lane, request, response, next)
+    return skipped.then((known) => (known ? true : decide(lane, request, response, next)))
   }
 
-  function decide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+  function decide(lane: Lane, request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const earlier = latestPass(adapter, request)
-    if (earlier === undefined) return consume(earlier, request, response, next)
-    return chain(findCounted(request, earlier), (counted) => {
-      if (counted === undefined) return consume(earlier, request, response, next)
+    if (earlier === undefined) return consume(lane, earlier, request, response, next)
+    return chain(lane.findCounted(request, earlier), (counted) => {
+      if (counted === undefined) return consume(lane, earlier, request, response, next)
       // An `onDenied` may have let a denied request go on.
       return counted.allowed || (adapter.headersSent(response) ? false : deny(counted, request, response, next))
     })
   }
 
-  function consume(earlier: Pass | undefined, request: Request, response: Response, next: Next): MaybePromise<boolean> {
-    const decision = limiter.consume(request)
-    if (!isPromise(decision)) return apply(decision, earlier, request, response, next)
+  function consume(
+    lane: Lane,
+    earlier: Pass | undefined,
+    request: Request,
+    response: Response,
+    next: Next,
+  ): MaybePromise<boolean> {
+    const decision = lane.limiter.consume(request)
+    if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next)
     // Another request limiter may have decided about the request in the meantime.
-    return decision.then((known) => apply(known, latestPass(adapter, request), request, response, next))
+    return decision.then((known) => apply(lane, known, latestPass(adapter, request), request, response, next))
   }
 
   function apply(
+    { writeHeaders }: Lane,
     decision: Decision,
     earlier: Pass | undefined,
     request: Request,
@@ -113,6 +123,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
 }
 
 function isPreflightOf<Request>(adapter: HttpAdapter<Request, never, never, never>, request: Request): boolean {
+  if (adapter.getMethod(request) !== 'OPTIONS') return false
   return isPreflight('OPTIONS', (name) => adapter.getRequestHeader(request, name))
 }
 
@@ -128,8 +139,13 @@ function failureIgnorer(): (result: unknown) => void {
   }
 }
 
+/** A framework may show a message to clients, so that of a failed store says nothing about the store. */
+const STORE_FAILED = 'Requests cannot be counted at the moment'
+
 /** Throws an Error in any case. For some frameworks `undefined` or a text such as 'route' is not an error. */
 function rethrow(reason: unknown): never {
+  if (reason instanceof SluiceError && reason.code === 'STORE_FAILED')
+    throw new SluiceError('STORE_FAILED', STORE_FAILED, { cause: reason })
   if (typeof reason === 'object' && reason !== null) throw reason as Error
   throw new SluiceError('INVALID_OPTION', `A function given to rateLimit threw ${shown(reason)}; throw an Error`, {
     cause: reason,

@@ -21,10 +21,17 @@ export class ChargeBuilder<Input> {
   /** The policies if no limit depends on the input. */
   readonly #fixed: readonly Policy[] | undefined
   readonly #policies = new WeakMap<Limit, Policy>()
+  readonly #options: LimiterOptions<Input>
+  readonly #prefix: string
   #warned = false
 
-  /** @param home identifies the counts: the same for limiters with the same definition */
-  constructor(options: LimiterOptions<Input>, name: string, store: Store, home: object) {
+  /**
+   * @param home identifies the counts: the same for limiters with the same definition
+   * @param prefix comes before each key
+   */
+  constructor(options: LimiterOptions<Input>, name: string, store: Store, home: object, prefix = '') {
+    this.#options = options
+    this.#prefix = prefix
     this.name = name
     this.store = store
     this.home = home
@@ -46,8 +53,13 @@ export class ChargeBuilder<Input> {
     return chain(key, (known) => chain(this.#limits(input), (policies) => this.#costed(input, known, policies, cost)))
   }
 
+  /** Returns a builder with the same limits whose keys have a prefix. */
+  withPrefix(prefix: string): ChargeBuilder<Input> {
+    return new ChargeBuilder(this.#options, this.name, this.store, this.home, prefix)
+  }
+
   key(input: Input): MaybePromise<string> {
-    return chain(this.#keyer(input), normalizeKey)
+    return chain(this.#keyer(input), (key) => this.#prefix + normalizeKey(key))
   }
 
   #costed(
@@ -94,7 +106,7 @@ export class ChargeBuilder<Input> {
   #text(key: Key | undefined): string {
     const text = normalizeKey(key)
     if (text === UNIDENTIFIED && !this.#warned) this.#warn()
-    return text
+    return this.#prefix + text
   }
 
   #warn(): void {

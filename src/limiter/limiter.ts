@@ -1,3 +1,4 @@
+import { chargedNothing, chargesOf, difference } from './charged.ts'
 import { checkedCost, dedupe } from './charges.ts'
 import { combine, type Decision } from './decision.ts'
 import { SluiceError } from '../util/errors.ts'
@@ -6,7 +7,7 @@ import type { Limit } from '../limits/limit.ts'
 import { type LimiterOptions, type SyncLimiterOptions, validateOptions } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { ChargeBuilder } from './charge-builder.ts'
-import { type AsyncStore, Charge, type Store, type SyncStore, type DecisionMode } from '../stores/store.ts'
+import type { AsyncStore, Charge, Store, SyncStore, DecisionMode } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
@@ -20,6 +21,8 @@ export interface ConsumeOptions {
 }
 
 const CONSUME_OPTIONS = ['cost']
+/** No key of an input begins like this: see `boundedKey`. */
+const PREFLIGHT_PREFIX = 'sha256:preflight:'
 
 /** Resolves or returns without a value. */
 type Done<Answer> = Answer extends Promise<unknown> ? Promise<void> : void
@@ -113,6 +116,7 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   readonly #closed = new WeakSet<Decision>()
   readonly #queue: WaitQueue
   #warned = false
+  #preflights: DefaultLimiter<Input> | undefined
 
   constructor(builders: readonly ChargeBuilder<Input>[], store: Store) {
     this.#builders = builders
@@ -123,6 +127,11 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   static builders<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
     if (limiter instanceof DefaultLimiter) return limiter.#builders as readonly ChargeBuilder<Input>[]
     return refuse('stack', 'limiters made by createLimiter or stack, as separate arguments', limiter)
+  }
+
+  static preflights<Input>(limiter: DefaultLimiter<Input>): DefaultLimiter<Input> {
+    const prefixed = limiter.#builders.map((builder) => builder.withPrefix(PREFLIGHT_PREFIX))
+    return (limiter.#preflights ??= new DefaultLimiter(prefixed, limiter.#store))
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -149,7 +158,8 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   }
 
   reset(input: Input): MaybePromise<void> {
-    const done = this.#builders.map((builder) =>
+    const others = this.#preflights === undefined ? [] : this.#preflights.#builders
+    const done = [...this.#builders, ...others].map((builder) =>
       chain(builder.key(input), (key) => builder.store.forget(builder.name, key)),
     )
     return chain(all<void>(done), () => this.#queue.wake())
@@ -214,31 +224,15 @@ function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number
   return options.cost
 }
 
-function chargesOf(decision: Decision): readonly Charge[] {
-  const limits: unknown = (decision as Decision | undefined)?.limits
-  if (Array.isArray(limits) && limits.every((each) => each instanceof Charge)) return limits
-  return refuse('decision', 'a decision from consume or wait, not a promise of one', decision)
-}
-
-/** True for a denial and for a peek. A store that could not answer has charged nothing either, and that is no mistake. */
-function chargedNothing({ allowed, degraded }: Decision, charges: readonly Charge[]): boolean {
-  if (!allowed) return true
-  return (
-    degraded === undefined && charges.some(isDue) && charges.every((charge) => !isDue(charge) || charge.charged === 0)
-  )
-}
-
-function isDue({ allowed, cost }: Charge): boolean {
-  return allowed && cost > 0
-}
-
-/** Returns the units to add. An algorithm may weigh the cost, so this scales by what it charged. A denial in shadow charged nothing. */
-function difference(charge: Charge, actual: number): number {
-  if (!charge.allowed) return 0
-  return charge.cost === 0 ? actual : actual * (charge.charged / charge.cost) - charge.charged
-}
-
 /** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
 export function chargeBuildersOf<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
   return limiter instanceof DefaultLimiter ? DefaultLimiter.builders<Input>(limiter) : []
+}
+
+/**
+ * Returns a limiter with the same limits and the same limiters in a stack, but with a bucket of its own for each key. `reset`
+ * of the given limiter resets both. A limiter that was not made by `createLimiter` or `stack` is returned itself.
+ */
+export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Input> {
+  return limiter instanceof DefaultLimiter ? DefaultLimiter.preflights(limiter as DefaultLimiter<Input>) : limiter
 }

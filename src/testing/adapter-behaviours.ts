@@ -5,6 +5,7 @@ import type { AdapterHarness, Lack } from './adapter/harness.ts'
 import { earlyHeaderCases, headerCases } from './adapter/header-cases.ts'
 import { addressCases, keyerCases, proxyCases, skipCases } from './adapter/keyer-cases.ts'
 import { limitCases } from './adapter/limit-cases.ts'
+import { preflightCases } from './adapter/preflight-cases.ts'
 import { settlementCases } from './adapter/settlement-cases.ts'
 import { createWorld } from './adapter/world.ts'
 import { type Behaviour, behavioursOf } from './behaviour.ts'
@@ -26,6 +27,7 @@ export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[]
     'the address': { ...addressCases, ...(can('proxy-trust') && proxyCases) },
     'the keyers': keyerCases,
     skip: skipCases,
+    'CORS preflights': preflightCases,
     'the decision': decisionCases,
     'an error': faultCases,
     'the options': optionCases,

@@ -49,13 +49,13 @@ describe('an exceeded quota', () => {
     )
   })
 
-  test('names every violated policy once, and no shadow limit', () => {
+  test('names every violated policy as the headers do, and no shadow limit', () => {
     const decision = decide([
       status(windowed('s', 1, 1000, { shadow: true }), { retryAfter: 1 }),
       status(windowed('n', 1, 1000), { retryAfter: 1 }),
       status(windowed('n', 2, 1000), { retryAfter: 1 }),
     ])
-    expect(JSON.parse(denial(decision).body)['violated-policies']).toEqual(['n'])
+    expect(JSON.parse(denial(decision).body)['violated-policies']).toEqual(['n', 'n:2'])
   })
 
   test('is JSON and ASCII with any names', () => {

@@ -50,9 +50,9 @@ const upgrade = inTests('adapters/node/upgrade.ts', 'test/adapters/node/upgrade.
 /** Mistakes in what clients and frameworks see. */
 export const http = [
   requestLimiter(
-    'counts a preflight',
-    'isPreflightOf(adapter, request)) return true',
-    'skip !== undefined) return true',
+    'counts a preflight like other requests',
+    'isPreflightOf(adapter, request) ? preflights : requests',
+    'requests',
   ),
   requestLimiter(
     'throws a value that is not an object',
@@ -119,7 +119,8 @@ export const http = [
     '      queueMicrotask(() => this.#ended(response))\n      return response',
     '      return response',
   ),
-  address('takes a mapped address for IPv6', 'if (address.isIPv4MappedAddress())', 'if (network === undefined)'),
+  address('takes a mapped address for IPv6', 'if (carriesIPv4(address.parts))', 'if (network === undefined)'),
+  address('takes a NAT64 address for IPv6', 'return a === 0x64 &&', 'return a === 0 &&'),
   address(
     'takes a number for an address',
     'if (isIP(tail) === 4) return tail',

@@ -15,8 +15,8 @@ export function prefersText(accept: string | undefined): boolean {
 /** Returns the weight of each media range. The default is 1. */
 function weightsIn(accept: string): ReadonlyMap<string, number> {
   const ranges = new Map<string, number>()
-  // Quoted parameters may contain commas, and are not used.
-  const unquoted = accept.toLowerCase().replace(/"(?:[^"\\]|\\.)*"/g, '')
+  // Quoted parameters may contain commas, and are not used. A quote that is not closed goes to the end, so that the time is linear.
+  const unquoted = accept.toLowerCase().replace(/"(?:[^"\\]|\\[^]?)*(?:"|$)/g, '')
   for (const each of unquoted.split(',')) {
     const [range = '', ...parameters] = each.split(';').map((part) => part.trim())
     const q = parameters.find((parameter) => parameter.startsWith('q='))

@@ -15,14 +15,15 @@ export function exposeHeaders(existing: string, names: readonly string[]): strin
 }
 
 /**
- * Returns true for a CORS preflight, which is neither counted nor denied. `getHeader` returns a header of the request by its
- * lower-case name.
+ * Returns true for a CORS preflight. An upgrade never is one. `getHeader` returns a header of the request by its lower-case
+ * name.
  */
 export function isPreflight(method: string | undefined, getHeader: (name: string) => unknown): boolean {
   return (
     method === 'OPTIONS' &&
     getHeader('origin') !== undefined &&
-    getHeader('access-control-request-method') !== undefined
+    getHeader('access-control-request-method') !== undefined &&
+    getHeader('upgrade') === undefined
   )
 }
 

@@ -1,7 +1,8 @@
 import { serializeItem } from 'structured-headers'
 import type { Decision } from '../../limiter/decision.ts'
 import type { LimitStatus } from '../../stores/store.ts'
-import { isShown, policyItems, policyLists } from './policy-list.ts'
+import { policyItems, policyLists } from './policy-list.ts'
+import { isShown } from './shown.ts'
 import type { HeaderWriter } from './types.ts'
 import { headerValuesOf, resetSeconds, unitsLeft } from './values.ts'
 

@@ -1,7 +1,9 @@
 import { serializeBareItem, serializeItem } from 'structured-headers'
 import type { Decision } from '../../limiter/decision.ts'
 import type { LimitStatus } from '../../stores/store.ts'
-import { isShown, policyItems, type PolicyList, policyLists } from './policy-list.ts'
+import { distinctNames } from './distinct-names.ts'
+import { policyItems, type PolicyList, policyLists } from './policy-list.ts'
+import { isShown } from './shown.ts'
 import type { HeaderValues, HeaderWriter, PolicyItem, SetHeader, StandardFormat } from './types.ts'
 import { resetSeconds, unitsLeft } from './values.ts'
 
@@ -16,18 +18,18 @@ export interface StandardOptions {
 /** Creates the format of one request limiter. */
 export function standardFormat({ unit, partition }: StandardOptions = {}): StandardFormat {
   return {
-    itemOf: policyItems((values) => ({
-      text: policyText(values, unit?.(values.limit.name)),
-      start: `${serializeBareItem(values.limit.name)};r=`,
+    itemOf: policyItems((values, name) => ({
+      text: policyText(values, name, unit?.(values.limit.name)),
+      start: `${serializeBareItem(name)};r=`,
     })),
     partition,
   }
 }
 
-function policyText({ limit, quota, window }: HeaderValues, unit: string | undefined): string {
+function policyText({ quota, window }: HeaderValues, name: string, unit: string | undefined): string {
   const parameters = new Map<string, number | string>([['q', quota]])
   if (unit !== undefined && unit !== 'requests') parameters.set('qu', unit)
-  return serializeItem(limit.name, parameters.set('w', window))
+  return serializeItem(name, parameters.set('w', window))
 }
 
 /**
@@ -61,11 +63,12 @@ function writeItems(
   set: SetHeader,
 ): void {
   const policies = new Set<string>()
+  const names = distinctNames(limits)
   let states = ''
-  for (const status of limits) {
+  for (const [i, status] of limits.entries()) {
     if (!isShown(status.limit)) continue
     const { itemOf, partition } = formatOf(status)
-    const item = itemOf(status.limit)
+    const item = itemOf(status.limit, names?.[i])
     const pk = partition === undefined ? '' : `;pk=${partition(status.key)}`
     policies.add(item.text + pk)
     if (allowed || !status.allowed) states = append(states, stateText(status, item) + pk)

@@ -51,7 +51,8 @@ export interface PolicyItem {
 
 /** How the newest draft describes the limits of one request limiter. */
 export interface StandardFormat {
-  itemOf(limit: Limit): PolicyItem
+  /** `name` is the limit's name in this response. */
+  itemOf(limit: Limit, name?: string): PolicyItem
   /** Returns the partition of a key as a byte sequence. Absent when partitions are not shown. */
   readonly partition?: ((key: string) => string) | undefined
 }

@@ -1,3 +1,4 @@
+import { distinctNames } from './distinct-names.ts'
 import type { PartNames } from './names.ts'
 import type { HeaderWriter } from './types.ts'
 import { headerValuesOf, MAX_HEADER_INTEGER, resetIn, resetSeconds, unitsLeft } from './values.ts'
@@ -30,7 +31,7 @@ export function legacy(names: PartNames<keyof typeof LEGACY_NAMES>): HeaderWrite
 
 /** Writes the headers of GitHub's API for the binding limit. The reset is in epoch seconds. */
 export function github(names: PartNames<keyof typeof GITHUB_NAMES>): HeaderWriter {
-  return function writeGithub({ binding }, now, set) {
+  return function writeGithub({ binding, limits }, now, set) {
     if (binding === undefined) return
     const values = headerValuesOf(binding.limit)
     const left = unitsLeft(binding, values)
@@ -38,7 +39,8 @@ export function github(names: PartNames<keyof typeof GITHUB_NAMES>): HeaderWrite
     if (names.remaining !== false) set(names.remaining, '' + left)
     if (names.used !== false) set(names.used, '' + (values.quota - left))
     if (names.reset !== false) set(names.reset, '' + epochSeconds(now + resetIn(binding, values, left)))
-    if (names.resource !== false) set(names.resource, binding.limit.name)
+    if (names.resource !== false)
+      set(names.resource, distinctNames(limits)?.[limits.indexOf(binding)] ?? binding.limit.name)
   }
 }
 

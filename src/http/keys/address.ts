@@ -10,8 +10,8 @@ const CACHE_SIZE = 1000
 const MAPPED = '::ffff:'
 
 /**
- * Returns the address in a text of a framework, a socket or a forwarded header: without port, brackets and zone. An IPv4-mapped
- * address becomes its IPv4 address. IPv6 is written as in RFC 5952. Returns `undefined` for any other text.
+ * Returns the address in a text of a framework, a socket or a forwarded header: without port, brackets and zone. An IPv4-mapped,
+ * IPv4-translated or NAT64 address becomes its IPv4 address. IPv6 is written as in RFC 5952. Returns `undefined` for any other text.
  *
  * @example
  * clientAddress('[2001:DB8::1%eth0]:443') // '2001:db8::1'
@@ -57,10 +57,25 @@ function keyOf(raw: string | undefined, network: Network | undefined): string | 
 
 function keyOfIPv6(text: string, network: Network | undefined): string {
   const address = ipaddr.IPv6.parse(hexadecimal(text))
-  if (address.isIPv4MappedAddress()) return address.toIPv4Address().toString()
+  if (carriesIPv4(address.parts)) return ipv4Of(address.parts)
   if (network === undefined || network.bits === 128) return address.toString()
   const prefix = address.parts.map((part, i) => part & network.mask[i]!)
   return `${new ipaddr.IPv6(prefix).toString()}/${network.bits}`
+}
+
+/**
+ * Returns true for the prefixes that carry the IPv4 address of a client in their last 32 bits: `::ffff:0:0/96` (mapped),
+ * `::ffff:0:0:0/96` (translated) and `64:ff9b::/96` (NAT64).
+ */
+function carriesIPv4([a, b, c, d, e, f]: readonly number[]): boolean {
+  if (c !== 0 || d !== 0) return false
+  if (a === 0 && b === 0) return (e === 0 && f === 0xffff) || (e === 0xffff && f === 0)
+  return a === 0x64 && b === 0xff9b && e === 0 && f === 0
+}
+
+function ipv4Of(parts: readonly number[]): string {
+  const [high, low] = [parts[6]!, parts[7]!]
+  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 }
 
 /** Removes port, brackets and zone. Returns `''` for a text that cannot be an address. */

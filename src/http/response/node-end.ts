@@ -14,6 +14,7 @@ interface Closing {
 }
 
 /**
+/**
  * The `onEnd` of an `HttpAdapter` for Node responses. Such a response closes once, when it was sent or aborted. A response that
  * waits for others on its connection also ends with the connection.
  */
@@ -23,33 +24,41 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
     queueMicrotask(listener)
     return () => undefined
   }
-  const waiting = connection && waitingOn(connection)
   function closed(): void {
     stop()
     listener()
   }
   function stop(): void {
-    response.off('close', closed)
-    waiting?.delete(closed)
+    remove(response, closed)
+    if (connection !== undefined) remove(connection, closed)
   }
-  response.once('close', closed)
-  waiting?.add(closed)
+  add(response, closed)
+  if (connection !== undefined) add(connection, closed)
   return stop
 }
 
-const waitingByConnection = new WeakMap<Closing, Set<() => void>>()
+/** What is called when a response or a connection closes. */
+class Listeners {
+  readonly all = new Set<() => void>()
+  readonly call = (): void => {
+    for (const closed of this.all) closed()
+  }
+}
+
+const listenersByEmitter = new WeakMap<Closing, Listeners>()
 
 /**
- * Returns the listeners of the responses that wait on a connection. Node emits `close` only on the first response when the
- * connection closes. There is one listener for all of them, since there may be many.
+ * Adds to the one listener of a response or connection: a response may pass many limits, and many responses may wait on a
+ * connection. Node emits `close` only on the first of those.
  */
-function waitingOn(connection: Closing): Set<() => void> {
-  const known = waitingByConnection.get(connection)
-  if (known !== undefined) return known
-  const waiting = new Set<() => void>()
-  connection.once('close', () => {
-    for (const closed of waiting) closed()
-  })
-  waitingByConnection.set(connection, waiting)
-  return waiting
+function add(emitter: Closing, closed: () => void): void {
+  const listeners = listenersByEmitter.get(emitter) ?? new Listeners()
+  listenersByEmitter.set(emitter, listeners)
+  if (listeners.all.size === 0) emitter.once('close', listeners.call)
+  listeners.all.add(closed)
+}
+
+function remove(emitter: Closing, closed: () => void): void {
+  const listeners = listenersByEmitter.get(emitter)
+  if (listeners?.all.delete(closed) && listeners.all.size === 0) emitter.off('close', listeners.call)
 }

@@ -56,7 +56,7 @@ export class ResponseEnd {
     // Some runtimes have no signal.
     const signal = this.#request.signal as AbortSignal | undefined
     if (signal?.aborted) queueMicrotask(this.#callListeners)
-    else signal?.addEventListener('abort', this.#callListeners, { once: true })
+    else if (signal !== undefined) abortListenersOf(signal).add(this.#callListeners)
   }
 
   readonly #callListeners = (): void => {
@@ -64,6 +64,21 @@ export class ResponseEnd {
     this.#listeners.clear()
     for (const listener of listeners) listener()
   }
+}
+
+const abortListeners = new WeakMap<AbortSignal, Set<() => void>>()
+
+/** Returns the functions to call when a request is aborted. There is one listener for all: a request may pass many limits. */
+function abortListenersOf(signal: AbortSignal): Set<() => void> {
+  const known = abortListeners.get(signal)
+  if (known !== undefined) return known
+  const listeners = new Set<() => void>()
+  const call = (): void => {
+    for (const listener of listeners) listener()
+  }
+  signal.addEventListener('abort', call, { once: true })
+  abortListeners.set(signal, listeners)
+  return listeners
 }
 
 /** Returns the same bytes as a stream that calls `end` when it was read completely or is cancelled. */

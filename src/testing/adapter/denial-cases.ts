@@ -76,6 +76,13 @@ export const denialCases: Cases = {
     like(headers, { 'retry-after': '60', ratelimit: '"one";r=0;t=60' })
     like(seen, [{ allowed: false, retryAfter: 60_000 }])
   },
+  'starts with status 429 and no-store in onDenied': async ({ harness, limit, serve }) => {
+    const onDenied = harness.onDenied(() => ({ text: 'no' }))
+    const server = await serve({ limits: [limit(one, { onDenied })] })
+    await ask(server)
+    const { headers, body } = await ask(server)
+    equal([body, headers['cache-control']], ['no', 'no-store'])
+  },
   'has no Retry-After when the request is never admitted': async ({ limit, serve }) => {
     const { status, headers } = await ask(await serve({ limits: [limit(one, { cost: () => 2 })] }))
     equal([status, headers['retry-after']], [429, undefined])

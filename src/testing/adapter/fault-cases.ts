@@ -4,7 +4,7 @@ import { createLimiter } from '../../limiter/limiter.ts'
 import { equal, fails, holds, like } from '../expect.ts'
 import { ask, statuses } from './client.ts'
 import type { AnyOptions } from './harness.ts'
-import { type Cases, fault, one } from './world.ts'
+import { type Cases, fault, one, remoteStore } from './world.ts'
 
 export const faultCases: Cases = {
   'in a keyer, a LimitFunc, a cost, skip or onDecision reaches the error handling of the framework': async ({
@@ -23,6 +23,14 @@ export const faultCases: Cases = {
       equal([status, body, ran], [500, 'fault', 0], Object.keys(options).join())
       like(server.errors, [{ message: 'broken' }])
     }
+  },
+  'of the store reaches it with a neutral message, and the reason as its cause': async (world) => {
+    const reason = new SluiceError('STORE_FAILED', 'Redis could not decide: NOPERM this user')
+    const store = { ...remoteStore(world), take: async () => Promise.reject(reason) }
+    const server = await world.serve({ limits: [world.limit(one, { store })] })
+    equal((await ask(server)).status, 500)
+    like(server.errors, [{ message: 'Requests cannot be counted at the moment', code: 'STORE_FAILED' }])
+    equal((server.errors[0] as Error).cause, reason)
   },
   'in onDenied reaches the error handling of the framework': async ({ limit, serve }) => {
     for (const onDenied of [fault, async () => fault()]) {

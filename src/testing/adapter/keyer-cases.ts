@@ -1,7 +1,7 @@
 import type { Decision } from '../../limiter/decision.ts'
 import { equal, fails } from '../expect.ts'
 import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import { type Cases, fault, hundred, one } from './world.ts'
+import { type Cases, hundred, one, preflight } from './world.ts'
 
 const forwarded = { headers: { 'x-forwarded-for': '203.0.113.9' } }
 
@@ -60,16 +60,8 @@ export const skipCases: Cases = {
       equal(await statuses(server, 2), [200, 429])
     }
   },
-  'is not called for a CORS preflight, which is always admitted': async ({ limit, serve }) => {
-    const headers = { origin: 'https://example.org', 'access-control-request-method': 'PUT' }
-    for (const options of [{}, { skip: fault }]) {
-      const server = await serve({ limits: [limit(one, options)], handler: () => ({ status: 204 }) })
-      equal(await statuses(server, 3, { method: 'OPTIONS', headers }), [204, 204, 204])
-      equal(limitHeaders(await ask(server, '/', { method: 'OPTIONS', headers })), {})
-    }
-  },
-  'does not exclude an OPTIONS request that is not a preflight': async ({ limit, serve }) => {
-    const server = await serve({ limits: [limit(one)] })
-    equal(await statuses(server, 2, { method: 'OPTIONS' }), [200, 429])
+  'also excludes CORS preflights': async ({ limit, serve }) => {
+    const server = await serve({ limits: [limit(one, { skip: () => true })] })
+    equal(await statuses(server, 3, preflight), [200, 200, 200])
   },
 }

@@ -2,7 +2,7 @@ import type { Limit } from '../../limits/limit.ts'
 import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import { equal } from '../expect.ts'
+import { equal, holds, like } from '../expect.ts'
 import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
 import { type Cases, hundred, one, remoteStore, three } from './world.ts'
 
@@ -74,6 +74,24 @@ export const limitCases: Cases = {
     const policy = { 'ratelimit-policy': '"default";q=100;w=60, "one";q=1;w=60' }
     equal(limitHeaders(await ask(server)), { ...policy, ratelimit: '"default";r=99;t=60, "one";r=0;t=60' })
     equal(limitHeaders(await ask(server)), { ...policy, ratelimit: '"one";r=0;t=60', 'retry-after': '60' })
+  },
+  'with one name from two middlewares or a stack are shown under the names of their limiters': async ({
+    serve,
+    clock,
+    by,
+  }) => {
+    const store = memoryStore({ clock })
+    const user = createLimiter({ name: 'user', keyer: by('x-user'), limits: hundred, store })
+    const all = createLimiter({ name: 'all', keyer: everyone, limits: { ...hundred, quota: 1 }, store })
+    const names = { policy: '"user:default";q=100;w=60, "all:default";q=1;w=60', state: '"user:default";r=' }
+    for (const limits of [[{ limiter: user }, { limiter: all }], [{ limiter: stack<unknown>(user, all) }]]) {
+      const server = await serve({ limits })
+      const reply = await ask(server)
+      like(limitHeaders(reply), { 'ratelimit-policy': names.policy })
+      holds(String(reply.headers['ratelimit']).startsWith(names.state), 'the states have other names')
+      equal((await ask(server)).headers['ratelimit'], '"all:default";r=0;t=60')
+      all.reset({})
+    }
   },
   'of one limiter that a request passes twice count once, with one warning': async ({ serve, clock }) => {
     const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })

@@ -72,6 +72,11 @@ export const settlementCases: Cases = {
     equal(asked, 8)
     equal((await ask(server)).headers['ratelimit'], '"one";r=0;t=60, "three";r=2;t=60, "default";r=95;t=60')
   },
+  'uses one listener of a response, however many limits it passes': async ({ limit, serve }) => {
+    const limits = Array.from({ length: 12 }, () => limit(one, { refundWhen: 'success' }))
+    const server = await serve({ limits })
+    equal(await warningsOf(async () => equal(await statuses(server, 3), [200, 200, 200])), [])
+  },
   'gives back each of many requests that end together, once': async (world) => {
     for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
       let come = 0

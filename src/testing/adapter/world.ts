@@ -4,6 +4,7 @@ import { memoryStore } from '../../stores/memory/index.ts'
 import { fixedWindow } from '../../limits/factories.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
+import type { Ask } from './client.ts'
 import type { AdapterHarness, AnyOptions, AppSetup, Handler, Served } from './harness.ts'
 
 /** The handler of a route is optional. */
@@ -71,6 +72,12 @@ export function outageStore(world: World, degraded: Exclude<Degraded, 'local'>):
 
 export function fault(): never {
   throw new Error('broken')
+}
+
+/** A CORS preflight. */
+export const preflight: Ask = {
+  method: 'OPTIONS',
+  headers: { origin: 'https://example.org', 'access-control-request-method': 'PUT' },
 }
 
 export const hundred: Limit = fixedWindow({ name: 'default', quota: 100, window: '1m' })

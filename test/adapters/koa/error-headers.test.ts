@@ -19,6 +19,48 @@ describe.each([
   ['Koa 2', Koa2],
   ['Koa 3', Koa3],
 ])('%s', (_version, Koa) => {
+  describe('an onDenied that throws', () => {
+    test.each([
+      ['the denial', 429, {}, '3600'],
+      ['the denial later, with headers', 503, { 'Retry-After': '9999', RateLimit: 'goes' }, '9999'],
+      ['another error', 500, { 'retry-after': '5' }, '3600'],
+    ])('keeps all headers: %s', async (_, status, headers, retryAfter) => {
+      const app = new Koa()
+      app.on('error', () => {})
+      const onDenied: RateLimitOptions['onDenied'] = (context) => {
+        if (status === 503) return Promise.resolve().then(() => context.throw(status, 'slow down', { headers }))
+        return context.throw(status, 'slow down', { headers })
+      }
+      app.use(rateLimit(times(1, { onDenied })))
+      app.use((context) => void (context.body = 'ok'))
+      server = await serve(app.callback() as never)
+      await ask(server)
+      const reply = await ask(server)
+      expect(reply.status).toBe(status)
+      expect(reply.headers).toMatchObject({
+        'retry-after': retryAfter,
+        'cache-control': 'no-store',
+        'ratelimit-policy': '"1-per-1h";q=1;w=3600',
+        ratelimit: '"1-per-1h";r=0;t=3600',
+      })
+    })
+
+    test('keeps the headers of a request that it lets go on and whose handler fails, without Retry-After', async () => {
+      const app = new Koa()
+      app.on('error', () => {})
+      app.use(rateLimit(times(1, { onDenied: (_context, next) => next() })))
+      app.use((context) => context.throw(500, 'broken'))
+      server = await serve(app.callback() as never)
+      await ask(server)
+      const { status, headers } = await ask(server)
+      expect([status, headers['ratelimit'], headers['cache-control']]).toEqual([
+        500,
+        '"1-per-1h";r=0;t=3600',
+        undefined,
+      ])
+    })
+  })
+
   describe('an uncaught error of the handler', () => {
     const failing = (error: unknown, options?: Partial<RateLimitOptions>): Promise<Served> => {
       const app = new Koa()

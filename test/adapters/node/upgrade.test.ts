@@ -204,6 +204,24 @@ describe('an upgrade', () => {
     expect([(await ask({ url })).status, upgraded]).toEqual([429, 0])
   })
 
+  test('is no preflight, whatever its method and headers are', async () => {
+    const port = await listen(rateLimit(times(1)))
+    const handshake = HANDSHAKE.replace('GET', 'OPTIONS').replace(
+      '\r\n\r\n',
+      '\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: PUT\r\n\r\n',
+    )
+    const replies: string[] = []
+    for (let i = 0; i < 2; i++) {
+      const socket = connect(port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.write(handshake)
+      replies.push(String((await once(socket, 'data'))[0]).slice(0, 12))
+      socket.destroy()
+    }
+    // The WebSocket server refuses the method of the first one.
+    expect(replies).toEqual(['HTTP/1.1 405', 'HTTP/1.1 429'])
+  })
+
   test('can end while it is held', async () => {
     let decided = 0
     const shaped = leakyBucket({ quota: 1, window: '1h', capacity: 3 })

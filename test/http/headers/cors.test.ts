@@ -21,6 +21,7 @@ describe('CORS', () => {
     const having = (headers: Record<string, string>) => (name: string) => headers[name]
     expect(isPreflight('OPTIONS', having(both))).toBe(true)
     expect(isPreflight('GET', having(both))).toBe(false)
+    expect(isPreflight('OPTIONS', having({ ...both, upgrade: 'websocket' }))).toBe(false)
     expect(isPreflight(undefined, having(both))).toBe(false)
     expect(isPreflight('OPTIONS', having({ origin: 'x' }))).toBe(false)
     expect(isPreflight('OPTIONS', having({ 'access-control-request-method': 'PUT' }))).toBe(false)

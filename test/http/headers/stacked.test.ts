@@ -216,8 +216,8 @@ describe('the decisions of two limiters', () => {
   test('list a limit twice that they applied to two keys', () => {
     const other = decide([statusOf(user, { key: 'other', remaining: 8 })])
     expect(written('standard', mergeDecisions(first, other))).toEqual({
-      'RateLimit-Policy': '"user";q=10;w=1',
-      RateLimit: '"user";r=4;t=1, "user";r=8;t=0',
+      'RateLimit-Policy': '"user";q=10;w=1, "user:2";q=10;w=1',
+      RateLimit: '"user";r=4;t=1, "user:2";r=8;t=0',
     })
   })
 })

@@ -27,26 +27,26 @@ describe('the name of a limit', () => {
     expect(() => linear('café', 1, 1000)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
   })
 
-  test('can belong to two limits, which stay two items', () => {
+  test('can belong to two limits, which get two names', () => {
     const decided = decide([
       status(windowed('n', 5, 1000), { remaining: 4, resetAfter: 1000 }),
       status(windowed('n', 9, 2000), { remaining: 3, resetAfter: 2000 }),
     ])
     expect(written('standard', decided)).toEqual({
-      'RateLimit-Policy': '"n";q=5;w=1, "n";q=9;w=2',
-      RateLimit: '"n";r=4;t=1, "n";r=3;t=2',
+      'RateLimit-Policy': '"n";q=5;w=1, "n:2";q=9;w=2',
+      RateLimit: '"n";r=4;t=1, "n:2";r=3;t=2',
     })
   })
 })
 
-test('lists a policy once that two limits share', () => {
+test('numbers the second of two equal limits', () => {
   const decided = decide([
     status(windowed('n', 5, 1000), { remaining: 4 }),
     status(windowed('n', 5, 1000), { remaining: 3 }),
   ])
   expect(written('standard', decided)).toEqual({
-    'RateLimit-Policy': '"n";q=5;w=1',
-    RateLimit: '"n";r=4;t=0, "n";r=3;t=0',
+    'RateLimit-Policy': '"n";q=5;w=1, "n:2";q=5;w=1',
+    RateLimit: '"n";r=4;t=0, "n:2";r=3;t=0',
   })
 })
 

@@ -56,6 +56,8 @@ describe('worked values', () => {
     [':', undefined],
     ['::ffff:203.0.113.256', undefined],
     ['::ffff:010.0.0.1', undefined],
+    ['64:ff9b::203.0.113.7', '203.0.113.7'],
+    ['::ffff:0:203.0.113.7', '203.0.113.7'],
     ['1::2::3', undefined],
     ['12345::', undefined],
     ['/var/run/app.sock', undefined],
@@ -114,16 +116,19 @@ describe('ipv6Subnet', () => {
 
 const bytes = (count: number) => fc.uint8Array({ minLength: count, maxLength: count })
 const subnet = fc.integer({ min: 32, max: 128 })
-const notMapped = bytes(16).filter(
-  (each) => each.slice(0, 10).some((byte) => byte !== 0) || each[10] !== 255 || each[11] !== 255,
-)
+const IPV4_PREFIXES = [
+  [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255],
+  [0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0],
+  [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0],
+]
+const carriesNone = (each: Uint8Array): boolean =>
+  !IPV4_PREFIXES.some((prefix) => prefix.every((byte, i) => byte === each[i]))
+const notMapped = bytes(16).filter(carriesNone)
 // Runs of zeros are what notations differ in.
 const sparse = fc
   .tuple(notMapped, fc.uint8Array({ minLength: 8, maxLength: 8, max: 1 }))
   .map(([all, mask]) => all.map((byte, i) => byte * mask[i >> 1]!))
-const ipv6 = fc
-  .oneof(notMapped, sparse)
-  .filter((each) => each.slice(0, 10).some((byte) => byte !== 0) || each[10] !== 255 || each[11] !== 255)
+const ipv6 = fc.oneof(notMapped, sparse).filter(carriesNone)
 const byOthers = (each: Uint8Array) => Address6.fromByteArray(Array.from(each))
 
 /** Every way to write an address, by the second library and by hand. */
@@ -169,10 +174,11 @@ describe('against a second library', () => {
     )
   })
 
-  test('IPv4-mapped addresses are IPv4 in every notation and with every prefix', () => {
+  test('IPv4-mapped, IPv4-translated and NAT64 addresses are IPv4 in every notation and with every prefix', () => {
+    const prefixes = fc.constantFrom(...IPV4_PREFIXES)
     fc.assert(
-      fc.property(bytes(4), subnet, fc.constantFrom(...decorations), (each, bits, decorate) => {
-        const mapped = Uint8Array.from([...Array<number>(10).fill(0), 255, 255, ...each])
+      fc.property(bytes(4), subnet, fc.constantFrom(...decorations), prefixes, (each, bits, decorate, prefix) => {
+        const mapped = Uint8Array.from([...prefix, ...each])
         const expected = Address4.fromByteArray(Array.from(each)).correctForm()
         const keyOf = addressKeyer(bits)
         for (const text of notations(mapped)) expect(keyOf(decorate(text))).toBe(expected)

@@ -1,0 +1,28 @@
+type HeaderValue = string | number | readonly string[]
+
+/** The head of a Node response, of HTTP/1.1 or HTTP/2. */
+export interface NodeHead {
+  statusCode: number
+  readonly headersSent: boolean
+  readonly destroyed?: boolean
+  getHeader(name: string): HeaderValue | undefined
+  setHeader(name: string, value: HeaderValue): unknown
+  removeHeader(name: string): void
+}
+
+/**
+ * Sets what every denial has on a Node response, before `onDenied` is called: the status, and `Cache-Control: no-store`.
+ * @returns a function that undoes this, for a request that goes on and for an error
+ */
+export function beginDenial(response: NodeHead, status: number): () => void {
+  const { statusCode } = response
+  const cacheControl = response.getHeader('Cache-Control')
+  response.statusCode = status
+  response.setHeader('Cache-Control', 'no-store')
+  return function undo() {
+    if (response.headersSent) return
+    response.statusCode = statusCode
+    if (cacheControl === undefined) response.removeHeader('Cache-Control')
+    else response.setHeader('Cache-Control', cacheControl)
+  }
+}

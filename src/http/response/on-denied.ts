@@ -1,0 +1,37 @@
+import { isPromise } from '../../util/maybe-promise.ts'
+import { beginDenial, type NodeHead } from './begun-denial.ts'
+import { warnIfUnanswered } from './unanswered.ts'
+
+/** What an `onDenied` of a Node framework is called with. */
+export interface DenialCall {
+  readonly onDenied: object
+  readonly response: NodeHead
+  readonly status: number
+}
+
+/**
+ * Calls an `onDenied` whose response has the status and `Cache-Control: no-store` of a denial already. Both are undone when it
+ * throws, and by `undo`, for a request that goes on. Warns when it returns and does not answer.
+ */
+export function callStarted({ onDenied, response, status }: DenialCall, call: (undo: () => void) => unknown): unknown {
+  let isOver = false
+  const undoHead = beginDenial(response, status)
+  function undo(): void {
+    if (!isOver) undoHead()
+    isOver = true
+  }
+  function failed(error: unknown): never {
+    undo()
+    throw error
+  }
+  function returned(answer: unknown): unknown {
+    warnIfUnanswered(onDenied, () => isOver || response.headersSent || response.destroyed === true)
+    return answer
+  }
+  try {
+    const answer = call(undo)
+    return isPromise(answer) ? Promise.resolve(answer).then(returned, failed) : returned(answer)
+  } catch (error) {
+    return failed(error)
+  }
+}

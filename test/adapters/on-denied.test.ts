@@ -1,0 +1,160 @@
+import type { RequestListener } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
+import express5 from 'express'
+import express4 from 'express4'
+import Fastify from 'fastify'
+import { Hono } from 'hono'
+import Koa3 from 'koa'
+import Koa2 from 'koa2'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import * as forExpress from '../../adapters/express/index.ts'
+import * as forFastify from '../../adapters/fastify/index.ts'
+import * as forHono from '../../adapters/hono/index.ts'
+import * as forKoa from '../../adapters/koa/index.ts'
+import * as forNode from '../../adapters/node/index.ts'
+import { everyone } from '../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../src/limits/factories.ts'
+import { ask, dial, type Reply, serve, type Served, warningsOf } from '../support/http.ts'
+
+let server: Served | undefined
+afterEach(async () => {
+  vi.useRealTimers()
+  await server?.close()
+  server = undefined
+})
+
+const one = { keyer: everyone, limits: fixedWindow({ quota: 1, window: '1h' }) }
+
+/** Serves, spends the only request, and asks again. */
+async function denied(listener: RequestListener): Promise<Reply> {
+  server = await serve(listener)
+  await ask(server)
+  return ask(server)
+}
+
+const expressApp = (express: typeof express5, onDenied: forExpress.RateLimitOptions['onDenied']): RequestListener => {
+  const app = express()
+  app.set('env', 'test')
+  app.use(forExpress.rateLimit({ ...one, onDenied: onDenied! }))
+  app.use((_request, response) => void response.send('ok'))
+  return app as unknown as RequestListener
+}
+
+const koaApp = (Koa: typeof Koa3, onDenied: forKoa.RateLimitOptions['onDenied']): RequestListener => {
+  const app = new Koa()
+  app.silent = true
+  app.use(forKoa.rateLimit({ ...one, onDenied: onDenied! }))
+  app.use((context) => void (context.body = 'ok'))
+  return app.callback() as RequestListener
+}
+
+async function fastifyApp(onDenied: forFastify.RateLimitOptions['onDenied']): Promise<RequestListener> {
+  const app = Fastify()
+  await app.register(forFastify.rateLimit, { ...one, onDenied: onDenied! })
+  app.get('/', () => 'ok')
+  await app.ready()
+  return (request, response) => app.routing(request, response)
+}
+
+const honoApp = (onDenied: forHono.RateLimitOptions['onDenied']): RequestListener => {
+  const app = new Hono()
+  app.use(forHono.rateLimit({ ...one, onDenied: onDenied! }))
+  app.get('/', (context) => context.text('ok'))
+  return getRequestListener(app.fetch) as RequestListener
+}
+
+const nodeApp = (onDenied: forNode.RateLimitOptions['onDenied']): RequestListener =>
+  forNode.rateLimit({ ...one, onDenied: onDenied! })((_request, response) => void response.end('ok'))
+
+const plain = ({ status, body, headers }: Reply): unknown => [status, body, headers['cache-control']]
+
+describe('an onDenied that only sends a body', () => {
+  test.each([
+    ['Express 4', () => expressApp(express4, (_request, response) => response.send('no'))],
+    ['Express 5', () => expressApp(express5, (_request, response) => response.send('no'))],
+    ['Koa 2', () => koaApp(Koa2, (context) => (context.body = 'no'))],
+    ['Koa 3', () => koaApp(Koa3, (context) => (context.body = 'no'))],
+    ['Fastify', () => fastifyApp(() => 'no')],
+    ['Fastify, with a promise', () => fastifyApp(async () => 'no')],
+    ['Hono', () => honoApp((context) => context.text('no'))],
+    ['node', () => nodeApp((_request, response) => response.end('no'))],
+  ])('sends it with status 429 and no-store: %s', async (_, app) => {
+    expect(plain(await denied(await app()))).toEqual([429, 'no', 'no-store'])
+  })
+})
+
+describe('an onDenied that lets the request go on', () => {
+  test.each([
+    ['Express 4', () => expressApp(express4, (_request, _response, next) => next())],
+    ['Express 5', () => expressApp(express5, (_request, _response, next) => next())],
+    ['Koa 2', () => koaApp(Koa2, (_context, next) => next())],
+    ['Koa 3', () => koaApp(Koa3, (_context, next) => next())],
+    ['Hono', () => honoApp((_context, next) => next())],
+  ])('leaves no status and no Cache-Control: %s', async (_, app) => {
+    expect(plain(await denied(app()))).toEqual([200, 'ok', undefined])
+  })
+})
+
+describe('an onDenied that throws', () => {
+  const fault = (): never => {
+    throw new Error('broken')
+  }
+  test.each([
+    ['Express 4', () => expressApp(express4, fault)],
+    ['Express 5', () => expressApp(express5, async () => fault())],
+    ['Express 5, with next', () => expressApp(express5, (_request, _response, next) => next(new Error('broken')))],
+    ['Koa 3', () => koaApp(Koa3, fault)],
+    ['Fastify', () => fastifyApp(fault)],
+    ['Fastify, with a promise', () => fastifyApp(async () => fault())],
+    ['Hono', () => honoApp(fault)],
+  ])('is answered with a 500: %s', async (_, app) => {
+    const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    expect((await denied(await app())).status).toBe(500)
+    printed.mockRestore()
+  })
+})
+
+/** Waits without a timer, since timers are virtual here. */
+async function happened(so: () => unknown): Promise<void> {
+  for (let turn = 0; turn < 100_000 && !so(); turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('an onDenied that returns and does not answer', () => {
+  let calls = 0
+  const lazy = (): undefined => void calls++
+  test.each([
+    ['Express', () => expressApp(express5, () => lazy())],
+    ['Express, with a promise', () => expressApp(express5, async () => lazy())],
+    ['Fastify', () => fastifyApp(() => lazy())],
+    ['node', () => nodeApp(() => lazy())],
+  ])('causes one warning after ten seconds: %s', async (_, app) => {
+    server = await serve(await app())
+    await ask(server)
+    calls = 0
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    const codes = await warningsOf(async () => {
+      for (const call of [1, 2]) {
+        await dial(server!)
+        await happened(() => calls === call)
+        await new Promise((resolve) => setImmediate(resolve))
+        vi.advanceTimersByTime(10_000)
+      }
+    })
+    expect(codes).toEqual(['SLUICE_NOT_ANSWERED'])
+  })
+
+  test('causes none when it answers later', async () => {
+    let answer: (() => void) | undefined
+    server = await serve(expressApp(express5, (_request, response) => void (answer = () => void response.send('no'))))
+    await ask(server)
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    const codes = await warningsOf(async () => {
+      const asked = ask(server!)
+      await happened(() => answer)
+      answer!()
+      expect((await asked).status).toBe(429)
+      vi.advanceTimersByTime(10_000)
+    })
+    expect(codes).toEqual([])
+  })
+})
