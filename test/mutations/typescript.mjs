@@ -19,6 +19,9 @@ const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('
 const limiter = inFile('src/limiter/limiter.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
 })
+const charged = inFile('src/limiter/charged.ts', {
+  files: ['test/limiter/limiter.test.ts', 'test/limiter/mistakes.test.ts'],
+})
 const registration = inFile('src/limiter/registration.ts', {
   files: ['test/limiter/mistakes.test.ts', 'test/stores/redis/identity.test.ts'],
 })
@@ -158,7 +161,7 @@ export const typescript = [
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
   ),
-  limiter(
+  charged(
     'a refund of a value that is no decision',
     'limits.every((each) => each instanceof Charge)',
     'limits.length > 0',
