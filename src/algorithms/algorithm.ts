@@ -14,13 +14,10 @@ import type { Edit, Entries } from './entries.ts'
  * Parameters of one limit, derived once from its options: names to numbers, so that Lua can be handed the same. Beside
  * the algorithm's own there are always `perMs`, the ticks in a millisecond (1000, or 1), and `strict`, 1 when a denied
  * request is charged too.
- *
- * `cautious` is 1 when an adjustment withdraws what was reserved for a request that is denied elsewhere: then no more may be given
- * back than is surely left of it, so that nobody is admitted who would not have been without it.
  */
 export type Parameters<Name extends string = string> = {
   readonly [name in Name | 'perMs' | 'strict']: number
-} & { readonly conservative?: number }
+}
 
 /** What an algorithm derives its parameters from: the options of a limit, those that every limit has already checked. */
 export interface ParameterInput {
@@ -117,8 +114,8 @@ export interface Algorithm<Name extends string = string> {
     entries: Entries,
   ): void
   /**
-   * Adds `units` past any limit, or gives them back when negative, for a charge made at `chargedAt`. The state never goes
-   * below zero. Writes `next`, `edit` and `persist`, which is false when there is nothing to change.
+   * Adds `units` past any limit, or gives them back when negative, for a charge made at `chargedAt`. It gives back no more than
+   * is surely left of that charge: later requests owe as much as without it. The state never goes below zero. Writes `next`, `edit` and `persist`, which is false when there is nothing to change.
    */
   adjust(
     params: Parameters<Name>,

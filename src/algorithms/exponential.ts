@@ -117,12 +117,10 @@ const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt
   const last = cells[offset + 1]!
   const { time, isFresh, elapsed } = advance(params, cells, offset, now)
   const held = isFresh ? 0 : elapsed === 0 ? rate : rate * decay(elapsed / params.window)
-  // What a charge still adds to what was measured last.
-  const given = rate + units * decay(Math.min(Math.max(0, last - chargedAt) / params.window, 100))
   // What was measured since may be as much as a request makes by itself, whatever was there before.
-  const isUnsure = params.conservative === 1 && units < 0 && last > chargedAt
-  out.persist = units > 0 || (!isFresh && given !== rate && !isUnsure)
-  out.next[0] = units > 0 ? Math.min(held + units, LARGEST) : Math.max(0, given)
+  const isLeft = !isFresh && last <= chargedAt
+  out.persist = units > 0 || isLeft
+  out.next[0] = units > 0 ? Math.min(held + units, LARGEST) : Math.max(0, rate + units)
   out.next[1] = units > 0 ? time : last
 }
 
@@ -195,11 +193,9 @@ local function adjust(params, cells, offset, now, chargedAt, units)
   local rate, last = cells[offset + 1], cells[offset + 2]
   local time, isFresh, elapsed = advance(params, cells, offset, now)
   local held = isFresh and 0 or elapsed == 0 and rate or rate * decay(elapsed / params.window)
-  local given = rate + units * decay(min(max(0, last - chargedAt) / params.window, 100))
-  local isUnsure = params.conservative == 1 and units < 0 and last > chargedAt
-  local persist = units > 0 or (not isFresh and given ~= rate and not isUnsure)
+  local persist = units > 0 or (not isFresh and last <= chargedAt)
   if units > 0 then return persist, min(held + units, LARGEST), time end
-  return persist, max(0, given), last
+  return persist, max(0, rate + units), last
 end
 
 local function convert(params, from, cells, offset, now)

@@ -74,9 +74,8 @@ function adjust(
   out: Outcome,
 ): void {
   const { time, debt } = advance(params, cells, offset, now)
-  // When others were charged since, nobody knows how much of what has drained would have been there without the charge.
-  const isOutlived = params.conservative === 1 && cells[offset + 1]! > chargedAt
-  const drained = isOutlived ? Math.max(0, now - chargedAt) * params.drain : 0
+  // All that has drained since may have been of this charge.
+  const drained = Math.max(0, now - chargedAt) * params.drain
   const change = units < 0 ? Math.min(0, units * params.unit + drained) : units * params.unit
   out.persist = units > 0 || debt > 0
   out.next[0] = Math.min(Math.max(0, debt + change), LARGEST)
@@ -124,8 +123,7 @@ end
 
 local function adjust(params, cells, offset, now, chargedAt, units)
   local time, debt = advance(params, cells, offset, now)
-  local isOutlived = params.conservative == 1 and cells[offset + 2] > chargedAt
-  local drained = isOutlived and max(0, now - chargedAt) * params.drain or 0
+  local drained = max(0, now - chargedAt) * params.drain
   local change = units < 0 and min(0, units * params.unit + drained) or units * params.unit
   return units > 0 or debt > 0, min(max(0, debt + change), LARGEST), time
 end

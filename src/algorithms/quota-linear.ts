@@ -93,8 +93,8 @@ function adjust(
   const { mode, tokens, time, start } = advance(params, cells, offset, now)
   const left = start + params.window - time
 
-  const isOutlived = params.conservative === 1 && mode === SMOOTH && cells[offset + 2]! > chargedAt
-  const drained = isOutlived ? Math.max(0, now - chargedAt) * drain : 0
+  // All that has come back since may have been of this charge.
+  const drained = mode === SMOOTH ? Math.max(0, now - chargedAt) * drain : 0
   const change = units < 0 ? Math.min(0, units * unit + drained) : units * unit
   const after = Math.min(tokens - change, full)
   const isLast = mode !== SMOOTH && after <= 0
@@ -177,8 +177,7 @@ local function adjust(params, cells, offset, now, chargedAt, units)
   local mode, tokens, time, start = advance(params, cells, offset, now)
   local left = start + params.window - time
 
-  local isOutlived = params.conservative == 1 and mode == SMOOTH and cells[offset + 3] > chargedAt
-  local drained = isOutlived and max(0, now - chargedAt) * drain or 0
+  local drained = mode == SMOOTH and max(0, now - chargedAt) * drain or 0
   local change = units < 0 and min(0, units * unit + drained) or units * unit
   local after = min(tokens - change, full)
   local isLast = mode ~= SMOOTH and after <= 0

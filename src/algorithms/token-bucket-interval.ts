@@ -71,7 +71,7 @@ function adjust(
   const { time, start, used } = advance(params, cells, offset, now)
   const most = Math.min(LARGEST, Math.floor(LARGEST / window) * quota)
   // There may have been one refill more than whole windows, unless the one that counts from now was before the charge.
-  const refills = params.conservative === 1 && chargedAt < start ? Math.floor((now - chargedAt) / window) + 1 : 0
+  const refills = chargedAt < start ? Math.floor((now - chargedAt) / window) + 1 : 0
   const change = units < 0 ? Math.min(0, units + refills * quota) : units
   const kept = Math.min(Math.max(0, used + change), most)
   out.persist = units > 0 || used > 0
@@ -120,7 +120,7 @@ local function adjust(params, cells, offset, now, chargedAt, units)
   local quota, window = params.quota, params.window
   local time, start, used = advance(params, cells, offset, now)
   local most = min(LARGEST, floor(LARGEST / window) * quota)
-  local refills = params.conservative == 1 and chargedAt < start and floor((now - chargedAt) / window) + 1 or 0
+  local refills = chargedAt < start and floor((now - chargedAt) / window) + 1 or 0
   local change = units < 0 and min(0, units + refills * quota) or units
   local kept = min(max(0, used + change), most)
   return units > 0 or used > 0, kept, kept == 0 and time or start

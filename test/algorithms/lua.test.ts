@@ -145,8 +145,7 @@ function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
       })
       const cases: Case[] = []
       for (const each of [0, 1, cost, capacityOf(subject) + 1]) cases.push(one('step', each))
-      for (const each of [cost, -cost, -1, 1])
-        cases.push(one('adjust', each), { ...one('adjust', each), p: { ...p, conservative: 1 } })
+      for (const each of [cost, -cost, -1, 1]) cases.push(one('adjust', each))
       // Where verdicts change, and one tick before.
       const { retry, reset } = subject.peek(life.now, Math.max(1, cost))
       for (const edge of [retry < Infinity ? retry : 0, reset]) {

@@ -36,7 +36,7 @@ function lived(subject: Subject, start: number, trace: readonly Arrival[]): Admi
   for (const { after, cost, withdrawnAfter } of trace) {
     now += Math.round(after * subject.window)
     const { allowed, at, charged } = subject.ask(now, cost)
-    for (const each of open.filter((reserved) => reserved.left-- === 0)) subject.adjust(now, each.at, -each.units, 1)
+    for (const each of open.filter((reserved) => reserved.left-- === 0)) subject.adjust(now, each.at, -each.units)
     if (!allowed) continue
     if (withdrawnAfter === undefined) admitted.push({ at: now, cost })
     else open.push({ at, units: charged, left: withdrawnAfter })
@@ -103,7 +103,7 @@ describe('a late withdrawal gives back nothing of other charges', () => {
     const { at, charged } = subject.ask(start, 2)
     const later = start + windows * subject.window
     for (const each of [subject, without]) each.burst(later, 3)
-    subject.adjust(later, at, -charged, 1)
+    subject.adjust(later, at, -charged)
     const [left, before] = [subject.peek(later), without.peek(later)]
     expect(left).toEqual(before)
     expect(left.allowed).toBe(false)
@@ -116,7 +116,7 @@ describe('a late withdrawal gives back nothing of other charges', () => {
       subject.ask(start, 1)
       const before = subject.peek(start, 0).remaining
       const { at, charged } = subject.ask(start, 2)
-      subject.adjust(start, at, -charged, 1)
+      subject.adjust(start, at, -charged)
       expect(subject.peek(start, 0).remaining).toBe(before)
     }
   })

@@ -257,7 +257,7 @@ describe('an aborted wait', () => {
     abort.abort()
     await vi.advanceTimersByTimeAsync(0)
     expect(waiting.at).toBe(100)
-    expect(limiter.peek(key, { cost: 0 }).limits[0]).toMatchObject({ remaining: 1, resetAfter: 900 })
+    expect(limiter.peek(key, { cost: 0 }).limits[0]).toMatchObject({ remaining: 1, resetAfter: 1000 })
     expect(vi.getTimerCount()).toBe(0)
   })
 

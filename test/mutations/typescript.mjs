@@ -55,9 +55,9 @@ export const typescript = [
   linear('what remains rounded up', 'Math.floor((full - kept) / unit)', 'Math.ceil((full - kept) / unit)'),
   linear('`−` for `+` in a refund', 'Math.max(0, debt + change)', 'Math.max(0, debt - change)'),
   linear(
-    'a refund in a cluster that ignores what has drained',
-    'Math.max(0, now - chargedAt) * params.drain : 0',
-    '0 : 0',
+    'a refund that ignores what has drained',
+    'const drained = Math.max(0, now - chargedAt) * params.drain',
+    'const drained = 0',
   ),
   linear('a conversion rounded in favour of the client', 'Math.ceil(debt / from.unit)', 'Math.floor(debt / from.unit)'),
   linear(

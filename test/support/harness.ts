@@ -55,10 +55,9 @@ export class Subject {
     return admitted
   }
 
-  adjust(now: number, then: number, units: number, conservative = 0): void {
+  adjust(now: number, then: number, units: number): void {
     clearEdit(this.#out.edit)
-    const parameters = { ...this.parameters, conservative }
-    this.algorithm.adjust(parameters, this.cells, 0, now, then, units, this.#out, this.entries)
+    this.algorithm.adjust(this.parameters, this.cells, 0, now, then, units, this.#out, this.entries)
     if (this.#out.persist) this.keep(this.#out)
   }
 

@@ -47,7 +47,7 @@ function adjust(
   out: Outcome,
 ): void {
   const debt = Math.max(0, cells[offset]! - now)
-  const drained = params.conservative === 1 ? Math.max(0, now - chargedAt) : 0
+  const drained = Math.max(0, now - chargedAt)
   const change = units < 0 ? Math.min(0, units * params.pace + drained) : units * params.pace
   const kept = Math.max(0, debt + change)
   out.persist = units > 0 || debt > 0
@@ -84,7 +84,7 @@ end
 
 local function adjust(params, cells, offset, now, chargedAt, units)
   local debt = max(0, cells[offset + 1] - now)
-  local drained = params.conservative == 1 and max(0, now - chargedAt) or 0
+  local drained = max(0, now - chargedAt)
   local change = units < 0 and min(0, units * params.pace + drained) or units * params.pace
   local kept = max(0, debt + change)
   return units > 0 or debt > 0, kept == 0 and 0 or now + kept

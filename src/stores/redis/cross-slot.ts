@@ -58,7 +58,7 @@ async function release(queue: RedisQueue, group: Group, mode: DecisionMode): Pro
 }
 
 function releaseOf(group: Group, then: readonly Transaction[]): Transaction[] {
-  return [transactionOf('release', group.keys, group.charges, group.charges.map(givenBack)), ...then]
+  return [transactionOf('adjust', group.keys, group.charges, group.charges.map(givenBack)), ...then]
 }
 
 function vetoes({ allowed, limit }: Charge): boolean {

@@ -110,10 +110,10 @@ function kindOf(algorithm: Algorithm, load: number): string {
 kinds[${quoted(kindName(algorithm))}] = {
   cells = ${cells.length}, blank = { ${cells.join(', ')} }, entries = ${entries}, load = loads[${load}],
   ${compatibleWith === undefined ? '' : `family = ${quoted(familyOf(algorithm))}, `}${entries ? `format = '<${'d'.repeat(cells.length + 2)}',` : ''}
-  parameters = function(signature, strict, conservative)
+  parameters = function(signature, strict)
     local ${words} = string.match(signature, '${',([^,]*)'.repeat(parameters.length + 1)}')
     local ticks = perMs == '' and 1000 or numberIn(perMs)
-    return { perMs = ticks, strict = strict, conservative = conservative, ${numbers.join(', ')} }
+    return { perMs = ticks, strict = strict, ${numbers.join(', ')} }
   end,
 }
 `

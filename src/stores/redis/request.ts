@@ -3,11 +3,8 @@ import { cached, type Charge, type Policy } from '../store.ts'
 import { readVerdict } from './reply.ts'
 import { signature } from './signature.ts'
 
-/**
- * `refuse`: another part of the transaction has been denied already. `release`: an adjustment that gives back what was reserved
- * for a request that is denied, no more than is surely left of it.
- */
-export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'release' | 'forget'
+/** `refuse`: another part of the transaction has been denied already. */
+export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'forget'
 
 /** Charges that are all made or none, with their keys in Redis, and for adjustments the units of each. */
 export interface Transaction {
@@ -30,7 +27,7 @@ export class ScriptRequest {
     this.transactions = transactions
     this.isPeek = transactions.every(({ mode }) => mode === 'peek')
     let next = this.#addRun(0)
-    if (next === transactions.length && !isAdjustment(transactions[0]!.mode)) this.#runs.length = 1
+    if (next === transactions.length && transactions[0]!.mode !== 'adjust') this.#runs.length = 1
     while (next < transactions.length) next = this.#addRun(next)
   }
 
@@ -46,7 +43,7 @@ export class ScriptRequest {
     for (let i = 0; i < this.transactions.length; i++) {
       const { mode, charges } = this.transactions[i]!
       const failure = failureIn(reply[at])
-      if (failure !== undefined || isAdjustment(mode) || mode === 'forget') at++
+      if (failure !== undefined || mode === 'adjust' || mode === 'forget') at++
       else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
       done(i, failure)
     }
@@ -60,7 +57,7 @@ export class ScriptRequest {
     for (let i = first; i < next; i++) addDistinct(this.keys, this.transactions[i]!.keys)
     this.#runs.push(planOf(pattern), String(next - first))
     for (const { policy } of pattern.charges) this.algorithms.add(policy.compiled.algorithm)
-    if (isAdjustment(pattern.mode)) {
+    if (pattern.mode === 'adjust') {
       for (const [i, charge] of pattern.charges.entries()) this.#runs.push(String(pattern.units[i]), String(charge.at))
     }
     return next
@@ -69,7 +66,7 @@ export class ScriptRequest {
 
 /** What a transaction asks, as text: its mode, and for each charge which of the transaction's keys, the cost, and the policy. */
 function planOf({ mode, keys, charges }: Transaction): string {
-  const cost = (charge: Charge): number => (isAdjustment(mode) ? 0 : charge.cost)
+  const cost = (charge: Charge): number => (mode === 'adjust' ? 0 : charge.cost)
   if (charges.length === 1) return `${mode}\n1\t${cost(charges[0]!)}\t${encodePolicy(charges[0]!.policy)}`
   let [plan, key] = [mode as string, 0]
   for (let i = 0; i < charges.length; i++) {
@@ -79,17 +76,13 @@ function planOf({ mode, keys, charges }: Transaction): string {
   return plan
 }
 
-function isAdjustment(mode: Mode): mode is 'adjust' | 'release' {
-  return mode === 'adjust' || mode === 'release'
-}
-
 /** Charges of one key share it. They are neighbours: see `transactionOf`. */
 function addDistinct(to: string[], keys: readonly string[]): void {
   for (let i = 0; i < keys.length; i++) if (i === 0 || keys[i] !== keys[i - 1]) to.push(keys[i]!)
 }
 
 function sameShape(one: Transaction, other: Transaction): boolean {
-  if (one.mode !== other.mode || isAdjustment(one.mode) || one.charges.length !== other.charges.length) return false
+  if (one.mode !== other.mode || one.mode === 'adjust' || one.charges.length !== other.charges.length) return false
   for (let i = 0; i < one.charges.length; i++) {
     const [a, b] = [one.charges[i]!, other.charges[i]!]
     if (a.policy !== b.policy || a.cost !== b.cost) return false

@@ -59,7 +59,7 @@ local function keepAdjusted(group, attempt, kind, signature, state)
   return cells
 end
 
-local function adjustOne(group, attempt, units, chargedAt, variant)
+local function adjustOne(group, attempt, units, chargedAt)
   current = attempt
   local kind, signature, cells = writtenState(attempt, group.key)
   if not kind then
@@ -67,7 +67,7 @@ local function adjustOne(group, attempt, units, chargedAt, variant)
     kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank
     attempt.entries = attempt.own and copyOf(false)
   end
-  local params = parametersOf(kind, signature, variant)
+  local params = parametersOf(kind, signature, '')
   local tick, step = tickOf(params), twinOf(kind).step
   if attempt.entries then attempt.entries.edit(0, -1, 0, 0, 0) end
   local state = {
@@ -77,12 +77,12 @@ local function adjustOne(group, attempt, units, chargedAt, variant)
   }
   if not state[1] then return end
   cells = keepAdjusted(group, attempt, kind, signature, state)
-  local _, _, _, _, reset = step(parametersOf(kind, signature, ''), cells, 0, tick, 0, attempt.own)
+  local _, _, _, _, reset = step(params, cells, 0, tick, 0, attempt.own)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
 -- Adjusts all charges of a transaction. For each there are two arguments: its units, and when it was charged.
-local function adjustAll(first, place, variant)
+local function adjustAll(first, place)
   for g = 1, width do
     local group = groups[g]
     group.key, group.lasting, group.changes = keys[first + g], 0, false
@@ -99,7 +99,7 @@ local function adjustAll(first, place, variant)
         attempt.value = values[at]
       end
       attempt.isCharged = false
-      adjustOne(group, attempt, args[place] + 0, args[place + 1] + 0, variant)
+      adjustOne(group, attempt, args[place] + 0, args[place + 1] + 0)
       place = place + 2
     end
   end

@@ -26,11 +26,11 @@ end
 
 local derived = newCache()
 
--- The parameters in a signature. A variant is '', 'strict' or 'conservative'; each has a table of its own.
+-- The parameters in a signature. A variant is '' or 'strict'; each has a table of its own.
 local function parametersOf(kind, signature, variant)
   local text = signature .. ';' .. variant
   return derived.values[text]
-    or remember(derived, text, kind.parameters(signature, variant == 'strict' and 1 or 0, variant == 'conservative' and 1 or 0))
+    or remember(derived, text, kind.parameters(signature, variant == 'strict' and 1 or 0))
 end
 
 local function kindOf(signature)
@@ -68,7 +68,7 @@ local function readPlan(text)
     if not plan.mode then plan.mode = line else plan.attempts[#plan.attempts + 1] = readCharge(line) end
   end
   plan.admits, plan.writes = plan.mode ~= 'refuse', plan.mode ~= 'peek'
-  plan.adjusts = plan.mode == 'adjust' or plan.mode == 'release'
+  plan.adjusts = plan.mode == 'adjust'
   plan.decides = not plan.adjusts and plan.mode ~= 'forget'
   for i, attempt in ipairs(plan.attempts) do
     local group = plan.groups[attempt.key] or { first = i }
@@ -107,7 +107,7 @@ local function readRun()
 end
 
 local function perform(first)
-  if plan.adjusts then adjustAll(first, units, plan.mode == 'release' and 'conservative' or '')
+  if plan.adjusts then adjustAll(first, units)
   else call('DEL', keys[first + 1]) end
   addReply(0)
 end
