@@ -153,8 +153,8 @@ export const lua = [
   adjust('`+` for `−` in how long a lock lasts', 'attempt.lock - now\nend', 'attempt.lock + now\nend'),
   adjust(
     'a cost of 0 locked out',
-    'attempt.allowed, attempt.persist = attempt.cost == 0, false',
-    'attempt.allowed, attempt.persist = attempt.cost < 0, false',
+    'attempt.allowed, attempt.persist = attempt.cost == 0,',
+    'attempt.allowed, attempt.persist = attempt.cost < 0,',
   ),
   adjust('the tick of a charge not rescaled', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
   adjust('a debt refused', 'if units < 0 then return end', 'if units > 0 then return end'),

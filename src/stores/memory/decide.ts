@@ -88,6 +88,8 @@ export class Decider {
     if (sketch !== undefined && this.#evaluateOverflow(i, charge, table, sketch, now)) return
     attempt.read(charge.policy.compiled, table.slab, table.slotOf(charge.key), now)
     evaluateLocked(attempt, charge, now)
+    // A state of which nothing is left may be missing, too.
+    if (attempt.isCarriedOver && !charge.allowed && attempt.outcome.reset > 0) attempt.outcome.persist = true
   }
 
   /** Decides in a sketch. Returns false when the key has been given a slot of its own, to be decided there. */

@@ -29,6 +29,8 @@ export class Attempt {
   #entries: Entries = noEntries
   /** True when the state is a copy, converted from another limit's, that is written as a whole. */
   #isConverted = false
+  /** True when the state was carried over from a limit that has changed. A denial keeps it, so that it is rounded once. */
+  isCarriedOver = false
   readonly #view = new EntryView()
   readonly #scratch = new Float64Array(MAX_CELLS)
   readonly #copy = new EntryArray()
@@ -40,6 +42,7 @@ export class Attempt {
     this.slot = slot
     this.isOwn = true
     this.overflows = false
+    this.isCarriedOver = false
     const entries = compiled.hasEntries ? this.#view.aim(slab.lists!, slot) : noEntries
     step(parameters, slab.cells, slab.offset(slot), ticks(compiled, now), cost, this.outcome, entries)
   }
@@ -51,6 +54,7 @@ export class Attempt {
     this.slot = slot
     this.isOwn = false
     this.overflows = false
+    this.isCarriedOver = false
     this.lockedUntil = slot === NONE ? 0 : slab.lockedUntil(slot)
     this.tick = ticks(compiled, now)
     if (writer === undefined) this.#readNew(compiled)
@@ -78,6 +82,7 @@ export class Attempt {
     this.#isConverted = true
     this.#copy.clear()
     if (!isCompatible(to.algorithm, from.algorithm)) return
+    this.isCarriedOver = true
     const { outcome, slab, slot, tick } = this
     clearEdit(outcome.edit)
     if (to.hasEntries) this.#copy.copy(this.#view.aim(slab.lists!, slot))

@@ -8,12 +8,14 @@ local function lock(group, attempt)
 end
 
 -- Steps a limit whose key is locked out: nothing is charged, and the wait is that of the algorithm or of the lock.
-local function stepLocked(attempt, cells)
+local function stepLocked(attempt, cells, next)
   local params, tick = attempt.params, attempt.isMicro and now or millis
   if attempt.strict then params = parametersOf(attempt.kind, attempt.signature, '') end
   local _, _, retry = attempt.step(params, cells, attempt.offset, tick, attempt.cost, attempt.entries)
-  local _, at, _, _, reset, delay = attempt.step(params, cells, attempt.offset, tick, 0, attempt.entries)
-  attempt.allowed, attempt.persist = attempt.cost == 0, false
+  local state = { attempt.step(params, cells, attempt.offset, tick, 0, attempt.entries) }
+  local at, reset, delay = state[2], state[5], state[6]
+  for k = 1, attempt.width do next[attempt.offset + k] = state[8 + k] end
+  attempt.allowed, attempt.persist = attempt.cost == 0, attempt.isCarriedOver and reset > 0
   attempt.retry = attempt.allowed and 0 or retry
   attempt.remaining, attempt.reset = 0, reset
   noteDetails(attempt, at, attempt.retry, delay, 0)

@@ -35,11 +35,11 @@ local function evaluate(first)
           checkCells(next, offset, count)
         end
         if not allowed then
-          attempt.retry, attempt.persist = retry, persist
+          attempt.retry, attempt.persist = retry, persist or (not isUsual and attempt.isCarriedOver and reset > 0)
           if attempt.block > 0 then lock(group, attempt) end
         end
       else
-        stepLocked(attempt, cells)
+        stepLocked(attempt, cells, next)
       end
       if not (attempt.allowed or attempt.shadow) then admitted = false end
     end

@@ -53,6 +53,7 @@ local function openRecords(group)
     local attempt = group.attempts[i]
     local record = named[attempt.name]
     attempt.record, attempt.locks, attempt.lock = record, false, record and record.lock or 0
+    attempt.isCarriedOver = false
   end
   return kept
 end
@@ -71,7 +72,7 @@ end
 
 -- Carries over what another configuration of a limit wrote. Returns the cells.
 local function convertState(attempt, from, cells, entries)
-  current = attempt
+  current, attempt.isCarriedOver = attempt, true
   local params = attempt.params
   return {
     twinOf(attempt.kind).convert(

@@ -1,0 +1,57 @@
+// A client that waits for the retry time is admitted if nobody came in between, however often its limit has changed before.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createLimiter, memoryStore } from '../../../src/index.ts'
+import type { Limit } from '../../../src/limits/limit.ts'
+import { limit } from '../../../src/limits/limit.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import type { Store } from '../../../src/stores/store.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { limits, names } from '../../support/harness.ts'
+import { redisForAll } from '../../support/redis-tests.ts'
+
+const quota = fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 1000 }))
+const window = fc.constantFrom(100, 1000, 7001, 86_400_000)
+const changes = fc.array(
+  fc.record({ asks: fc.nat({ max: 12 }), after: fc.double({ min: 0, max: 0.5, noNaN: true }) }),
+  {
+    minLength: 2,
+    maxLength: 5,
+  },
+)
+
+describe('retryAfter keeps its word when a limit has changed', () => {
+  const redis = redisForAll()
+  let runs = 0
+
+  const stores: [string, number, (clock: VirtualClock) => Store][] = [
+    ['memory', 400, (clock) => memoryStore({ clock })],
+    ['Redis', 40, (clock) => redisStore(redis.client, { clock, prefix: 'changed:' })],
+  ]
+  describe.each(stores)('in %s', (_, numRuns, storeOn) => {
+    it.each(names())('under %s', async (name) => {
+      const versions = fc.array(limits(name, { quota, window, strict: false }), { minLength: 5, maxLength: 5 })
+      const property = fc.asyncProperty(versions, changes, async (versions, changes) => {
+        const clock = virtualClock()
+        const named = versions.map((each) => limit({ ...each, name: 'changing' }))
+        const keyer = (): string => 'key'
+        const limiter = createLimiter({
+          name: `run${runs++}`,
+          keyer,
+          limits: (version: Limit) => version,
+          store: storeOn(clock),
+        })
+        for (const [i, { asks, after }] of changes.entries()) {
+          const version = named[i]!
+          clock.advance(Math.round(after * version.window))
+          for (let k = 0; k < asks; k++) await limiter.consume(version)
+          const { allowed, retryAfter } = await limiter.consume(version)
+          if (allowed || retryAfter === Infinity) continue
+          clock.advance(retryAfter)
+          expect((await limiter.consume(version)).allowed).toBe(true)
+        }
+      })
+      await fc.assert(property, { numRuns })
+    })
+  })
+})
