@@ -4,13 +4,14 @@ import { gcd, LARGEST, rescale } from './arithmetic.ts'
 /**
  * `quotaLinear`: Tony Finch's hybrid of a fixed window and a linear limit. Prefer `gcra`; its author does.
  *
- * A client with little traffic may burst: a fixed window of `quota` tokens, none coming back. Whoever takes the last one has
- * to be smooth from then on: tokens come back evenly, after a penalty that lasts until the window would have ended; a bucket
- * that is full again is as good as new. One request of several units is as many requests of one unit in the same tick.
+ * A client with little traffic may burst: it has a fixed window of `quota` tokens, and none comes back. The request that takes
+ * the last token starts the smooth mode: tokens come back at an even rate, after a penalty that lasts until the end of the
+ * window. A bucket that is full again is like a new one. A request of several units equals several requests of one unit in
+ * the same tick.
  *
- * State `(mode, b, time)`. Tokens are held as multiples of `unit = window / g`, with `g = gcd(quota, window)`; `drain = quota / g`
- * of it come back a tick, so that nothing is rounded. Bursty: `time` is the start of the window, and at least one token is
- * left. Smooth: `time` is when `b` was counted.
+ * State `(mode, b, time)`. Tokens are stored as multiples of `unit = window / g`, with `g = gcd(quota, window)`. Each tick
+ * returns `drain = quota / g` of them, so nothing is rounded. Bursty: `time` is the start of the window, and at least one token
+ * is left. Smooth: `time` is when `b` was counted.
  *
  * @see Tony Finch's blog, https://dotat.at
  */

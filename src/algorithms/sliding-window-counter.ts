@@ -110,7 +110,7 @@ function convert(
   out.next[2] = isSame ? Math.min(previous, fits) : 0
 }
 
-/** Saturated, the older window may be another's: whoever was charged may have filled the newer one. */
+/** Fills the newer window of a saturated state: the key that was charged may have filled it, and the older one may be another key's. */
 function toShared(params: Parameters<Name>, out: Outcome): void {
   if (out.allowed) return
   if (out.next[1] === 0) out.reset += params.window

@@ -4,11 +4,12 @@ import { rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
 
 /**
- * A bucket whose new keys start with `initial` tokens: any bucket, from which `capacity − initial` are taken the moment a key is
+ * A bucket whose new keys start with `initial` tokens. It wraps any bucket, and takes `capacity − initial` tokens when a key is
  * new.
  *
- * State: that of the bucket, and when the key is new again, a window after it was to be full. What is given back fills the bucket
- * sooner, but brings that moment no nearer: others may have been told to come back before it, and a new key has less.
+ * State: the state of the bucket, and the time at which the key is new again, one window after the bucket is full. A refund fills
+ * the bucket earlier but does not change that time: another request may have a `retryAfter` before it, and a new key has fewer
+ * tokens.
  */
 type Name = 'taken' | 'idle'
 
