@@ -6,7 +6,7 @@ import manifest from './package.json' with { type: 'json' }
 function ownNames(): { find: RegExp; replacement: string }[] {
   return Object.entries(manifest.exports).flatMap(([name, target]) => {
     if (typeof target === 'string') return []
-    const source = target.default.replace('./dist/', './').replace(/\.js$/, '.ts')
+    const source = target.import.default.replace('./dist/', './').replace(/\.js$/, '.ts')
     const find = new RegExp(`^${manifest.name}${name.slice(1)}$`)
     return [{ find, replacement: fileURLToPath(new URL(source, import.meta.url)) }]
   })

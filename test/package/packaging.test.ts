@@ -1,15 +1,12 @@
-import { execFile } from 'node:child_process'
-import { access, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, posix, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { access, readdir, writeFile } from 'node:fs/promises'
+import { join, posix } from 'node:path'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { installed, link, node, packedPackage, run, tool } from '../support/package-projects.ts'
 
 // Real installations and compilers take minutes at worst.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const frameworks = ['express', 'fastify', 'koa', 'hono']
 
 /** All entry points, and some names of each. */
@@ -36,84 +33,17 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   'sluice/testing': ['adapterBehaviours', 'algorithmBehaviours', 'storeBehaviours', 'virtualClock'],
 }
 
-let folder: string
-let tarball: string
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'))
-  tarball = await pack()
-})
-
-afterAll(() => rm(folder, { recursive: true, force: true }))
-
-/** Packs a copy of the sources, so that the tarball contains no output of another build. */
-async function pack(): Promise<string> {
-  const copy = join(folder, 'sluice')
-  const ours = (await readdir(root)).filter((name) => !['node_modules', 'dist', 'coverage', '.git'].includes(name))
-  for (const name of ours) await cp(join(root, name), join(copy, name), { recursive: true })
-  await symlink(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
-  await run('npm', ['pack', '--pack-destination', folder], copy)
-  return join(folder, `${manifest.name}-${manifest.version}.tgz`)
-}
-
-/** Runs a program and returns its output, or fails with it. */
-function run(program: string, args: readonly string[], cwd: string, env = process.env): Promise<string> {
-  return new Promise((resolve, reject) => {
-    execFile(program, args, { cwd, env, maxBuffer: 2 ** 24 }, (error, stdout, stderr) => {
-      if (error === null) resolve(stdout)
-      else reject(new Error(`${program} ${args.join(' ')} failed:\n${stdout}${stderr}`))
-    })
-  })
-}
-
-/** Runs a development tool of this repository. */
-function tool(name: string, args: readonly string[], cwd: string = folder): Promise<string> {
-  return run(join(root, 'node_modules', '.bin', name), args, cwd)
-}
-
-/** Runs a file of a project and returns the JSON that it prints. */
-async function node(home: string, file: string, env?: NodeJS.ProcessEnv): Promise<unknown> {
-  return JSON.parse(await run(process.execPath, [file], home, { ...process.env, ...env }))
-}
-
-/** Makes a project with the package installed, these fields in its manifest and these files. */
-async function project(name: string, fields: object, files: Readonly<Record<string, string>> = {}): Promise<string> {
-  const home = join(folder, name)
-  await mkdir(home)
-  await writeFile(join(home, 'package.json'), JSON.stringify({ name, private: true, ...fields }))
-  await run('npm', ['install', tarball, '--no-audit', '--no-fund', '--prefer-offline'], home)
-  for (const [file, text] of Object.entries(files)) await writeFile(join(home, file), text)
-  return home
-}
-
-/** Links packages of this repository into a project: the locked versions, without a download. */
-async function link(home: string, ...names: readonly string[]): Promise<void> {
-  for (const name of names) {
-    await symlink(join(root, 'node_modules', name), join(home, 'node_modules', name), 'junction')
-  }
-}
-
-/** Returns the files of the installed package. */
-async function installed(home: string): Promise<Map<string, string>> {
-  const base = join(home, 'node_modules', manifest.name)
-  const entries = await readdir(base, { recursive: true, withFileTypes: true })
-  const contents = new Map<string, string>()
-  for (const entry of entries.filter((each) => each.isFile())) {
-    const path = join(entry.parentPath, entry.name)
-    contents.set(relative(base, path).replaceAll('\\', '/'), await readFile(path, 'utf8'))
-  }
-  return contents
-}
+const packed = packedPackage()
 
 describe('the tarball', () => {
   let files: ReadonlyMap<string, string>
   beforeAll(async () => {
-    files = await installed(await project('contents', {}))
+    files = await installed(await packed.project('contents', {}))
   })
 
   it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^(package\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
+      /^(package\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
@@ -131,11 +61,11 @@ describe('the tarball', () => {
   })
 
   it('passes publint', async () => {
-    expect(await tool('publint', ['run', tarball, '--strict'])).toContain('All good')
+    expect(await tool('publint', ['run', packed.tarball, '--strict'])).toContain('All good')
   })
 
-  it('has types for ES modules', async () => {
-    await tool('attw', [tarball, '--profile', 'esm-only'])
+  it('has types for ES modules and CommonJS, also where `moduleResolution` is node10', async () => {
+    await tool('attw', [packed.tarball])
   })
 })
 
@@ -151,7 +81,7 @@ describe('installed without a framework', () => {
 
   let home: string
   beforeAll(async () => {
-    home = await project(
+    home = await packed.project(
       'empty-esm',
       { type: 'module' },
       {
@@ -166,7 +96,7 @@ describe('installed without a framework', () => {
   })
 
   it('decides in a CommonJS project', async () => {
-    const commonjs = await project(
+    const commonjs = await packed.project(
       'empty-commonjs',
       {},
       {
@@ -223,7 +153,7 @@ describe('installed with every framework', () => {
 
   let home: string
   beforeAll(async () => {
-    home = await project('every-framework', { type: 'module' }, { 'list-loaded.js': listLoaded })
+    home = await packed.project('every-framework', { type: 'module' }, { 'list-loaded.js': listLoaded })
     await link(home, ...frameworks)
   })
 
@@ -319,7 +249,7 @@ describe('in a strict TypeScript project', () => {
 
   let home: string
   beforeAll(async () => {
-    home = await project('strict-types', { type: 'module' })
+    home = await packed.project('strict-types', { type: 'module' })
   })
 
   /** Compiles a file. Returns the errors in it and in this package, but not those in other packages. */

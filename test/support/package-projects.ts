@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Runs a program and returns its output, or fails with it. */
+export function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { cwd, env, maxBuffer: 2 ** 24 }, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout)
+      else reject(new Error(`${program} ${args.join(' ')} failed:\n${stdout}${stderr}`))
+    })
+  })
+}
+
+/** Runs a development tool of this repository. */
+export function tool(name: string, args: readonly string[], cwd: string = root): Promise<string> {
+  return run(join(root, 'node_modules', '.bin', name), args, cwd)
+}
+
+/** Runs a file of a project and returns the JSON that it prints. */
+export async function node(home: string, file: string, env?: NodeJS.ProcessEnv): Promise<unknown> {
+  return JSON.parse(await run(process.execPath, [file], home, { ...process.env, ...env }))
+}
+
+/** Links packages of this repository into a project: the locked versions, without a download. */
+export async function link(home: string, ...names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await symlink(join(root, 'node_modules', name), join(home, 'node_modules', name), 'junction')
+  }
+}
+
+/** Writes files into a project. */
+export async function write(home: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [file, text] of Object.entries(files)) {
+    await mkdir(dirname(join(home, file)), { recursive: true })
+    await writeFile(join(home, file), text)
+  }
+}
+
+/** Returns the files of the installed package. */
+export async function installed(home: string): Promise<Map<string, string>> {
+  const base = join(home, 'node_modules', manifest.name)
+  const entries = await readdir(base, { recursive: true, withFileTypes: true })
+  const contents = new Map<string, string>()
+  for (const entry of entries.filter((each) => each.isFile())) {
+    const path = join(entry.parentPath, entry.name)
+    contents.set(relative(base, path).replaceAll('\\', '/'), await readFile(path, 'utf8'))
+  }
+  return contents
+}
+
+/** The package as `npm publish` would send it, and projects that install it. */
+export class PackedPackage {
+  folder = ''
+  tarball = ''
+
+  /** Packs a copy of the sources, so that the tarball contains no output of another build. */
+  async pack(): Promise<void> {
+    this.folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'))
+    const copy = join(this.folder, 'sluice')
+    const ours = (await readdir(root)).filter((name) => !['node_modules', 'dist', 'coverage', '.git'].includes(name))
+    for (const name of ours) await cp(join(root, name), join(copy, name), { recursive: true })
+    await symlink(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
+    await run('npm', ['pack', '--pack-destination', this.folder], copy)
+    this.tarball = join(this.folder, `${manifest.name}-${manifest.version}.tgz`)
+  }
+
+  /** Makes a project with the package and other packages installed, these fields in its manifest and these files. */
+  async project(
+    name: string,
+    fields: object,
+    files: Readonly<Record<string, string>> = {},
+    ...packages: readonly string[]
+  ): Promise<string> {
+    const home = join(this.folder, name)
+    await mkdir(home)
+    await writeFile(join(home, 'package.json'), JSON.stringify({ name, private: true, ...fields }))
+    await run('npm', ['install', this.tarball, ...packages, '--no-audit', '--no-fund', '--prefer-offline'], home)
+    await write(home, files)
+    return home
+  }
+}
+
+/** Packs the package before the tests of a file, and removes it and its projects after them. */
+export function packedPackage(): PackedPackage {
+  const packed = new PackedPackage()
+  beforeAll(() => packed.pack())
+  afterAll(() => rm(packed.folder, { recursive: true, force: true }))
+  return packed
+}
