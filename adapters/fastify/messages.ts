@@ -1,4 +1,5 @@
 import { SluiceError } from '../../src/util/errors.ts'
+import { warn } from '../../src/util/warn.ts'
 
 /** Returns the name of a route in messages, such as `GET "/users/:id"`. */
 export function routeName(method: unknown, url: string | undefined): string {
@@ -46,5 +47,13 @@ export function declaredTooEarly(route: string): SluiceError {
     `The \`config.rateLimit\` of route ${route} has another \`hook\` than its scope, but the route was declared before ` +
       "this package was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
       '`await app.register(rateLimit)`.',
+  )
+}
+
+export function warnOfEarlyRoute(): void {
+  warn(
+    'SLUICE_EARLY_ROUTE',
+    "A limit with `hook: 'preHandler'` runs before the preHandler hooks of a route or a 404 handler that was declared before " +
+      "this package was loaded, so that a keyer does not see what they find. Import 'sluice/fastify' before the app is created.",
   )
 }

@@ -22,6 +22,8 @@ export interface OwnLimit {
 /** A route with `config.rateLimit`, and its declaration: Fastify and hooks of the application change `route` afterwards. */
 export interface OwnRoute extends OwnLimit, Declaration {
   readonly options: unknown
+  /** The hook of a limit at `preHandler`, for the end of the route's hooks. */
+  readonly last?: LimitHook
 }
 
 export interface Declaration {
@@ -44,16 +46,21 @@ interface RoutePath {
   readonly url: string
 }
 
-/** Gives a route with `config.rateLimit` a hook for it. Returns `undefined` for any other route. */
+/**
+ * Gives a route with `config.rateLimit` a hook for it. A hook at `preHandler` is only returned, in `last`. Returns `undefined` for
+ * any other route.
+ */
 export function addOwnHook(declaration: Declaration): OwnRoute | undefined {
   const { route } = declaration
   const options = configOf(route)
   if (options === undefined || options === false) return undefined
-  const own: OwnRoute = { ...declaration, options }
-  const hook: Hook = (options as { hook?: Hook } | null)?.hook === 'preHandler' ? 'preHandler' : 'onRequest'
-  const limitRoute: LimitHook = (request, reply, done) =>
-    own.limit === undefined ? done() : own.limit(request, reply, done)
-  route[hook] = ([] as unknown[]).concat(route[hook] ?? [], limitRoute) as never
+  const isLast = (options as { hook?: Hook } | null)?.hook === 'preHandler'
+  const own: OwnRoute = { ...declaration, options, ...(isLast && { last: limitRoute }) }
+  function limitRoute(...[request, reply, done]: Parameters<LimitHook>): void {
+    if (own.limit === undefined) done()
+    else own.limit(request, reply, done)
+  }
+  if (!isLast) route.onRequest = ([] as unknown[]).concat(route.onRequest ?? [], limitRoute) as never
   return own
 }
 

@@ -1,6 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { limitsNothing, outOfScope, registeredTwice, routeName } from './messages.ts'
+import { appendLast, preHandlers, withBind } from './last-hooks.ts'
+import { limitsNothing, outOfScope, registeredTwice, routeName, warnOfEarlyRoute } from './messages.ts'
 import {
   addOwnHook,
   configOf,
@@ -21,6 +22,8 @@ interface ScopeLimit {
   /** True once Fastify has put the hook of the scope on a route or a 404 handler. */
   attached: boolean
   readonly early: EarlyRoute[]
+  /** The hook of a limit at `preHandler` that runs after all others. */
+  last?: LimitHook
 }
 
 /** The limits and routes of an app. */
@@ -53,7 +56,12 @@ type Config = Record<string | symbol, unknown> & { [OWN_LIMIT]?: OwnLimit }
  * after it, and nothing about those of other scopes.
  */
 export function watchApps(create: CreateHook): void {
-  subscribe('fastify.initialization', (message) => watchApp((message as { fastify: Scope }).fastify, create))
+  subscribe('fastify.initialization', (message) => {
+    const app = (message as { fastify: Scope }).fastify
+    watchApp(app, create)
+    // The default 404 handler again, since Fastify has set it before.
+    ;(app as unknown as { setNotFoundHandler(): void }).setNotFoundHandler()
+  })
 }
 
 /**
@@ -82,16 +90,32 @@ export function limitScope(instance: FastifyInstance, hook: Hook, limit: LimitHo
       findOwnRoute(request, ownRoutes) ?? earlyLimit(request, scopeLimit.early, scopeLimit, hook, create))
     return own.caller === scopeLimit ? own.limit!(request, reply, done) : done()
   }
-  scope.addHook(hook as 'onRequest', noticeBinding(limitRequest, scopeLimit))
+  addScopeHook(scopeLimit, hook, limitRequest)
 }
 
-/** Sets `attached` when Fastify binds the hook to the scope of a route or a 404 handler. */
-function noticeBinding(hook: LimitHook, scopeLimit: ScopeLimit): LimitHook {
-  function bind(this: LimitHook, scope: unknown): LimitHook {
-    scopeLimit.attached = true
-    return Function.prototype.bind.call(this, scope) as LimitHook
+/** Adds the hook of a limit to its scope, and sets `attached` when Fastify puts it on a route or a 404 handler. */
+function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limit: LimitHook): void {
+  let isWarned = false
+  function limitEarly(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+    if (!isWarned) warnOfEarlyRoute()
+    isWarned = true
+    limit(request, reply, done)
   }
-  return Object.assign(hook, { bind })
+  const { ofScope, last } = hook === 'preHandler' ? preHandlers(limit, limitEarly) : { ofScope: limit }
+  if (last !== undefined) scopeLimit.last = last
+  const bound = withBind(ofScope, () => {
+    scopeLimit.attached = true
+    return ofScope.bind(undefined)
+  })
+  scopeLimit.scope.addHook(hook as 'onRequest', bound)
+}
+
+/** Returns the hooks of all limits at `preHandler` around a route or a 404 handler, the outermost first. */
+function lastHooks(scope: Scope): LimitHook[] {
+  const hooks: LimitHook[] = []
+  for (let each: Scope | null = scope; each !== null; each = Object.getPrototypeOf(each) as Scope | null)
+    if (Object.hasOwn(each, PRE_HANDLER)) hooks.unshift(each[PRE_HANDLER]!.last!)
+  return hooks
 }
 
 function watchApp(app: Scope, create: CreateHook): AppLimits {
@@ -106,14 +130,29 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
     scope.after(() => {
       const own = addOwnHook({ route, url, constraints, given, handler, scope })
       if (own !== undefined) limits.ownRoutes.push(own)
+      appendLast(route, () => [...lastHooks(scope), ...(own?.last === undefined ? [] : [own.last])])
     })
   })
+  watchNotFound(app)
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
     for (const own of limits.ownRoutes) prepareOwnRoute(own, limits.ownRoutes, create)
     for (const each of limits.scopeLimits) if (!hasRoutes(each, limits)) throw limitsNothing(each.scope.prefix)
     done()
   })
   return limits
+}
+
+/** Gives every 404 handler that an app sets from now on the limits at `preHandler`, as its last hooks. */
+function watchNotFound(app: Scope): void {
+  type SetHandler = (this: Scope, options: object, handler?: unknown) => Scope
+  const setHandler = app.setNotFoundHandler as unknown as SetHandler
+  const watched: SetHandler = function setNotFoundHandler(...given) {
+    const [options, handler] = typeof given[0] === 'function' ? [{}, given[0]] : [{ ...given[0] }, given[1]]
+    setHandler.call(this, options, handler)
+    appendLast(options, () => lastHooks(this))
+    return this
+  }
+  Object.assign(app, { setNotFoundHandler: watched })
 }
 
 /** Creates the limit of a route. Throws `NOT_APPLICABLE` for a route outside of every limited scope. */

@@ -41,6 +41,7 @@ const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
 const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/own-routes.test.ts')
 const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/early-routes.test.ts')
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
+const lastHooks = inTests('adapters/fastify/last-hooks.ts', 'test/adapters/fastify/pre-handler.test.ts')
 const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
@@ -196,6 +197,16 @@ export const http = [
     'gives the plugin its own scope',
     "[Symbol.for('skip-override')]: true",
     "[Symbol.for('skip-override')]: false",
+  ),
+  lastHooks(
+    'runs the limit before the hooks of a route',
+    '[others ?? []].flat().concat(last)',
+    '[...last, others ?? []].flat()',
+  ),
+  lastHooks(
+    'limits twice where a scope and a route have the hook',
+    'latest.isReplaced = true',
+    'latest.isReplaced = false',
   ),
   fastifyKeyers('misses a number of proxies', "typeof trustProxy === 'number'", "typeof trustProxy === 'bigint'"),
   webResponse('overwrites a header of the handler', '.filter(([name]) => !response.has(name))', ''),

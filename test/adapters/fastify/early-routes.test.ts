@@ -2,10 +2,12 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
+import { warningsOf } from '../../support/http.ts'
 
 // As with `const app = require('fastify')()` before `require('sluice/fastify')`: the package is loaded after the app is created.
 const app = Fastify()
 const nested = Fastify()
+const late = Fastify()
 const handler = async (): Promise<string> => 'ok'
 const times = (quota: number): { keyer: typeof everyone; limits: ReturnType<typeof fixedWindow> } => ({
   keyer: everyone,
@@ -33,10 +35,13 @@ beforeAll(async () => {
     scope.get('/', { config: { rateLimit: times(2) } }, handler)
   })
   nested.register(rateLimit, times(9))
+  late.get('/', handler)
+  late.register(rateLimit, { ...times(2), hook: 'preHandler' })
 })
 afterAll(async () => {
   await app.close()
   await nested.close()
+  await late.close()
 })
 
 async function statuses(url: string, count: number, headers = {}, of: FastifyInstance = app): Promise<number[]> {
@@ -69,6 +74,11 @@ test('counts a route once that only the inner one of two scopes has seen', async
 test('limits all other routes by the limit of the scope', async () => {
   expect(await statuses('/', 3)).toEqual([200, 200, 429])
   expect(await statuses('/free', 3)).toEqual([200, 200, 200])
+})
+
+test('limits routes before their own hooks with hook: preHandler, and warns once', async () => {
+  const codes = await warningsOf(async () => expect(await statuses('/', 3, {}, late)).toEqual([200, 200, 429]))
+  expect(codes).toEqual(['SLUICE_EARLY_ROUTE'])
 })
 
 test('admits no request when a limit can no longer be applied', async () => {
