@@ -33,6 +33,13 @@ export function outOfScope(route: string): SluiceError {
   )
 }
 
+export function misplacedOptions(route: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `Route ${route} has an option \`rateLimit\`, which has no effect there. Write \`config: { rateLimit: … }\`.`,
+  )
+}
+
 export function limitsNothing(prefix: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',

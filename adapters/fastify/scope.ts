@@ -1,7 +1,14 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { appendLast, preHandlers, withBind } from './last-hooks.ts'
-import { limitsNothing, outOfScope, registeredTwice, routeName, warnOfEarlyRoute } from './messages.ts'
+import {
+  limitsNothing,
+  misplacedOptions,
+  outOfScope,
+  registeredTwice,
+  routeName,
+  warnOfEarlyRoute,
+} from './messages.ts'
 import {
   addOwnHook,
   configOf,
@@ -32,6 +39,8 @@ interface AppLimits {
   readonly scopeLimits: ScopeLimit[]
   readonly ownRoutes: OwnRoute[]
   readonly scopesWithRoutes: Set<Scope>
+  /** Checks routes with an option `rateLimit` outside of `config`. */
+  readonly misplaced: (() => void)[]
 }
 
 // A scope inherits from the scope around it, so these properties also exist in all scopes within.
@@ -119,13 +128,17 @@ function lastHooks(scope: Scope): LimitHook[] {
 }
 
 function watchApp(app: Scope, create: CreateHook): AppLimits {
-  const limits: AppLimits = { app, scopeLimits: [], ownRoutes: [], scopesWithRoutes: new Set() }
+  const limits: AppLimits = { app, scopeLimits: [], ownRoutes: [], scopesWithRoutes: new Set(), misplaced: [] }
   app[APP_LIMITS] = limits
   app.addHook('onRoute', function watchRoute(route) {
     const scope = this as Scope
     const { url, constraints, handler } = route
     const given = configOf(route)
     limits.scopesWithRoutes.add(scope)
+    if ('rateLimit' in route) {
+      refuseMisplaced(route, scope)
+      limits.misplaced.push(() => refuseMisplaced(route, scope))
+    }
     // Hooks of the application run after this one, and may set the limit of the route.
     scope.after(() => {
       const own = addOwnHook({ route, url, constraints, given, handler, scope })
@@ -135,6 +148,7 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
   })
   watchNotFound(app)
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
+    for (const check of limits.misplaced) check()
     for (const own of limits.ownRoutes) prepareOwnRoute(own, limits.ownRoutes, create)
     for (const each of limits.scopeLimits) if (!hasRoutes(each, limits)) throw limitsNothing(each.scope.prefix)
     done()
@@ -161,6 +175,11 @@ function prepareOwnRoute(own: OwnRoute, routes: readonly OwnRoute[], create: Cre
   if (scope[ON_REQUEST] !== undefined || scope[PRE_HANDLER] !== undefined) createOwnLimit(own, routes, create)
   // Other plugins, too, have options with this name.
   else if (scope[LIMITED] !== true && isOurs(own.options)) throw outOfScope(routeName(own.route.method, own.url))
+}
+
+/** Throws `NOT_APPLICABLE` for a route with `rateLimit` outside of `config`, where it has no effect. */
+function refuseMisplaced(route: RouteOptions & { readonly rateLimit?: unknown }, scope: Scope): void {
+  if (scope[LIMITED] === true || isOurs(route.rateLimit)) throw misplacedOptions(routeName(route.method, route.url))
 }
 
 function isOurs(options: unknown): boolean {

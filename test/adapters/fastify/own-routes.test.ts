@@ -189,3 +189,32 @@ describe('config.rateLimit', () => {
     expect([await post('a'), await post('a'), await post('b')]).toEqual([200, 429, 200])
   })
 })
+
+describe('a route with rateLimit outside of config', () => {
+  const misplaced = (rateLimit: unknown): object => ({ rateLimit })
+  const error = {
+    code: 'NOT_APPLICABLE',
+    message: expect.stringMatching(/^Route GET "\/" .*`config: \{ rateLimit: … \}`/) as string,
+  }
+
+  test('fails when it is declared', async () => {
+    const app = create()
+    expect(() => app.get('/', misplaced(times(1)), handler)).toThrow(expect.objectContaining(error))
+    await app.register(rateLimit, times(9))
+    for (const rateLimit of [times(1), false, { max: 1 }])
+      expect(() => app.get('/', misplaced(rateLimit), handler)).toThrow(expect.objectContaining(error))
+  })
+
+  test('fails when the app starts if it was declared before the plugin was registered', async () => {
+    const app = create()
+    app.get('/', misplaced(false), handler)
+    app.register(rateLimit, times(9))
+    await expect(app.ready()).rejects.toMatchObject(error)
+  })
+
+  test('is ignored if it belongs to another plugin', async () => {
+    const app = create()
+    app.get('/', misplaced({ max: 1 }), handler)
+    expect(await left(app, '/')).toBe('')
+  })
+})
