@@ -7,6 +7,7 @@ import type { HttpAdapter } from './adapter.ts'
 import { prefersText } from './headers/accept.ts'
 import { distinctNames } from './headers/distinct-names.ts'
 import { mergeRetryAfter, retryAfter } from './headers/retry-after.ts'
+import { shownTogether } from './history.ts'
 
 /** The response to a request that was not admitted. */
 export interface Denial {
@@ -117,10 +118,8 @@ export function denialResponder<Request, Response, Next, OnDenied>(
 
 function quotaExceeded(decision: Decision): Problem {
   const retry = retryAfter(decision)
-  const names = distinctNames(decision.limits) ?? decision.limits.map(({ limit }) => limit.name)
-  const violated = decision.limits.flatMap((status, i) =>
-    isViolated(status) ? [{ ...status.limit, name: names[i]! }] : [],
-  )
+  const nameOf = namesOf(decision)
+  const violated = decision.limits.filter(isViolated).map((status) => ({ ...status.limit, name: nameOf(status) }))
   const allowances = violated.map(allowance).join(', ')
   return {
     status: 429,
@@ -143,6 +142,14 @@ function outage(decision: Decision): Problem {
     detail,
     retry,
   }
+}
+
+/** Returns a function from a limit of a denial to its name in the headers, which may also show limits of earlier middlewares. */
+function namesOf(decision: Decision): (status: LimitStatus) => string {
+  const shown = shownTogether(decision)
+  const { limits } = decision.limits.every((status) => shown.limits.includes(status)) ? shown : decision
+  const names = distinctNames(limits)
+  return (status) => names?.[limits.indexOf(status)] ?? status.limit.name
 }
 
 function isViolated({ allowed, limit }: LimitStatus): boolean {

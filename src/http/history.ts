@@ -31,6 +31,11 @@ function passOf(decision: Decision): Pass {
   return passes.get(decision) ?? { decision, earlier: undefined, headers: defaultHeaders(decision) }
 }
 
+/** Returns all limits that the headers of a response show since a decision. */
+export function shownTogether(decision: Decision): Decision {
+  return passOf(decision).headers.decision
+}
+
 /** Keeps a pass for the request limiters that follow. `headers` is `undefined` for the default headers of the decision alone. */
 export function recordPass(decision: Decision, earlier: Pass | undefined, headers: MergedHeaders | undefined): void {
   if (headers !== undefined) passes.set(decision, { decision, earlier, headers })

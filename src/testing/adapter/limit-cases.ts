@@ -89,7 +89,9 @@ export const limitCases: Cases = {
       const reply = await ask(server)
       like(limitHeaders(reply), { 'ratelimit-policy': names.policy })
       holds(String(reply.headers['ratelimit']).startsWith(names.state), 'the states have other names')
-      equal((await ask(server)).headers['ratelimit'], '"all:default";r=0;t=60')
+      const denied = await ask(server)
+      equal(denied.headers['ratelimit'], '"all:default";r=0;t=60')
+      like(JSON.parse(denied.body), { 'violated-policies': ['all:default'] })
       all.reset({})
     }
   },
