@@ -29,7 +29,7 @@ export {
   givenAddressKeyer,
   type IpKeyerOptions,
 } from './http/keys/ip-keyer.ts'
-export type { ProxyTrust } from './http/keys/proxy-warning.ts'
+export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/keys/proxy-warning.ts'
 export { headerKeyer, routeKey, type RoutePattern } from './http/keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './http/options.ts'
 export { createRequestLimiter, type RequestLimiter } from './http/request-limiter.ts'

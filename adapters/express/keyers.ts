@@ -1,13 +1,13 @@
 import type { Request } from 'express'
 import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
-import type { ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
+import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { keyOfRoute, type Route } from './route-key.ts'
 
 const client: ClientInfo<Request> = {
   address: (request) => request.ip,
-  forwarded: (request) => request.headers['x-forwarded-for'] !== undefined,
+  proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: trustOf,
   app: (request) => request.app,
 }

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
-import type { ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
+import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
@@ -14,7 +14,7 @@ const PROBE = {
 
 const client: ClientInfo<FastifyRequest> = {
   address: (request) => request.ip,
-  forwarded: (request) => request.headers['x-forwarded-for'] !== undefined,
+  proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: trustOf,
   app: (request) => request.server.server,
 }

@@ -6,6 +6,7 @@ import {
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
 } from '../../src/http/keys/ip-keyer.ts'
+import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { bindingsOf } from './node.ts'
@@ -16,7 +17,7 @@ export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[context: Co
 // The address of the socket, which is the client's address if there is no proxy.
 const client: ClientInfo<Context> = {
   address: (context) => bindingsOf(context).incoming?.socket.remoteAddress,
-  forwarded: (context) => context.req.header('x-forwarded-for') !== undefined,
+  proxyHeader: (context) => proxyHeaderIn(bindingsOf(context).incoming?.headers ?? {}),
   trust: () => 'nobody',
   app: (context) => bindingsOf(context).incoming?.socket.server,
 }

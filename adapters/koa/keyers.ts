@@ -1,12 +1,12 @@
 import type { Context } from 'koa'
 import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
-import type { ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
+import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
 const client: ClientInfo<Context> = {
   address: (context) => context.ip,
-  forwarded: (context) => context.req.headers['x-forwarded-for'] !== undefined,
+  proxyHeader: ({ app, req }) => proxyHeaderIn(req.headers, app.proxyIpHeader.toLowerCase()),
   trust: trustOf,
   app: (context) => context.app,
 }

@@ -6,6 +6,7 @@ import {
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
 } from '../../src/http/keys/ip-keyer.ts'
+import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
@@ -14,7 +15,7 @@ export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: In
 
 const client: ClientInfo<IncomingMessage> = {
   address: (request) => request.socket.remoteAddress,
-  forwarded: (request) => request.headers['x-forwarded-for'] !== undefined,
+  proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: () => 'nobody',
   app: (request) => (request.socket as { server?: object }).server,
 }

@@ -1,14 +1,14 @@
 import { define, definitionOf, type SyncKeyer } from '../../limiter/keyers.ts'
 import { knownOptions, refuse } from '../../util/validate.ts'
 import { addressKeyer } from './address.ts'
-import { type ProxyTrust, proxyWarner } from './proxy-warning.ts'
+import { type ProxyHeader, type ProxyTrust, proxyWarner } from './proxy-warning.ts'
 
 /** What a framework knows about the client of a request. */
 export interface ClientInfo<Request> {
   /** Returns the client's address, as the framework reports it under its own proxy settings. */
   address(request: Request): string | undefined
-  /** Returns true when the request has a header of a proxy. */
-  forwarded(request: Request): boolean
+  /** Returns which header of a proxy the request has: see `proxyHeaderIn`. */
+  proxyHeader(request: Request): ProxyHeader | undefined
   /** Returns which proxies the framework trusts. */
   trust(request: Request): ProxyTrust
   /** Returns the app of the request. Each app has its own warnings. `undefined` for a request outside of any app. */
@@ -61,13 +61,18 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
     settings = app && (known.get(app) ?? { trust: client.trust(request), warn: proxyWarner() })
     if (app === undefined || settings === undefined) return
     known.set(app, settings)
-    settings.warn(false, settings.trust)
+    settings.warn(undefined, settings.trust)
+  }
+
+  function warnOfHeader({ trust, warn }: ProxySettings, request: Request): void {
+    const header = client.proxyHeader(request)
+    if (header !== undefined) warn(header, trust)
   }
 
   return define(`ipKeyer(${options.ipv6Subnet})`, function ipKey(request: Request) {
     const app = client.app(request)
     if (app !== latestApp) readSettings(app, request)
-    if (settings?.trust === 'nobody' && client.forwarded(request)) settings.warn(true, 'nobody')
+    if (settings !== undefined && settings.trust !== 'everybody') warnOfHeader(settings, request)
     return key(client.address(request))
   })
 }

@@ -3,6 +3,22 @@ import { warn } from '../../util/warn.ts'
 /** Which proxies the framework trusts to report the client's address. */
 export type ProxyTrust = 'nobody' | 'everybody' | 'some'
 
+/** A header that a proxy adds: one that the framework can read, or `Forwarded`, which no framework reads. */
+export type ProxyHeader = 'x-forwarded-for' | 'forwarded'
+
+/**
+ * Returns which header of a proxy a request has, if any.
+ * @param readable the header that the framework can read, in lower case
+ * @example proxyHeaderIn(request.headers)
+ */
+export function proxyHeaderIn(
+  headers: Readonly<Record<string, unknown>>,
+  readable = 'x-forwarded-for',
+): ProxyHeader | undefined {
+  if (headers[readable] !== undefined) return 'x-forwarded-for'
+  return headers['forwarded'] === undefined ? undefined : 'forwarded'
+}
+
 /** A warning: what is wrong, and what to do. */
 export interface ProxyWarning {
   readonly code: 'SLUICE_PROXY_UNTRUSTED' | 'SLUICE_PROXY_TRUSTS_ALL'
@@ -21,6 +37,13 @@ const untrusted: ProxyWarning = {
     `and one limit. ${HOW_TO}`,
 }
 
+const unread: ProxyWarning = {
+  code: 'SLUICE_PROXY_UNTRUSTED',
+  message:
+    'Requests have a Forwarded header, which the framework does not read, and no other header with an address: all clients behind ' +
+    `the proxy share one address and one limit. Configure the proxy to send X-Forwarded-For. ${HOW_TO}`,
+}
+
 const trustsAll: ProxyWarning = {
   code: 'SLUICE_PROXY_TRUSTS_ALL',
   message:
@@ -30,25 +53,26 @@ const trustsAll: ProxyWarning = {
 
 /**
  * Returns what is wrong with the address of a request, if anything.
- * @example proxyWarning(true, 'nobody')?.code // 'SLUICE_PROXY_UNTRUSTED'
+ * @example proxyWarning('x-forwarded-for', 'nobody')?.code // 'SLUICE_PROXY_UNTRUSTED'
  */
-export function proxyWarning(forwarded: boolean, trust: ProxyTrust): ProxyWarning | undefined {
+export function proxyWarning(header: ProxyHeader | undefined, trust: ProxyTrust): ProxyWarning | undefined {
   if (trust === 'everybody') return trustsAll
-  return trust === 'nobody' && forwarded ? untrusted : undefined
+  if (header === 'forwarded') return unread
+  return trust === 'nobody' && header !== undefined ? untrusted : undefined
 }
 
 /**
  * Returns a function that checks a request and writes each warning once.
  * @example
  * const warnOfProxy = proxyWarner()
- * warnOfProxy(request.headers['x-forwarded-for'] !== undefined, 'nobody')
+ * warnOfProxy(proxyHeaderIn(request.headers), 'nobody')
  */
 export function proxyWarner(
   emit: (code: string, message: string) => void = warn,
-): (forwarded: boolean, trust: ProxyTrust) => void {
+): (header: ProxyHeader | undefined, trust: ProxyTrust) => void {
   const emitted = new Set<ProxyWarning>()
-  return function warnOfProxy(forwarded, trust) {
-    const warning = proxyWarning(forwarded, trust)
+  return function warnOfProxy(header, trust) {
+    const warning = proxyWarning(header, trust)
     if (warning === undefined || emitted.has(warning)) return
     emitted.add(warning)
     emit(warning.code, warning.message)

@@ -29,6 +29,11 @@ export const proxyCases: Cases = {
     equal(await warningsOf(() => ask(server)), [])
     equal(await warningsOf(() => statuses(server, 3, forwarded)), ['SLUICE_PROXY_UNTRUSTED'])
   },
+  'causes one warning when a proxy sends only the Forwarded header': async ({ harness, limit, serve }) => {
+    const server = await serve({ limits: [limit(hundred, { keyer: harness.keyers.ipKeyer() })] })
+    const sent = { headers: { forwarded: 'for=203.0.113.9' } }
+    equal(await warningsOf(() => statuses(server, 3, sent)), ['SLUICE_PROXY_UNTRUSTED'])
+  },
 }
 
 export const keyerCases: Cases = {

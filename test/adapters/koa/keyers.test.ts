@@ -134,6 +134,18 @@ describe.each([
     }
   })
 
+  test('ipKeyer does not warn of Forwarded when the request has the header that the app reads', async () => {
+    const app = new Koa({ proxy: true, proxyIpHeader: 'X-Real-IP' })
+    app.use(rateLimit(times(9, { keyer: ipKeyer() })))
+    const each = await serve(app.callback() as never)
+    const sent = { forwarded: 'for=192.0.2.7', 'x-real-ip': '192.0.2.7' }
+    expect(await warningsOf(() => ask(each, '/', { headers: sent }))).toEqual([])
+    expect(await warningsOf(() => ask(each, '/', { headers: { forwarded: 'for=192.0.2.7' } }))).toEqual([
+      'SLUICE_PROXY_UNTRUSTED',
+    ])
+    await each.close()
+  })
+
   test('byIP returns undefined for a closed socket', () => {
     expect(byIP({ ip: '', req: { headers: {} }, app: new Koa() } as unknown as Context)).toBeUndefined()
   })

@@ -2,24 +2,48 @@ import { readFileSync } from 'node:fs'
 import express from 'express'
 import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { type ProxyTrust, proxyWarning, proxyWarner } from '../../../src/http/keys/proxy-warning.ts'
+import { proxyHeaderIn, type ProxyTrust, proxyWarning, proxyWarner } from '../../../src/http/keys/proxy-warning.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
 
-test.each<[boolean, ProxyTrust, string | undefined]>([
-  [true, 'nobody', 'SLUICE_PROXY_UNTRUSTED'],
-  [false, 'nobody', undefined],
-  [true, 'some', undefined],
-  [false, 'some', undefined],
-  [true, 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
-  [false, 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
-])('forwarded: %s, trust: %s, warning: %s', (forwarded, trust, code) => {
-  expect(proxyWarning(forwarded, trust)?.code).toBe(code)
+type Header = 'x-forwarded-for' | 'forwarded' | undefined
+
+test.each<[Header, ProxyTrust, string | undefined]>([
+  ['x-forwarded-for', 'nobody', 'SLUICE_PROXY_UNTRUSTED'],
+  ['forwarded', 'nobody', 'SLUICE_PROXY_UNTRUSTED'],
+  [undefined, 'nobody', undefined],
+  ['x-forwarded-for', 'some', undefined],
+  ['forwarded', 'some', 'SLUICE_PROXY_UNTRUSTED'],
+  [undefined, 'some', undefined],
+  ['x-forwarded-for', 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
+  ['forwarded', 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
+  [undefined, 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
+])('header: %s, trust: %s, warning: %s', (header, trust, code) => {
+  expect(proxyWarning(header, trust)?.code).toBe(code)
+})
+
+test('prefers the header that frameworks read', () => {
+  expect(proxyHeaderIn({ 'x-forwarded-for': '::1', forwarded: 'for="[::1]"' })).toBe('x-forwarded-for')
+  expect(proxyHeaderIn({ forwarded: 'for="[::1]"' })).toBe('forwarded')
+  expect(proxyHeaderIn({})).toBeUndefined()
+})
+
+test('an app that trusts a proxy is warned when that sends only the Forwarded header', async () => {
+  const app = express().set('trust proxy', 'loopback')
+  app.use(rateLimit({ keyer: ipKeyer(), limits: fixedWindow({ quota: 9, window: '1h' }) }))
+  const server = await serve(app.use((_request, response) => void response.send('ok')))
+  const sent = async (headers: Record<string, string>): Promise<readonly string[]> =>
+    warningsOf(() => ask(server, '/', { headers }))
+  expect(await sent({ forwarded: 'for=203.0.113.9', 'x-forwarded-for': '203.0.113.9' })).toEqual([])
+  expect(await sent({ forwarded: 'for=203.0.113.9' })).toEqual(['SLUICE_PROXY_UNTRUSTED'])
+  await server.close()
 })
 
 test('says what to do and where to read more', () => {
   for (const trust of ['nobody', 'everybody'] as const) {
-    expect(proxyWarning(true, trust)?.message).toMatch(/trust proxy.*trustProxy.*maxIpsCount.*#behind-a-proxy/)
+    expect(proxyWarning('x-forwarded-for', trust)?.message).toMatch(
+      /trust proxy.*trustProxy.*maxIpsCount.*#behind-a-proxy/,
+    )
   }
 })
 
@@ -27,7 +51,7 @@ test('refers to an existing section of the published README', () => {
   const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
   const anchors = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, title]) => title!.toLowerCase().replaceAll(' ', '-'))
   for (const trust of ['nobody', 'everybody'] as const) {
-    const [, anchor] = /README\.md#(\S+)$/.exec(proxyWarning(true, trust)!.message)!
+    const [, anchor] = /README\.md#(\S+)$/.exec(proxyWarning('x-forwarded-for', trust)!.message)!
     expect(anchors).toContain(anchor)
   }
 })
@@ -37,10 +61,10 @@ test('each warner emits each warning once', () => {
   const warners = [proxyWarner((code) => emitted.push(code)), proxyWarner((code) => emitted.push(code))]
   for (const warnOfProxy of warners) {
     for (let i = 0; i < 3; i++) {
-      warnOfProxy(false, 'nobody')
-      warnOfProxy(true, 'some')
-      warnOfProxy(true, 'nobody')
-      warnOfProxy(false, 'everybody')
+      warnOfProxy(undefined, 'nobody')
+      warnOfProxy('x-forwarded-for', 'some')
+      warnOfProxy('x-forwarded-for', 'nobody')
+      warnOfProxy(undefined, 'everybody')
     }
   }
   const both = ['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_TRUSTS_ALL']
@@ -61,6 +85,6 @@ test('an app with several keyers causes one warning', async () => {
 
 test('is a process warning by default', async () => {
   const warned = new Promise<Error & { code?: string }>((resolve) => process.once('warning', resolve))
-  proxyWarner()(true, 'nobody')
+  proxyWarner()('x-forwarded-for', 'nobody')
   expect(await warned).toMatchObject({ name: 'SluiceWarning', code: 'SLUICE_PROXY_UNTRUSTED' })
 })
