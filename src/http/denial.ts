@@ -119,13 +119,13 @@ export function denialResponder<Request, Response, Next, OnDenied>(
 function quotaExceeded(decision: Decision): Problem {
   const retry = retryAfter(decision)
   const nameOf = namesOf(decision)
-  const violated = decision.limits.filter(isViolated).map((status) => ({ ...status.limit, name: nameOf(status) }))
-  const allowances = violated.map(allowance).join(', ')
+  const violated = decision.limits.filter(isViolated)
+  const allowances = violated.map((status) => allowance(nameOf(status), status.limit)).join(', ')
   return {
     status: 429,
     type: `${TYPES}#quota-exceeded`,
     title: 'Quota Exceeded',
-    violated: violated.map(({ name }) => name),
+    violated: violated.map(nameOf),
     detail: `Too many requests${allowances && `: ${allowances}`}. ${advice(retry)}`,
     retry,
   }
@@ -160,7 +160,7 @@ function json({ type, title, status, violated, detail }: Problem): string {
   return JSON.stringify({ type, title, status, 'violated-policies': violated, detail })
 }
 
-function allowance({ name, quota, window }: Limit): string {
+function allowance(name: string, { quota, window }: Limit): string {
   return `"${name}" allows ${quota} per ${shortDuration(window)}`
 }
 

@@ -7,6 +7,7 @@ import type { HttpAdapter } from './adapter.ts'
 import { denialResponder } from './denial.ts'
 import { isPreflight } from './headers/cors.ts'
 import { stackedHeaderWriter } from './headers/stacked.ts'
+import { wholeAddressWarner } from './keys/address-warning.ts'
 import { latestPass, type Pass, recordPass } from './history.ts'
 import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
 import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from './options.ts'
@@ -46,6 +47,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const settleAtEnd = settlement(options, limiter, adapter)
   const { skip, onDecision } = options
   const ignoreFailure = failureIgnorer()
+  const warnOfWholeAddress = wholeAddressWarner()
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const lane = isPreflightOf(adapter, request) ? preflights : requests
@@ -90,6 +92,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     const sent = adapter.headersSent(response)
     adapter.setDecision(request, decision)
     recordPass(decision, earlier, writeHeaders(decision, earlier?.headers, sent ? undefined : response))
+    warnOfWholeAddress(decision)
     if (onDecision !== undefined) ignoreFailure(onDecision(decision, request))
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
     if (settleAtEnd !== undefined) settleAtEnd(request, response, decision)

@@ -58,7 +58,7 @@ function keyOf(raw: string | undefined, network: Network | undefined): string | 
 function keyOfIPv6(text: string, network: Network | undefined): string {
   const address = ipaddr.IPv6.parse(hexadecimal(text))
   if (carriesIPv4(address.parts)) return ipv4Of(address.parts)
-  if (network === undefined || network.bits === 128) return address.toString()
+  if (network === undefined) return address.toString()
   const prefix = address.parts.map((part, i) => part & network.mask[i]!)
   return `${new ipaddr.IPv6(prefix).toString()}/${network.bits}`
 }

@@ -1,0 +1,72 @@
+import express from 'express'
+import { expect, test } from 'vitest'
+import { byIP, ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
+import { isWholeAddress } from '../../../src/http/keys/address-warning.ts'
+import { addressKeyer } from '../../../src/http/keys/address.ts'
+import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
+import { fixedWindow } from '../../../src/limits/factories.ts'
+import { memoryStore } from '../../../src/stores/memory/index.ts'
+import { ask, serve, warningsOf } from '../../support/http.ts'
+
+test.each([
+  '2001:db8::1',
+  '2001:DB8:0:0:0:0:0:1',
+  'fe80::1',
+  '::1',
+  '::',
+  '2001:db8::1.2.3.4',
+  'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255',
+])('%s is a whole address', (key) => {
+  expect(isWholeAddress(key)).toBe(true)
+})
+
+test.each([
+  '',
+  '127.0.0.1',
+  '::ffff:127.0.0.1',
+  '2001:db8::/56',
+  'ann',
+  'abc',
+  'a:b',
+  'user:1',
+  '[::1]',
+  '1:2:3',
+  'x::1',
+])('%s is none', (key) => {
+  expect(isWholeAddress(key)).toBe(false)
+})
+
+test('no key of ipKeyer is a whole address', () => {
+  for (const bits of [32, 56, 128]) expect(isWholeAddress(addressKeyer(bits)('2001:db8::1')!)).toBe(false)
+})
+
+const limits = fixedWindow({ quota: 9, window: '1h' })
+
+async function warningsWith(options: Parameters<typeof rateLimit>[0]): Promise<readonly string[]> {
+  const app = express().set('trust proxy', 'loopback').use(rateLimit(options))
+  const server = await serve(app.use((_request, response) => void response.send('ok')) as never)
+  try {
+    return await warningsOf(async () => {
+      for (let i = 1; i < 4; i++) await ask(server, '/', { headers: { 'x-forwarded-for': `2001:db8::${i}` } })
+    })
+  } finally {
+    await server.close()
+  }
+}
+
+test('a keyer that returns a whole address causes one warning', async () => {
+  expect(await warningsWith({ keyer: (request) => request.get('x-api-key') ?? request.ip, limits })).toEqual([
+    'SLUICE_WHOLE_ADDRESS',
+  ])
+})
+
+test('a keyer of any limiter in a stack causes the warning', async () => {
+  const store = memoryStore()
+  const first = createLimiter<express.Request>({ keyer: byIP, limits, store })
+  const second = createLimiter<express.Request>({ keyer: ({ ip }) => ip, limits, store, name: 'second' })
+  expect(await warningsWith({ limiter: stack(first, second) })).toEqual(['SLUICE_WHOLE_ADDRESS'])
+})
+
+test('ipKeyer causes none', async () => {
+  for (const ipv6Subnet of [56, 128]) expect(await warningsWith({ keyer: ipKeyer({ ipv6Subnet }), limits })).toEqual([])
+})
