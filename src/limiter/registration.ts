@@ -1,6 +1,8 @@
+import { identitiesBeside } from '../stores/places.ts'
 import type { Store } from '../stores/store.ts'
 import type { Limit } from '../limits/limit.ts'
 import { shown, SluiceError } from '../util/errors.ts'
+import { warn } from '../util/warn.ts'
 import { definitionOf } from './keyers.ts'
 import type { LimiterOptions } from './options.ts'
 
@@ -18,11 +20,38 @@ const registrations = new WeakMap<object, Map<string, Registration>>()
  * a hot reload evaluates a module again. Throws `DUPLICATE_LIMITER` when another limiter on the store has the name.
  */
 export function homeOf(name: string, store: Store, options: LimiterOptions<never>): object {
-  const before = registrations.get(store.identity ?? store)?.get(name)
-  if (before === undefined) return {}
+  const place = store.identity ?? store
+  const before = registrations.get(place)?.get(name)
+  if (before === undefined) return homeBeside(name, place, options)
   if (isSame(before.options, options)) return before.home
   if (options.shared !== true) throw duplicate(name)
   return {}
+}
+
+/** Returns the home of a limiter whose name another one has that counts in the same place over another connection, or a new home. */
+function homeBeside(name: string, place: object, options: LimiterOptions<never>): object {
+  for (const other of identitiesBeside(place)) {
+    const before = registrations.get(other)?.get(name)
+    if (before === undefined) continue
+    if (isSame(before.options, options)) return before.home
+    if (options.shared !== true) warnOfSamePlace(name)
+    return {}
+  }
+  return {}
+}
+
+/** The names that a warning was written for. */
+const warned = new Set<string>()
+const MOST_WARNED = 100
+
+function warnOfSamePlace(name: string): void {
+  if (warned.has(name) || warned.size >= MOST_WARNED) return
+  warned.add(name)
+  warn(
+    'SLUICE_SAME_PLACE',
+    `Two limiters named ${shown(name)} count on the same server over two connections, so that they share their counts, and a ` +
+      'request that passes both is charged twice. Give one of them another `name`, or set `shared: true` if that is meant.',
+  )
 }
 
 /** Registers a limiter under its name. The first one with a name stays registered. */

@@ -4,6 +4,7 @@ import type { AsyncStore, Charge, Degraded, Store, DecisionMode } from '../store
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'
+import { identityOf } from './place.ts'
 import { RedisQueue } from './queue.ts'
 import { type Transaction, transactionOf } from './request.ts'
 import { bySlot, takeBySlot } from './cross-slot.ts'
@@ -24,7 +25,8 @@ export interface RedisStoreOptions {
 
 /**
  * Keeps state in Redis (6.2 or later) or Valkey, single or cluster: one limit for the whole fleet, by the server's clock.
- * The client is yours; the store neither connects nor closes it. Stores of one client and prefix count in the same place.
+ * The client is yours; the store neither connects nor closes it. Stores of one client and prefix count in the same place. A
+ * limiter with the name of another one that reaches the same server over another client emits `SLUICE_SAME_PLACE`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision is rejected with `STORE_FAILED`, the client's error as its `cause`,
  * when Redis could not decide; nothing is charged then, unless the server has decided and its answer was lost.
@@ -38,16 +40,6 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   const scripts = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
   const queue = new RedisQueue(scripts, clock && (() => microseconds(clock)))
   return new RedisStore(queue, prefix, identityOf(client, prefix), clock)
-}
-
-const identities = new WeakMap<RedisClient, Map<string, object>>()
-
-/** Stores of one client and prefix count under the same keys. */
-function identityOf(client: RedisClient, prefix: string): object {
-  const known = identities.get(client) ?? new Map<string, object>()
-  const identity = known.get(prefix) ?? {}
-  identities.set(client, known.set(prefix, identity))
-  return identity
 }
 
 class RedisStore implements AsyncStore {

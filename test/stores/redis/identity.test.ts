@@ -1,7 +1,14 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import express from 'express'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
 import { describe, expect, it } from 'vitest'
+import { rateLimit } from '../../../adapters/express/index.ts'
 import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, stack, type Store } from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { redisForAll } from '../../support/redis-tests.ts'
+import { ask, serve, warningsOf } from '../../support/http.ts'
+import { connect, leftovers, redisForAll } from '../../support/redis-tests.ts'
 
 const duplicate = expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error
 const gcraOne = gcra({ name: 'one', quota: 1, window: '1d' })
@@ -42,5 +49,90 @@ describe('two stores of one client and prefix', () => {
     const one = limiterOf(redisStore(redis.client))
     const other = limiterOf(redisStore(redis.client), gcraOne, true)
     expect([(await one.consume('k')).allowed, (await other.consume('k')).allowed]).toEqual([true, false])
+  })
+})
+
+describe('two limiters of one name on two connections to one server', () => {
+  const redis = redisForAll()
+  const key = (): string => 'everybody'
+
+  /** Creates two limiters on two clients, and returns the codes of the warnings. */
+  async function codesOf(
+    clients: readonly RedisClient[],
+    prefixes: readonly string[] = [],
+  ): Promise<readonly string[]> {
+    const name = randomUUID()
+    return warningsOf(() => {
+      for (const [i, limits] of [gcraOne, fixedOne].entries())
+        createLimiter({ name, keyer: key, limits, store: redisStore(clients[i]!, { prefix: prefixes[i] ?? 'p:' }) })
+    })
+  }
+
+  it('cause one warning when they are defined differently', async () => {
+    const { port } = redis.server
+    const node = createClient({ url: `redis://localhost:${port}` })
+    expect(await codesOf([connect(port), connect(port)])).toEqual(['SLUICE_SAME_PLACE'])
+    expect(await codesOf([connect(port), node as RedisClient])).toEqual(['SLUICE_SAME_PLACE'])
+    expect(await codesOf([connect(port, { keyPrefix: 'p:' }), connect(port)], ['q:', 'p:q:'])).toEqual([
+      'SLUICE_SAME_PLACE',
+    ])
+  })
+
+  it('cause none on different servers, databases or prefixes, or when a client is closed or unknown', async () => {
+    const { port } = redis.server
+    expect(await codesOf([connect(port), connect(port, { db: 1 })])).toEqual([])
+    expect(await codesOf([connect(port), connect(port)], ['a:', 'b:'])).toEqual([])
+    expect(await codesOf([connect(port), connect(port, { keyPrefix: 'p:' })])).toEqual([])
+    expect(await codesOf([clientOf(), clientOf()])).toEqual([])
+    const closed = new Redis(port)
+    closed.disconnect()
+    await once(closed, 'end')
+    expect(await codesOf([closed, connect(port)])).toEqual([])
+    const node = createClient({ url: `redis://localhost:${port}` }).on('error', () => undefined)
+    await node.connect()
+    const store = redisStore(node as RedisClient)
+    createLimiter({ name: 'closed', keyer: key, limits: gcraOne, store })
+    node.destroy()
+    const other = redisStore(connect(port))
+    expect(
+      await warningsOf(() => createLimiter({ name: 'closed', keyer: key, limits: fixedOne, store: other })),
+    ).toEqual([])
+  })
+
+  it('are recognised behind sentinels and in a cluster by their names and nodes', async () => {
+    const sentinel = (name: string): RedisClient => {
+      const client = new Redis({ sentinels: [{ host: '127.0.0.1', port: 1 }], name, lazyConnect: true })
+      leftovers.push(() => client.disconnect())
+      return client
+    }
+    expect(await codesOf([sentinel('a'), sentinel('a')])).toEqual(['SLUICE_SAME_PLACE'])
+    expect(await codesOf([sentinel('a'), sentinel('b')])).toEqual([])
+    const cluster = (port: number): RedisClient =>
+      ({ ...clientOf(), isCluster: true, startupNodes: [{ port }], options: {} }) as unknown as RedisClient
+    expect(await codesOf([cluster(1), cluster(1)])).toEqual(['SLUICE_SAME_PLACE'])
+    expect(await codesOf([cluster(1), cluster(2)])).toEqual([])
+  })
+
+  it('cause none with `shared`', async () => {
+    const [one, other] = [connect(redis.server.port), connect(redis.server.port)]
+    const name = randomUUID()
+    const codes = await warningsOf(() => {
+      createLimiter({ name, keyer: key, limits: gcraOne, store: redisStore(one) })
+      createLimiter({ name, keyer: key, limits: fixedOne, store: redisStore(other), shared: true })
+    })
+    expect(codes).toEqual([])
+  })
+
+  it('charge a request once when they are defined alike, with a warning', async () => {
+    const limits = fixedWindow({ name: 'nine', quota: 9, window: '1d' })
+    const app = express()
+    for (const client of [connect(redis.server.port), connect(redis.server.port)])
+      app.use(rateLimit({ keyer: key, limits, store: redisStore(client) }))
+    const server = await serve(app.use((_request, response) => void response.send('ok')))
+    leftovers.push(() => server.close())
+    const codes = await warningsOf(async () => {
+      expect((await ask(server)).headers['ratelimit']).toBe('"nine";r=8;t=86400')
+    })
+    expect(codes).toEqual(['SLUICE_MOUNTED_TWICE'])
   })
 })
