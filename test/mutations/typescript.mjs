@@ -155,7 +155,11 @@ export const typescript = [
   ),
   measured('what remains rounded up', 'Math.max(0, Math.floor(quota - kept))', 'Math.max(0, Math.ceil(quota - kept))'),
 
-  registration('stores of one client counted separately', 'store.identity ?? store)?.get(name)', 'store)?.get(name)'),
+  registration(
+    'stores of one client counted separately',
+    'const place = store.identity ?? store\n  const before',
+    'const place = store\n  const before',
+  ),
   limiter(
     'wrong options ignored',
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
