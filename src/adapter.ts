@@ -30,7 +30,7 @@ export {
   type IpKeyerOptions,
 } from './http/keys/ip-keyer.ts'
 export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/keys/proxy-warning.ts'
-export { headerKeyer, routeKey, type RoutePattern } from './http/keys/request-keyers.ts'
+export { headerKeyer, routeKey, type RoutePattern, unroutedKey } from './http/keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './http/options.ts'
 export { createRequestLimiter, type RequestLimiter } from './http/request-limiter.ts'
 export { whenClosed } from './http/response/node-end.ts'

@@ -1,7 +1,7 @@
 import type { Request } from 'express'
 import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
-import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { keyOfRoute, type Route } from './route-key.ts'
 
@@ -51,10 +51,11 @@ export function byHeader(name: string): SyncKeyer<Request> {
 export const byMethod: SyncKeyer<Request> = (request) => request.method
 
 /**
- * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. Elsewhere all requests share one bucket.
+ * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. Elsewhere all requests share one bucket,
+ * and the process warning `SLUICE_NO_ROUTE` is emitted once for each app.
  * The key of a route in a router has the number of that router: `GET /:id of router 2`. This works for routers and apps that were
  * mounted with `use`; routes of all others with the same pattern share a bucket.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Request> = ({ app, route }) =>
-  route === undefined ? routeKey('', undefined) : keyOfRoute(app, route as Route)
+  route === undefined ? unroutedKey(app) : keyOfRoute(app, route as Route)

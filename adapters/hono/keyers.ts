@@ -65,12 +65,21 @@ interface Matched {
 }
 
 /**
- * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. In any other middleware it is the pattern of
- * that middleware, such as `ALL /*`.
+ * The pattern of the route, such as `GET /users/:id`. In a middleware with a wildcard, as of `app.use`, it is the first route after
+ * it that matches. Requests without a route share the pattern of the last middleware, such as `ALL /*`.
+ *
+ * Each method and each path of `app.on(methods, paths, …)` is a route of its own, because Hono does not show that they were declared
+ * together. `app.all` is one route for all methods.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Context> = (context) => {
   const { matchedRoutes, routeIndex } = context.req as Matched
-  const route = matchedRoutes[routeIndex]
+  const current = matchedRoutes[routeIndex]
+  const route = current?.path.endsWith('*') ? answering(matchedRoutes.slice(routeIndex)) : current
   return routeKey(route?.method ?? '', route?.path)
+}
+
+/** Returns the first route that is no middleware, as far as that is known: `app.use` and `app.all` have the method `ALL`. */
+function answering(routes: Matched['matchedRoutes']): Matched['matchedRoutes'][number] | undefined {
+  return routes.find(({ method }) => method !== 'ALL') ?? routes.at(-1)
 }

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
-import { headerKeyer, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
 const client: ClientInfo<Context> = {
@@ -52,12 +52,13 @@ export function byHeader(name: string): SyncKeyer<Context> {
 export const byMethod: SyncKeyer<Context> = (context) => context.method
 
 /**
- * The pattern of the route, such as `GET /users/:id`, with `@koa/router`. Elsewhere all requests share one bucket. In the
- * middleware of a router it is the pattern of the route that will answer. All methods of a route count together.
+ * The pattern of the route, such as `GET /users/:id`, with `@koa/router`. Elsewhere all requests share one bucket, and the
+ * process warning `SLUICE_NO_ROUTE` is emitted once for each app. In the middleware of a router it is the pattern of the route that will answer. All methods of a route count together.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Context> = (context) => {
   const { method, matched, _matchedRoute: current } = context as Matched
+  if (matched === undefined && current === undefined) return unroutedKey(context.app)
   const answers = ({ methods }: Layer): boolean => methods.includes(method)
   // A middleware after all routes with the same path does not run.
   const last = (matched?.findLastIndex(answers) ?? -1) + 1

@@ -1,11 +1,27 @@
 import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { HEADER_NAME, refuse } from '../../util/validate.ts'
+import { warn } from '../../util/warn.ts'
 
 /** The path of a route, as it was declared. */
 export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
 
 /** The key of all requests without a route. They share one bucket, since the client chooses the path. */
 const NO_ROUTE = 'no route'
+
+const warnedApps = new WeakSet<object>()
+
+/** Returns the key of a request whose route is not known yet, and warns once for each app. */
+export function unroutedKey(app: object): string {
+  if (!warnedApps.has(app)) {
+    warnedApps.add(app)
+    warn(
+      'SLUICE_NO_ROUTE',
+      '`byRoute` is used where the route of a request is not known yet, so that all requests share one bucket. Put the rate limit ' +
+        'into the route, such as app.get(path, limit, handler) in Express, or into the router in Koa, or leave `byRoute` out.',
+    )
+  }
+  return NO_ROUTE
+}
 
 /** Returns the key of a route: its methods, and its pattern as it was declared. HEAD counts as GET. */
 export function routeKey(methods: string | readonly string[], pattern: RoutePattern | undefined): string {

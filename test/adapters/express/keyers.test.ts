@@ -37,6 +37,20 @@ describe.each([
     expect([await left('/no/1'), await left('/no/2', 'POST')]).toEqual(['8', '7'])
   })
 
+  test('byRoute returns one key before routing, with one warning for each app', async () => {
+    const keys: string[] = []
+    const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
+    for (let count = 0; count < 2; count++) {
+      const app = express().use(rateLimit(times(9, { keyer: byRoute, onDecision })))
+      const each = await serve(app.get('/users/:id', ok))
+      const codes = await warningsOf(async () => {
+        for (const path of ['/users/1', '/nowhere']) await ask(each, path)
+      })
+      await each.close()
+      expect([keys.splice(0), codes]).toEqual([['no route', 'no route'], ['SLUICE_NO_ROUTE']])
+    }
+  })
+
   test('byRoute distinguishes the routes of different routers and apps, wherever they are mounted', async () => {
     const keys: string[] = []
     const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)

@@ -30,6 +30,44 @@ test('byRoute returns the pattern of the route', async () => {
   expect([await left(app, '/any/1'), await left(app, '/any/2', 'POST')]).toEqual(['8', '7'])
 })
 
+test('byRoute returns the route that follows, in the middleware of an app or a path', async () => {
+  const app = new Hono()
+  const keys: string[] = []
+  app.use(rateLimit(times(99, { keyer: byRoute, onDecision: ({ limits }) => void keys.push(limits[0]!.key) })))
+  app.use('/api/*', (_context, next) => next())
+  app.get('/api/users/:id', (context) => context.text('ok'))
+  app.all('/any/:id', (context) => context.text('ok'))
+  app.get('/files/*', (context) => context.text('ok'))
+  for (const path of ['/api/users/1', '/api/users/2', '/any/1', '/files/a/b', '/nowhere/1', '/nowhere/2'])
+    await app.request(path)
+  await app.request('/any/1', { method: 'POST' })
+  expect(keys).toEqual([
+    'GET /api/users/:id',
+    'GET /api/users/:id',
+    'ALL /any/:id',
+    'GET /files/*',
+    'ALL /*',
+    'ALL /*',
+    'ALL /any/:id',
+  ])
+})
+
+test('byRoute returns the route of its own with a wildcard', async () => {
+  const app = new Hono()
+  const limit = rateLimit(times(9, { keyer: byRoute }))
+  app.all('/files/*', limit, (context) => context.text('ok'))
+  app.get('/files/*', (context) => context.text('ok'))
+  expect([await left(app, '/files/1'), await left(app, '/files/2')]).toEqual(['8', '7'])
+})
+
+test('byRoute counts each method and each path of `app.on` separately', async () => {
+  const app = new Hono()
+  const limit = rateLimit(times(9, { keyer: byRoute }))
+  app.on(['GET', 'POST'], ['/a', '/b'], limit, (context) => context.text('ok'))
+  expect([await left(app, '/a'), await left(app, '/a', 'POST'), await left(app, '/b')]).toEqual(['8', '8', '8'])
+  expect(await left(app, '/a')).toBe('7')
+})
+
 describe('ipKeyer', () => {
   const key = async (app: Hono, headers: Record<string, string> = {}): Promise<string> => {
     app.get('/', (context) => context.text(context.get('rateLimit')!.binding!.key))

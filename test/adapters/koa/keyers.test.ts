@@ -100,9 +100,27 @@ describe.each([
       expect(await keys('GET /users/1')).toEqual(['GET /users/:id'])
     })
 
-    test('returns one key for all requests without a route', async () => {
-      const keys = await keysOf((limit) => limit)
-      expect(await keys('GET /users/1', 'POST /users/2')).toEqual(['no route', 'no route'])
+    test('returns one key for all requests outside of a router, with one warning for each app', async () => {
+      for (let app = 0; app < 2; app++) {
+        const keys = await keysOf((limit) => limit)
+        const codes = await warningsOf(async () =>
+          expect(await keys('GET /users/1', 'POST /users/2')).toEqual(['no route', 'no route']),
+        )
+        expect(codes).toEqual(['SLUICE_NO_ROUTE'])
+        await server!.close()
+      }
+      server = undefined
+    })
+
+    test('causes no warning in a router, also for a method that no route has', async () => {
+      const keys = await keysOf(
+        (limit) =>
+          new Router()
+            .use(limit)
+            .get('/', () => {})
+            .routes() as Middleware,
+      )
+      expect(await warningsOf(() => keys('GET /', 'PUT /', 'GET /nowhere'))).toEqual([])
     })
 
     test('reads the route of another router in the same property', () => {
