@@ -4,6 +4,7 @@ import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
 import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
+import { creationWatch } from './created-late.ts'
 import { denialResponder } from './denial.ts'
 import { isPreflight } from './headers/cors.ts'
 import { stackedHeaderWriter } from './headers/stacked.ts'
@@ -48,6 +49,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const { skip, onDecision } = options
   const ignoreFailure = failureIgnorer()
   const warnOfWholeAddress = wholeAddressWarner()
+  const noteUse = creationWatch(limiter)
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const lane = isPreflightOf(adapter, request) ? preflights : requests
@@ -115,6 +117,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
 
   return {
     admit(request, response, next) {
+      noteUse()
       try {
         const admitted = skipOrDecide(request, response, next)
         return isPromise(admitted) ? admitted.catch(rethrow) : admitted

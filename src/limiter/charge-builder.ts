@@ -15,13 +15,14 @@ export class ChargeBuilder<Input> {
   readonly name: string
   readonly store: Store
   readonly home: object
+  /** The options of the limiter. */
+  readonly options: LimiterOptions<Input>
   readonly #keyer: Keyer<Input>
   readonly #cost: CostFunc<Input> | undefined
   readonly #sources: readonly LimitSource<Input>[]
   /** The policies if no limit depends on the input. */
   readonly #fixed: readonly Policy[] | undefined
   readonly #policies = new WeakMap<Limit, Policy>()
-  readonly #options: LimiterOptions<Input>
   readonly #prefix: string
   #warned = false
 
@@ -30,7 +31,7 @@ export class ChargeBuilder<Input> {
    * @param prefix comes before each key
    */
   constructor(options: LimiterOptions<Input>, name: string, store: Store, home: object, prefix = '') {
-    this.#options = options
+    this.options = options
     this.#prefix = prefix
     this.name = name
     this.store = store
@@ -55,7 +56,7 @@ export class ChargeBuilder<Input> {
 
   /** Returns a builder with the same limits whose keys have a prefix. */
   withPrefix(prefix: string): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, this.name, this.store, this.home, prefix)
+    return new ChargeBuilder(this.options, this.name, this.store, this.home, prefix)
   }
 
   key(input: Input): MaybePromise<string> {

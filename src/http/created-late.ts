@@ -1,0 +1,64 @@
+import { definitionOf } from '../limiter/keyers.ts'
+import { chargeBuildersOf, type Limiter } from '../limiter/limiter.ts'
+import type { LimiterOptions } from '../limiter/options.ts'
+import { boundedKey } from '../util/bounded-key.ts'
+import { warn } from '../util/warn.ts'
+
+/** So many limiters with one definition, each for one request only, are created by a handler. */
+const TOO_MANY = 100
+const MOST_DEFINITIONS = 1000
+
+interface Uses {
+  readonly definition: string
+  count: number
+}
+
+/** True once this process has served a request. Limiters are usually created before. */
+let isServing = false
+let hasWarned = false
+/** By the first part of a limiter. */
+const usesOf = new WeakMap<object, Uses>()
+/** By definition: the limiters in a row that were used once. */
+const usedOnce = new Map<string, number>()
+
+/**
+ * Returns a function to call for each request of a limiter. It warns when a program creates a limiter for each request: each of
+ * them starts from zero, so that no request is ever denied.
+ */
+export function creationWatch(limiter: Limiter<never>): () => void {
+  const uses = isServing && !hasWarned ? usesBy(limiter) : undefined
+  return function noteUse() {
+    isServing = true
+    if (uses === undefined || uses.count === 2) return
+    uses.count++
+    if (uses.count === 2) usedOnce.delete(uses.definition)
+    else countSingle(uses.definition)
+  }
+}
+
+/** A limiter with a given store continues the counts of that store. */
+function usesBy(limiter: Limiter<never>): Uses | undefined {
+  const [part] = chargeBuildersOf(limiter)
+  if (part === undefined || part.options.store !== undefined) return undefined
+  const uses = usesOf.get(part) ?? { definition: boundedKey(describe(part.options)), count: 0 }
+  usesOf.set(part, uses)
+  return uses
+}
+
+function countSingle(definition: string): void {
+  const count = (usedOnce.get(definition) ?? 0) + 1
+  if (count === 1 && usedOnce.size >= MOST_DEFINITIONS) usedOnce.clear()
+  usedOnce.set(definition, count)
+  if (count < TOO_MANY || hasWarned) return
+  hasWarned = true
+  warn(
+    'SLUICE_CREATED_PER_REQUEST',
+    `A rate limit was created ${TOO_MANY} times while requests were served, and each one served a single request. Each starts from ` +
+      'zero, so that they deny no request. Create it once, outside of the handler, or give it a `store` that is created once.',
+  )
+}
+
+function describe({ keyer, limits, name = '' }: LimiterOptions<never>): string {
+  const parts: unknown[] = [keyer, limits].flat()
+  return [name, ...parts.map((part) => (typeof part === 'function' ? definitionOf(part) : JSON.stringify(part)))].join()
+}
