@@ -2,6 +2,7 @@ import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
+import { warnIfPending } from '../../src/http/response/unanswered.ts'
 import { ResponseEnd } from '../../src/http/response/web-end.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
@@ -16,7 +17,8 @@ export type RateLimitOptions = LimiterSource<Request> &
   HttpOptions<Request, Response> & {
     /**
      * Answers a denied request instead of the 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added
-     * to its response, but not a status: use `status: 429`. A larger `Retry-After` of that response stays.
+     * to its response, but not a status: use `status: 429`. A larger `Retry-After` of that response stays. If its promise is
+     * pending for ten seconds, the process warning `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied
   }
@@ -56,7 +58,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   callOnDenied(onDenied, request, draft, _next, decision) {
     draft.headers.set('Cache-Control', 'no-store')
     return chain(
-      onDenied(request, decision),
+      warnIfPending(onDenied, onDenied(request, decision), () => false),
       (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
     )
   },

@@ -5,6 +5,7 @@ import { headerConfig, writtenHeaders } from '../../src/http/headers/write-heade
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import { warnIfPending } from '../../src/http/response/unanswered.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
@@ -30,7 +31,8 @@ export type RateLimitOptions = LimiterSource<Context> &
     /**
      * Answers a denied request instead of the 429: it returns a response, or calls `next`. `context.json` and the like start
      * with status 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added to the response. A larger
-     * `Retry-After` of that response stays. `next` undoes the status and `Cache-Control`.
+     * `Retry-After` of that response stays. `next` undoes the status and `Cache-Control`. If its promise is pending for ten seconds, the process
+     * warning `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied
   }
@@ -74,11 +76,14 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   setDecision: (context, decision) => context.set('rateLimit', decision),
   callOnDenied(onDenied, context, _response, next, decision) {
     const undo = startDenial(context, denialStatus(decision))
+    let hasGoneOn = false
     function goOn(): Promise<void> {
+      hasGoneOn = true
       undo()
       return next()
     }
-    return chain(onDenied(context, goOn, decision), (answer) => {
+    const answered = warnIfPending(onDenied, onDenied(context, goOn, decision), () => hasGoneOn)
+    return chain(answered, (answer) => {
       // Hono takes an empty 200 for a response.
       if (context.finalized) return
       const denial = denialFrom(answer, 'a function that returns a Response or calls next')

@@ -4,6 +4,7 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial } from '../../src/http/response/begun-denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
+import { warnIfPending } from '../../src/http/response/unanswered.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
@@ -28,7 +29,8 @@ export type RateLimitOptions = LimiterSource<Context> &
   HttpOptions<Context, Response> & {
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
-     * headers are already set. `next` undoes the first two.
+     * headers are already set. `next` undoes the first two. If its promise is pending for ten seconds, the process warning
+     * `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied
   }
@@ -53,11 +55,14 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   setDecision: (context, decision) => void (context.state.rateLimit = decision),
   callOnDenied(onDenied, context, _response, next, decision) {
     const undo = startDenial(context, denialStatus(decision))
+    let hasGoneOn = false
     function goOn(): Promise<unknown> {
+      hasGoneOn = true
       undo()
       return next()
     }
-    return onDenied(context, goOn, decision)
+    const isAnswered = (): boolean => hasGoneOn || context.headerSent || context.res.destroyed
+    return warnIfPending(onDenied, onDenied(context, goOn, decision), isAnswered)
   },
 }
 

@@ -9,6 +9,7 @@ import Koa2 from 'koa2'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forFastify from '../../adapters/fastify/index.ts'
+import * as forFetch from '../../adapters/fetch/index.ts'
 import * as forHono from '../../adapters/hono/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import * as forNode from '../../adapters/node/index.ts'
@@ -62,6 +63,9 @@ const honoApp = (onDenied: forHono.RateLimitOptions['onDenied']): RequestListene
   app.get('/', (context) => context.text('ok'))
   return getRequestListener(app.fetch) as RequestListener
 }
+
+const fetchApp = (onDenied: forFetch.RateLimitOptions['onDenied']): RequestListener =>
+  getRequestListener(forFetch.rateLimit({ ...one, onDenied: onDenied! })(() => new Response('ok'))) as RequestListener
 
 const nodeApp = (onDenied: forNode.RateLimitOptions['onDenied']): RequestListener =>
   forNode.rateLimit({ ...one, onDenied: onDenied! })((_request, response) => void response.end('ok'))
@@ -122,6 +126,10 @@ async function happened(so: () => unknown): Promise<void> {
 describe('an onDenied that returns and does not answer', () => {
   let calls = 0
   const lazy = (): undefined => void calls++
+  const forever = (): Promise<never> => {
+    calls++
+    return new Promise(() => undefined)
+  }
   test.each([
     ['Express', () => expressApp(express5, () => lazy())],
     ['Express, with a promise', () => expressApp(express5, async () => lazy())],
@@ -141,6 +149,40 @@ describe('an onDenied that returns and does not answer', () => {
       }
     })
     expect(codes).toEqual(['SLUICE_NOT_ANSWERED'])
+  })
+
+  test.each([
+    ['Express', () => expressApp(express5, () => forever())],
+    ['Fastify', () => fastifyApp(() => forever())],
+    ['Koa', () => koaApp(Koa3, () => forever())],
+    ['Hono', () => honoApp(() => forever() as never)],
+    ['fetch', () => fetchApp(() => forever() as never)],
+    ['node', () => nodeApp(() => forever())],
+  ])('causes one warning after ten seconds when its promise is still pending: %s', async (_, app) => {
+    server = await serve(await app())
+    await ask(server)
+    calls = 0
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    const codes = await warningsOf(async () => {
+      for (const call of [1, 2]) {
+        await dial(server!)
+        await happened(() => calls === call)
+        await new Promise((resolve) => setImmediate(resolve))
+        vi.advanceTimersByTime(10_000)
+      }
+    })
+    expect(codes).toEqual(['SLUICE_NOT_ANSWERED'])
+  })
+
+  test.each([
+    ['Koa 2', () => koaApp(Koa2, () => undefined), 429],
+    ['Koa 3', () => koaApp(Koa3, async () => undefined), 429],
+    ['Hono', () => honoApp(() => undefined), 500],
+    ['fetch', () => fetchApp(() => undefined as never), 500],
+  ])('is answered by the framework: %s', async (_, app, status) => {
+    const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    expect((await denied(app())).status).toBe(status)
+    printed.mockRestore()
   })
 
   test('causes none when it answers later', async () => {

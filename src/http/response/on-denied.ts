@@ -11,7 +11,7 @@ export interface DenialCall {
 
 /**
  * Calls an `onDenied` whose response has the status and `Cache-Control: no-store` of a denial already. Both are undone when it
- * throws, and by `undo`, for a request that goes on. Warns when it returns and does not answer.
+ * throws, and by `undo`, for a request that goes on. Warns when it does not answer.
  */
 export function callStarted({ onDenied, response, status }: DenialCall, call: (undo: () => void) => unknown): unknown {
   let isOver = false
@@ -24,13 +24,10 @@ export function callStarted({ onDenied, response, status }: DenialCall, call: (u
     undo()
     throw error
   }
-  function returned(answer: unknown): unknown {
-    warnIfUnanswered(onDenied, () => isOver || response.headersSent || response.destroyed === true)
-    return answer
-  }
   try {
     const answer = call(undo)
-    return isPromise(answer) ? Promise.resolve(answer).then(returned, failed) : returned(answer)
+    warnIfUnanswered(onDenied, () => isOver || response.headersSent || response.destroyed === true)
+    return isPromise(answer) ? Promise.resolve(answer).then(undefined, failed) : answer
   } catch (error) {
     return failed(error)
   }

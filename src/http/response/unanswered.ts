@@ -1,17 +1,18 @@
+import { isPromise } from '../../util/maybe-promise.ts'
 import { warn } from '../../util/warn.ts'
 
 /** How long an `onDenied` may take until a warning says that it has not answered. */
 const PATIENCE = 10_000
 
 const MESSAGE =
-  'An `onDenied` has returned, but has not answered for 10 s. The client waits. Send a response, or call `next` if there is one.'
+  'An `onDenied` has not answered for 10 s. The client waits. Send a response, or call `next` if there is one.'
 
 /** The `onDenied` functions that are watched, or that a warning was written for. */
 const watched = new WeakSet<object>()
 
 /**
- * Warns once for each `onDenied` that has returned and does not answer within ten seconds: its client waits. It watches one
- * response at a time, and keeps no process alive.
+ * Warns once for each `onDenied` that does not answer within ten seconds of its call: its client waits. It watches one response at a
+ * time, and keeps no process alive.
  */
 export function warnIfUnanswered(onDenied: object, isAnswered: () => boolean): void {
   if (isAnswered() || watched.has(onDenied)) return
@@ -22,4 +23,20 @@ export function warnIfUnanswered(onDenied: object, isAnswered: () => boolean): v
   }, PATIENCE)
   // Some runtimes have timers that are numbers.
   ;(timer as { unref?(): void }).unref?.()
+}
+
+/**
+ * Does the same where a framework answers when `onDenied` has returned: its promise may stay pending.
+ * @param answer what `onDenied` returned
+ * @param isAnswered returns true when the response does not wait for the promise
+ * @returns the same answer
+ */
+export function warnIfPending<Answer>(onDenied: object, answer: Answer, isAnswered: () => boolean): Answer {
+  if (!isPromise(answer)) return answer
+  let isSettled = false
+  const settled = (): void => void (isSettled = true)
+  const promise = Promise.resolve(answer)
+  promise.then(settled, settled)
+  warnIfUnanswered(onDenied, () => isSettled || isAnswered())
+  return promise as Answer
 }
