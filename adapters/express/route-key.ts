@@ -1,14 +1,11 @@
 import type { Application } from 'express'
+import { type Layer, stackOf } from './stack.ts'
 import { routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 
 /** A route of Express 4 or 5. */
 export interface Route {
   readonly path: RoutePattern
   readonly methods: Readonly<Record<string, boolean>>
-}
-
-interface Router {
-  readonly stack: readonly { readonly route?: unknown; readonly handle: Partial<Router> }[]
 }
 
 const keys = new WeakMap<Application, WeakMap<Route, string>>()
@@ -34,18 +31,15 @@ function methodsAndPattern({ methods, path }: Route): string {
 
 /** Returns `''` for a route of the app itself. A router that was not mounted with `use` cannot be found. */
 function placeIn(app: Application, route: Route): string {
-  // In Express 4 reading `router` throws.
-  const own = app as unknown as { readonly _router?: Router; readonly router: Router }
-  const { _router: router = own.router } = own
-  const place = routerNumbers(route, router.stack, new Set()) ?? 'out of sight'
+  const place = routerNumbers(route, stackOf(app), new Set()) ?? 'out of sight'
   return [app.path(), place && `router ${place}`].filter(Boolean).join(', ')
 }
 
 /** Returns the numbers of the routers that lead to a route, such as `2.1`. They are the same in each process of a program. */
-function routerNumbers(route: Route, stack: Router['stack'], seen: Set<Router['stack']>): string | undefined {
-  if (stack.some((layer) => layer.route === route)) return ''
+function routerNumbers(route: Route, stack: readonly Layer[], seen: Set<readonly Layer[]>): string | undefined {
+  if (stack.some((layer) => (layer.route as unknown) === route)) return ''
   seen.add(stack)
-  const within = stack.flatMap(({ handle }) => (Array.isArray(handle.stack) ? [handle.stack] : []))
+  const within = stack.flatMap(({ handle }) => (handle.stack === undefined ? [] : [handle.stack]))
   for (const [index, inner] of within.entries()) {
     const place = seen.has(inner) ? undefined : routerNumbers(route, inner, seen)
     if (place !== undefined) return `${index + 1}${place && `.${place}`}`
