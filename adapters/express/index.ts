@@ -4,11 +4,12 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
+import { onceForEachApp, warnOfLateMount } from '../../src/http/late-mount.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 
-import { warnIfMountedLate } from './mounted-late.ts'
+import { isMountedLate } from './mounted-late.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
 export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
@@ -72,20 +73,11 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const requestLimiter = createRequestLimiter(options, adapter)
-  const checkedApps = new WeakSet<Application>()
-  let latestApp: Application | undefined
-
-  function checkPlace(app: Application): void {
-    latestApp = app
-    if (checkedApps.has(app)) return
-    checkedApps.add(app)
-    warnIfMountedLate(app, limitRate)
-  }
-
+  const checkApp = onceForEachApp<Application>((app) => {
+    if (isMountedLate(app, limitRate)) warnOfLateMount()
+  })
   const limitRate: RateLimit = function limitRate(request, response, next) {
-    // Other frameworks with such middlewares have no app.
-    const app = request.app as Application | undefined
-    if (app !== undefined && app !== latestApp) checkPlace(app)
+    checkApp(request.app)
     const admitted = requestLimiter.admit(request as unknown as Request, response as Response, next)
     if (admitted === true) next()
     else if (admitted !== false) admitted.then((yes) => void (yes && next()), next)

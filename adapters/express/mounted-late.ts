@@ -1,15 +1,9 @@
 import type { Application } from 'express'
-import { warn } from '../../src/util/warn.ts'
 import { type Layer, stackOf } from './stack.ts'
 
-/** Warns when a middleware is the last one of its app or router, after routes: these have answered before it is called. */
-export function warnIfMountedLate(app: Application, middleware: unknown): void {
-  if (isLast(stackOf(app), middleware, new Set()) !== true) return
-  warn(
-    'SLUICE_MOUNTED_LATE',
-    'A rate limit is used after all routes of its app or router, so that it limits only requests that no route has answered. Call ' +
-      '`app.use(rateLimit(…))` before the routes.',
-  )
+/** Returns true when a middleware is the last one of its app or router, after routes: these have answered before it is called. */
+export function isMountedLate(app: Application, middleware: unknown): boolean {
+  return isLast(stackOf(app), middleware, new Set()) === true
 }
 
 /** Returns `undefined` when the middleware is not in a stack. */

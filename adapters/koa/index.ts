@@ -1,3 +1,4 @@
+import type Application from 'koa'
 import type { Context, Middleware, Next, Response } from 'koa'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
@@ -6,6 +7,7 @@ import { whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { warnIfPending } from '../../src/http/response/unanswered.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
+import { onceForEachApp, warnOfLateMount } from '../../src/http/late-mount.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
@@ -95,7 +97,11 @@ export function rateLimit(options: RateLimitOptions): Middleware {
     return next()
   }
 
-  return function limitRate(context, next) {
+  const checkApp = onceForEachApp<Application>((app) => {
+    if (isLastAfterRouter(app, limitRate)) warnOfLateMount()
+  })
+  function limitRate(context: Context, next: Next): Promise<void> | void {
+    checkApp(context.app)
     let hasGoneOn = false
     function goOn(): Promise<void> {
       hasGoneOn = true
@@ -115,4 +121,10 @@ export function rateLimit(options: RateLimitOptions): Middleware {
       return failed(error)
     }
   }
+  return limitRate
+}
+
+/** Returns true for the last middleware of an app that comes after a router of `@koa/router`. */
+function isLastAfterRouter({ middleware }: Application, limitRate: unknown): boolean {
+  return middleware.indexOf(limitRate as never) === middleware.length - 1 && middleware.some((each) => 'router' in each)
 }

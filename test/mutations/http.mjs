@@ -42,6 +42,13 @@ const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fasti
 const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/early-routes.test.ts')
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
 const lastHooks = inTests('adapters/fastify/last-hooks.ts', 'test/adapters/fastify/pre-handler.test.ts')
+const createdLate = inTests('src/http/created-late.ts', 'test/http/created-late.test.ts')
+const addressWarning = inTests('src/http/keys/address-warning.ts', 'test/http/keys/address-warning.test.ts')
+const proxyWarning = inTests('src/http/keys/proxy-warning.ts', 'test/http/keys/proxy-warning.test.ts')
+const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'names of their limiters' })
+const unanswered = inTests('src/http/response/unanswered.ts', 'test/adapters/on-denied.test.ts')
+const mountedLate = inTests('adapters/express/mounted-late.ts', 'test/adapters/express/mounted-late.test.ts')
+const honoKeyers = inTests('adapters/hono/keyers.ts', 'test/adapters/hono/keyers.test.ts')
 const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
@@ -198,6 +205,14 @@ export const http = [
     "[Symbol.for('skip-override')]: true",
     "[Symbol.for('skip-override')]: false",
   ),
+  createdLate('warns although a limiter serves a second request', 'usedOnce.delete(uses.definition)', 'usedOnce.size'),
+  addressWarning('takes the key of ipKeyer for a whole address', " || key.includes('/')", ''),
+  proxyWarning('does not warn of Forwarded', "if (header === 'forwarded') return unread", ''),
+  sharedNames('names the limits of the last middleware only', 'shownTogether(decision)', 'decision'),
+  unanswered('does not watch a promise', '() => isSettled || isAnswered()', '() => true'),
+  mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
+  honoKeyers('returns the middleware and not the route', "({ method }) => method !== 'ALL'", '() => true'),
+  scope('accepts rateLimit outside of config', 'scope[LIMITED] === true || isOurs', 'isOurs'),
   lastHooks(
     'runs the limit before the hooks of a route',
     '[others ?? []].flat().concat(last)',

@@ -1,10 +1,11 @@
-import Koa3 from 'koa'
+import { Router } from '@koa/router'
+import Koa3, { type Middleware } from 'koa'
 import Koa2 from 'koa2'
 import { afterEach, describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
-import { ask, serve, type Served } from '../../support/http.ts'
+import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
 
 let server: Served | undefined
 afterEach(async () => {
@@ -65,6 +66,22 @@ describe.each([
     server = await serve(app.callback() as never)
     await ask(server)
     expect(await ask(server)).toMatchObject({ status: 500, headers: { ratelimit: '"1-per-1h";r=0;t=3600' } })
+  })
+
+  test.each<[string, readonly string[], (router: Middleware, limit: Middleware) => Middleware[]]>([
+    ['as the last one after a router', ['SLUICE_MOUNTED_LATE'], (router, limit) => [router, limit]],
+    ['before a router', [], (router, limit) => [limit, router]],
+    ['between a router and another middleware', [], (router, limit) => [router, limit, (_context, next) => next()]],
+    ['without a router', [], (_router, limit) => [limit]],
+  ])('warns once when it is used after all routes: %s', async (_where, expected, middlewaresOf) => {
+    const app = new Koa()
+    const router = new Router().get('/', () => {}).routes() as Middleware
+    for (const each of middlewaresOf(router, rateLimit(times(9)))) app.use(each as never)
+    server = await serve(app.callback() as never)
+    const codes = await warningsOf(async () => {
+      for (let i = 0; i < 2; i++) await ask(server!, '/nowhere')
+    })
+    expect(codes).toEqual(expected)
   })
 
   test('does not change a response that was sent', async () => {
