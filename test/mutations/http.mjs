@@ -206,7 +206,11 @@ export const http = [
     "[Symbol.for('skip-override')]: false",
   ),
   createdLate('warns although a limiter serves a second request', 'usedOnce.delete(uses.definition)', 'usedOnce.size'),
-  addressWarning('takes the key of ipKeyer for a whole address', " || key.includes('/')", ''),
+  addressWarning(
+    'takes IPv4 in IPv6 for a whole address',
+    "clientAddress(key)?.includes(':') === true",
+    'clientAddress(key) !== undefined',
+  ),
   proxyWarning('does not warn of Forwarded', "if (header === 'forwarded') return unread", ''),
   sharedNames('names the limits of the last middleware only', 'shownTogether(decision)', 'decision'),
   unanswered('does not watch a promise', '() => isSettled || isAnswered()', '() => true'),
