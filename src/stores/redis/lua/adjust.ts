@@ -8,13 +8,13 @@ local function lock(group, attempt)
 end
 
 -- Steps a limit whose key is locked out: nothing is charged, and the wait is that of the algorithm or of the lock.
-local function stepLocked(attempt, cells, next)
-  local params, tick = attempt.params, attempt.isMicro and now or millis
+local function stepLocked(attempt)
+  local params, cells, tick = attempt.params, attempt.cells, attempt.isMicro and now or millis
   if attempt.strict then params = parametersOf(attempt.kind, attempt.signature, '') end
   local _, _, retry = attempt.step(params, cells, attempt.offset, tick, attempt.cost, attempt.entries)
   local state = { attempt.step(params, cells, attempt.offset, tick, 0, attempt.entries) }
   local at, reset, delay = state[2], state[5], state[6]
-  for k = 1, attempt.width do next[attempt.offset + k] = state[8 + k] end
+  for k = 1, attempt.width do attempt.next[attempt.offset + k] = state[8 + k] end
   attempt.allowed, attempt.persist = attempt.cost == 0, attempt.isCarriedOver and reset > 0
   attempt.retry = attempt.allowed and 0 or retry
   attempt.remaining, attempt.reset = 0, reset
@@ -23,10 +23,10 @@ local function stepLocked(attempt, cells, next)
 end
 
 -- Reports what a limit holds without a charge that others denied.
-local function stepUncharged(attempt, group)
-  local tick, cells = attempt.isMicro and now or millis, attempt.entries and attempt.cells or group.read
+local function stepUncharged(attempt)
+  local tick = attempt.isMicro and now or millis
   local _, at, _, remaining, reset, delay =
-    attempt.step(attempt.params, cells, attempt.offset, tick, 0, attempt.entries)
+    attempt.step(attempt.params, attempt.cells, attempt.offset, tick, 0, attempt.entries)
   attempt.remaining, attempt.reset = remaining, reset
   noteDetails(attempt, at, 0, delay, 0)
   attempt.isDetailed = delay ~= 0 or remaining % 1 ~= 0 or reset % 1 ~= 0
@@ -92,7 +92,7 @@ local function adjustAll(first, place)
     local values = call('HMGET', group.key, unpack(group.logs or { 'states' }))
     group.value = values[1]
     openRecords(group)
-    group.read = group.blank
+    clear(group)
     local at = 1
     for i = group.first, group.last do
       local attempt = attempts[i]

@@ -4,43 +4,50 @@
  * A server that is out of memory refuses the first write of a call or none, so all writes of a transaction succeed or none.
  */
 export const luaDecide: string = String.raw`
--- Steps every limit of a transaction and writes nothing. Returns whether the enforced limits admit the request.
+-- Steps every limit of a transaction, whose keys are behind the first, and writes nothing. Returns whether the enforced limits admit the
+-- request.
 local function evaluate(first)
-  local admitted = admits
-  for g = 1, width do
-    local group = groups[g]
-    local shared, isUsual = read(group, keys[first + g])
-    local sharedNext = group.next
-    for i = group.first, group.last do
-      local attempt = attempts[i]
-      current = attempt
-      local cells, next, entries, cost = shared, sharedNext, attempt.entries, attempt.cost
-      if entries then cells, next = attempt.cells, attempt.next end
-      if isUsual or attempt.lock <= now then
-        local tick, offset, count = attempt.isMicro and now or millis, attempt.offset, attempt.width
-        local allowed, at, retry, remaining, reset, delay, charged, persist, n1, n2, n3, n4, n5, n6, n7, n8 =
-          attempt.step(attempt.params, cells, offset, tick, cost, entries)
-        attempt.allowed, attempt.remaining, attempt.reset, attempt.isDetailed = allowed, remaining, reset, false
-        next[offset + 1] = n1
-        if count > 1 then next[offset + 2] = n2 end
+  local admitted, index, isUsual = admits, first
+  for i = 1, total do
+    local attempt = attempts[i]
+    local group = attempt.opens
+    if group then
+      index = index + 1
+      read(group, keys[index])
+      isUsual = group.isUsual
+    end
+    current = attempt
+    if isUsual or attempt.lock <= now then
+      local tick, cost, offset, count, next =
+        attempt.isMicro and now or millis, attempt.cost, attempt.offset, attempt.width, attempt.next
+      local allowed, at, retry, remaining, reset, delay, charged, persist, n1, n2, n3, n4, n5, n6, n7, n8 =
+        attempt.step(attempt.params, attempt.cells, offset, tick, cost, attempt.entries)
+      attempt.allowed = allowed
+      attempt.remaining = remaining
+      attempt.reset = reset
+      attempt.isDetailed = false
+      next[offset + 1] = n1
+      if count > 1 then
+        next[offset + 2] = n2
         if count > 2 then
           next[offset + 3] = n3
           if count > 3 then keepMore(next, offset, count, n4, n5, n6, n7, n8) end
         end
-        if
-          delay ~= 0 or at ~= tick or charged ~= cost or remaining % 1 ~= 0 or reset % 1 ~= 0
-          or not (n1 <= huge and next[offset + count] <= huge) or not allowed and retry % 1 ~= 0
-        then
-          noteDetails(attempt, at, retry, delay, charged)
-          checkCells(next, offset, count)
-        end
-        if not allowed then
-          attempt.retry, attempt.persist = retry, persist or (not isUsual and attempt.isCarriedOver and reset > 0)
-          if attempt.block > 0 then lock(group, attempt) end
-        end
-      else
-        stepLocked(attempt, cells, next)
       end
+      if
+        delay ~= 0 or at ~= tick or charged ~= cost or remaining % 1 ~= 0 or reset % 1 ~= 0
+        or not (n1 <= huge and next[offset + count] <= huge) or not allowed and retry % 1 ~= 0
+      then
+        noteDetails(attempt, at, retry, delay, charged)
+        checkCells(next, offset, count)
+      end
+      if not allowed then
+        attempt.retry, attempt.persist = retry, persist or (not isUsual and attempt.isCarriedOver and reset > 0)
+        if attempt.block > 0 then lock(group or groups[attempt.key], attempt) end
+        if not attempt.shadow then admitted = false end
+      end
+    else
+      stepLocked(attempt)
       if not (attempt.allowed or attempt.shadow) then admitted = false end
     end
   end
@@ -48,43 +55,40 @@ local function evaluate(first)
 end
 
 -- Charges all limits or none, and replies. This is the only place that says what is charged.
-local function commit(first, admitted)
-  for g = 1, width do
-    local group = groups[g]
-    local isUsual, lasting, isChanged, isPartial = group.isUsual and not group.logs, 0, false, false
-    for i = group.first, group.last do
-      local attempt = attempts[i]
-      local cost, allowed, remaining, reset = attempt.cost, attempt.allowed, attempt.remaining, attempt.reset
-      local isCharged = false
-      if cost > 0 and (allowed and (admitted or attempt.strict) or not allowed and attempt.persist) then
-        isCharged = writes
-        local lasts = reset / attempt.perSecond
-        if lasts > lasting then lasting = lasts end
-      elseif allowed and not admitted and cost > 0 then
-        remaining, reset = stepUncharged(attempt, group)
-      end
-      if isCharged then isChanged = true else isPartial = true end
-      attempt.isCharged = isCharged
-      if attempt.isDetailed then replyInFull(attempt, isCharged and allowed and admitted)
-      elseif not allowed then
-        reply[replied + 1], reply[replied + 2], reply[replied + 3], reply[replied + 4] = -1, remaining, reset, attempt.retry
-        replied = replied + 4
+local function commit(admitted)
+  local lasting, isPartial = -1, false
+  for i = 1, total do
+    local attempt = attempts[i]
+    local cost, allowed, remaining, reset = attempt.cost, attempt.allowed, attempt.remaining, attempt.reset
+    local isCharged = false
+    if cost > 0 and (allowed and (admitted or attempt.strict) or not allowed and attempt.persist) then
+      isCharged = writes
+      local lasts = reset / attempt.perSecond
+      if lasts > lasting then lasting = lasts end
+    else
+      isPartial = true
+      if allowed and not admitted and cost > 0 then remaining, reset = stepUncharged(attempt) end
+    end
+    attempt.isCharged = isCharged
+    if attempt.isDetailed then replyInFull(attempt, isCharged and allowed and admitted)
+    else
+      local place = replied
+      if not allowed then
+        reply[place + 1], reply[place + 2], reply[place + 3], reply[place + 4] = -1, remaining, reset, attempt.retry
+        replied = place + 4
       elseif not admitted then
-        reply[replied + 1], reply[replied + 2], reply[replied + 3] = -2, remaining, reset
-        replied = replied + 3
+        reply[place + 1], reply[place + 2], reply[place + 3] = -2, remaining, reset
+        replied = place + 3
       else
-        reply[replied + 1], reply[replied + 2] = remaining, reset
-        replied = replied + 2
+        reply[place + 1] = remaining
+        reply[place + 2] = reset
+        replied = place + 2
       end
     end
-    if not writes then isChanged = false
-    elseif isUsual then
-      if isChanged then
-        if isPartial then keepOthers(group) end
-        write(group, keys[first + g], lasting)
-      end
-    else
-      writeOther(group, lasting, isChanged)
+    local group = attempt.closes
+    if group then
+      if writes then write(group, lasting, isPartial) end
+      lasting, isPartial = -1, false
     end
   end
 end

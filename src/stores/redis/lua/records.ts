@@ -81,9 +81,16 @@ local function convertState(attempt, from, cells, entries)
   }
 end
 
+-- Gives all limits of a key the state of a key that was never seen.
+local function clear(group)
+  local cells, blank = group.cells, group.blank
+  for k = 1, group.count do cells[k] = blank[k] end
+end
+
 -- Reads states that are not as this plan would write them: of other limits, changed ones, or locked ones.
 local function readOther(group)
-  local cells = { unpack(group.blank) }
+  local cells = group.cells
+  clear(group)
   cells[1] = openRecords(group)
   for i = group.first, group.last do
     local attempt = group.attempts[i]
@@ -94,7 +101,6 @@ local function readOther(group)
       for k, cell in ipairs(state) do cells[attempt.offset + k] = cell end
     end
   end
-  return cells
 end
 
 -- Reads a log as an algorithm wrote it. Returns its cells.
@@ -129,7 +135,7 @@ local function recordOf(group, attempt)
   if not record or attempt.isCharged then
     local isFixed = not attempt.own
     if record and record.isLog and isFixed then dropLog(group, attempt.name) end
-    local cells, from = {}, attempt.isCharged and group.next or group.read
+    local cells, from = {}, attempt.isCharged and group.next or group.cells
     for k = 1, isFixed and kind.cells or 0 do cells[k] = from[attempt.offset + k] end
     record = { name = attempt.name, width = kind.cells, isLog = attempt.own, signature = attempt.signature, cells = cells }
   end

@@ -5,14 +5,14 @@ local pack, unpacked = struct.pack, struct.unpack
 local byte, find, format, gmatch, match = string.byte, string.find, string.format, string.gmatch, string.match
 local rep, sub, concat = string.rep, string.sub, table.concat
 
--- Of the call that is running: its keys and arguments, the time, for how many seconds clocks may differ, its reply, and the charge
--- whose algorithm runs.
-local keys, args, now, second, millis, slack, isForeign, current
+-- Of the call that is running: its keys and arguments, the time, for how many seconds clocks may differ, the second that any of them
+-- may show, its reply, and the charge whose algorithm runs.
+local keys, args, now, second, millis, slack, latest, isForeign, current
 local reply, replied = {}, 0
 
--- Of the plan that is carried out: its charges, those of each key, how many keys there are, whether nothing has denied yet, and whether
--- anything is written.
-local attempts, groups, width, admits, writes
+-- Of the plan that is carried out: its charges, how many they are, those of each key, how many keys there are, whether nothing has
+-- denied yet, and whether anything is written.
+local attempts, total, groups, width, admits, writes
 
 -- What was read before, by its text: at most 1,000 of a kind.
 local function newCache() return { size = 0, values = {} } end
@@ -92,16 +92,17 @@ local function prepare(plan)
   current, plan.isReady = false, true
 end
 
--- The run that is carried out: its plan, how many of its transactions are begun, and how many they are. Keys and arguments are used up
--- to a place each, and the reply of a transaction begins behind another.
-local plan, turn, times, used, place, units, began
+-- The run that is carried out: its plan, how many keys are used, how many are used when it ends, the place of the next argument, that of
+-- its units, and where the reply of its transaction begins.
+local plan, used, last, place, units, began
 
 local function readRun()
   local text = args[place]
   plan = text and (plans.values[text] or readPlan(text))
   if not plan then return end
   attempts, groups, width, admits, writes = plan.attempts, plan.groups, plan.width, plan.admits, plan.writes
-  turn, times = 0, args[place + 1] and args[place + 1] + 0 or #keys / max(width, 1)
+  total = #attempts
+  last = args[place + 1] and used + args[place + 1] * width or #keys
   place = place + 2
   if plan.adjusts then units, place = place, place + 2 * #attempts end
 end
@@ -114,12 +115,16 @@ end
 
 local function work()
   while plan do
-    local decides = plan.decides
-    while turn < times do
+    local isReady, decides = plan.isReady, plan.decides
+    while used < last do
       local first = used
-      turn, used, began = turn + 1, first + width, replied
-      if not plan.isReady then prepare(plan) end
-      if decides then commit(first, evaluate(first)) else perform(first) end
+      used = first + width
+      began = replied
+      if not isReady then
+        prepare(plan)
+        isReady = true
+      end
+      if decides then commit(evaluate(first)) else perform(first) end
     end
     readRun()
   end
@@ -146,6 +151,7 @@ local function readTime(first)
     now, place, slack = time[1] * 1000000 + time[2], 1, 1
   end
   second, millis = now / 1000000, floor(now / 1000)
+  latest = second + slack
 end
 
 -- The reply is one table, used again by every call: what is left of the last one is taken off.
@@ -155,14 +161,14 @@ local function endReply(last)
 end
 
 local function decide(callKeys, callArgs)
-  local last = replied
+  local lastReplied = replied
   keys, args, used, replied, current, began = callKeys, callArgs, 0, 1, false, 1
   readTime(args[1])
   reply[1] = now
   readRun()
   while true do
     local done, failure = pcall(work)
-    if done then return endReply(last) end
+    if done then return endReply(lastReplied) end
     replyFailure(failure)
   end
 end

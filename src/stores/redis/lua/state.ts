@@ -15,6 +15,7 @@ local function arrange(group, attempts)
   for i = group.first, group.last do
     local attempt = attempts[i]
     local kind = attempt.kind
+    attempt.opens, attempt.closes = false, false
     headings[#headings + 1] = heading(attempt.name, kind.cells, kind.entries, false, attempt.signature)
     if kind.entries then
       fields[#fields + 1] = attempt.field
@@ -24,10 +25,13 @@ local function arrange(group, attempts)
       for _, cell in ipairs(kind.blank) do blank[#blank + 1] = cell end
     end
   end
-  local numbers = 'I4' .. rep('d', #blank - 1)
   group.attempts, group.header, group.count = attempts, concat(headings, '\n'), #blank
-  group.hash, group.format, group.written = hashOf(group.header), '<' .. numbers, '<c8' .. numbers
+  group.hash, group.format, group.size = hashOf(group.header), '<c8I4' .. rep('d', #blank - 1), 4 + 8 * #blank
   group.blank, group.cells, group.next = blank, { unpack(blank) }, { unpack(blank) }
+  for i = group.first, group.last do
+    if not attempts[i].own then attempts[i].cells, attempts[i].next = group.cells, group.next end
+  end
+  attempts[group.first].opens, attempts[group.last].closes = group, group
   group.logs = #fields > 1 and fields
 end
 
@@ -51,26 +55,36 @@ local function readLogs(group, key, values)
   end
 end
 
--- Reads all limits of a key. Returns the cells of those of fixed size, behind the second until which the key is known to be kept, and
--- whether its header is the plan's.
+-- Reads the numbers behind a hash. Returns the hash.
+local function readWide(cells, count, hash, ...)
+  for k = 1, count do cells[k] = select(k, ...) end
+  return hash
+end
+
+-- Reads all limits of a key into their cells, behind the second until which the key is known to be kept. States of another hash are not
+-- as this plan would write them.
 local function read(group, key)
-  local cells, isUsual, value, values = group.cells, true
+  local cells, count, value, values, hash = group.cells, group.count
   if group.logs then
     values = call('HMGET', key, unpack(group.logs))
     value = values[1]
   else
     value = call('HGET', key, 'states')
   end
-  group.key, group.value = key, value
-  if not value then cells = group.blank
-  elseif find(value, group.hash, 1, true) ~= 1 then cells, isUsual = readOther(group), false
-  elseif group.count == 3 then cells[1], cells[2], cells[3] = unpacked(group.format, value, 9)
-  elseif group.count < 8 then
-    cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7] = unpacked(group.format, value, 9)
-  else cells = { unpacked(group.format, value, 9) } end
-  group.read, group.isUsual = cells, isUsual
+  group.key = key
+  group.value = value
+  group.isUsual = true
+  if value then
+    if #value ~= group.size then hash = nil
+    elseif count == 3 then hash, cells[1], cells[2], cells[3] = unpacked(group.format, value)
+    elseif count < 8 then
+      hash, cells[1], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7] = unpacked(group.format, value)
+    else hash = readWide(cells, count, unpacked(group.format, value)) end
+    if hash ~= group.hash then readOther(group) end
+  else
+    clear(group)
+  end
   if values then readLogs(group, key, values) end
-  return cells, isUsual
 end
 
 -- Puts the cells of a wide state behind its first three.
@@ -86,7 +100,7 @@ end
 
 -- Keeps the cells of limits that are not charged.
 local function keepOthers(group)
-  local cells, next = group.read, group.next
+  local cells, next = group.cells, group.next
   for i = group.first, group.last do
     local attempt = group.attempts[i]
     if not (attempt.isCharged or attempt.own) then
@@ -105,27 +119,15 @@ local function keepLog(attempt, kind, cells, group)
   return set[#set]
 end
 
--- The second until which a key that lasts so long is known to be kept, and for how long it is to be kept when its expiry is to be
--- looked at: for longer than need be, so that this is seldom. A clock that is not the server's does not know when the server forgets.
-local function keepFor(lasting, kept)
-  if second + lasting + slack <= kept then return kept, false end
+-- The second until which a key that lasts so long is to be kept, and for how long that is: for longer than need be, so that its expiry
+-- is seldom looked at. A clock that is not the server's does not know when the server forgets.
+local function keepFor(lasting)
   local needed = lasting + slack + min(max(lasting / 4, 2), 3600)
   return isForeign and 0 or floor(second + needed), needed
 end
 
 local function prolong(key, needed)
   if call('PTTL', key) < needed * 1000 then call('PEXPIRE', key, ceil(needed * 1000)) end
-end
-
--- Writes the limits of a key when all are of fixed size and its header is the plan's.
-local function write(group, key, lasting)
-  local next = group.next
-  local kept, needed = keepFor(lasting, group.read[1])
-  next[1] = kept
-  local states = pack(group.written, group.hash, unpack(next, 1, group.count))
-  if group.value then call('HSET', key, 'states', states)
-  else call('HSET', key, 'names', group.header, 'states', states) end
-  if needed then prolong(key, needed) end
 end
 
 -- Writes fields that were noted.
@@ -140,20 +142,21 @@ local function setStates(group, kept)
   local set, next = group.set, group.next
   keepOthers(group)
   next[1] = kept
-  set[#set + 1], set[#set + 2] = 'states', pack(group.written, group.hash, unpack(next, 1, group.count))
+  set[#set + 1], set[#set + 2] = 'states', pack(group.format, group.hash, unpack(next, 1, group.count))
   if not group.value then set[#set + 1], set[#set + 2] = 'names', group.header end
 end
 
 -- Writes the limits of a key that has logs, or whose header is not the plan's.
-local function writeOther(group, lasting, isChanged)
-  local isUsual, changesFixed = group.isUsual, not group.value
+local function writeOther(group, lasting)
+  local isUsual, changesFixed, isChanged = group.isUsual, not group.value, lasting >= 0
   for i = group.first, group.last do
     local attempt = group.attempts[i]
     if attempt.isCharged and not attempt.own then changesFixed = true end
     if not isUsual and attempt.locks then isChanged, lasting = true, max(lasting, (attempt.lock - now) / 1000000) end
   end
   if not isChanged then return end
-  local kept, needed = keepFor(lasting, group.read[1])
+  local kept, needed = group.cells[1], false
+  if latest + lasting > kept then kept, needed = keepFor(lasting) end
   group.set, group.gone = {}, {}
   for i = group.first, group.last do
     local attempt = group.attempts[i]
@@ -162,5 +165,20 @@ local function writeOther(group, lasting, isChanged)
   if not isUsual then setRecords(group, kept)
   elseif changesFixed or needed then setStates(group, kept) end
   writeFields(group, needed)
+end
+
+-- Writes the limits of a key that are charged. What they hold means something for so many seconds; for -1 when none is charged.
+local function write(group, lasting, isPartial)
+  if not group.isUsual or group.logs then return writeOther(group, lasting) end
+  if lasting < 0 then return end
+  if isPartial then keepOthers(group) end
+  local key, next, kept, needed, states = group.key, group.next, group.cells[1], false
+  if latest + lasting > kept then kept, needed = keepFor(lasting) end
+  next[1] = kept
+  if group.count == 3 then states = pack(group.format, group.hash, kept, next[2], next[3])
+  else states = pack(group.format, group.hash, unpack(next, 1, group.count)) end
+  if group.value then call('HSET', key, 'states', states)
+  else call('HSET', key, 'names', group.header, 'states', states) end
+  if needed then prolong(key, needed) end
 end
 `
