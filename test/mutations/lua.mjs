@@ -117,7 +117,7 @@ export const lua = [
   requests('strict ignored', "strict = mark == 'strict'", "strict = mark == ''"),
   requests('a peek that charges', "plan.mode ~= 'peek'", "plan.mode ~= 'consume'"),
   requests('ticks of another length', 'attempt.params.perMs == 1000, ', 'attempt.params.perMs == 1, '),
-  requests('keys of another transaction', 'commit(first, evaluate(first))', 'commit(first, evaluate(0))'),
+  requests('keys of another transaction', 'commit(evaluate(first))', 'commit(evaluate(0))'),
   failures('a failure without the name of its limit', 'if current then words =', 'if not current then words ='),
   requests('milliseconds rounded up', 'floor(now / 1000)', 'ceil(now / 1000)'),
 
@@ -142,11 +142,11 @@ export const lua = [
   decide('an expiry for the shorter of two limits', 'if lasts > lasting then', 'if lasts < lasting then'),
   decide('a cost of 0 that writes', 'if cost > 0 and (allowed and', 'if cost >= 0 and (allowed and'),
   decide('the tick of a step in the past not reported', 'at ~= tick or charged', 'at ~= tick and charged'),
-  decide('limits that are not charged written', 'if isPartial then keepOthers', 'if not isPartial then keepOthers'),
+  state('limits that are not charged written', 'if isPartial then keepOthers', 'if not isPartial then keepOthers'),
   decide(
     'a charge reported that was not made',
-    'elseif allowed and not admitted and cost > 0',
-    'elseif allowed and admitted and cost > 0',
+    'if allowed and not admitted and cost > 0',
+    'if allowed and admitted and cost > 0',
   ),
 
   adjust('a lock in the past', 'now + attempt.block, true', 'now - attempt.block, true'),
@@ -170,14 +170,18 @@ export const lua = [
 
   records('compatible algorithms not converted', 'from.family == kind.family then', 'from.family ~= kind.family then'),
   records('a state of another algorithm read', 'if from == kind or', 'if from ~= kind or'),
-  records('a charge not written', 'attempt.isCharged and group.next or group.read', 'group.read'),
+  records('a charge not written', 'attempt.isCharged and group.next or group.cells', 'group.cells'),
   records(
     'another configuration taken for the same',
     'record.signature == attempt.signature and record.cells',
     'record.signature and record.cells',
   ),
   records('a lock not kept', 'attempt.lock > now - slack * 1000000 and', 'attempt.lock < now - slack * 1000000 and'),
-  state('an expiry set each time', 'if second + lasting + slack <= kept', 'if second + lasting + slack > kept'),
+  state(
+    'an expiry set each time',
+    'latest + lasting > kept then kept, needed = keepFor(lasting) end\n  next',
+    'latest + lasting < kept then kept, needed = keepFor(lasting) end\n  next',
+  ),
   state('an expiry made shorter', "call('PTTL', key) < needed", "call('PTTL', key) > needed"),
   records('other limits of the key lost', 'if not own[record.name] then add', 'if own[record.name] then add'),
   logRecords(
@@ -186,11 +190,7 @@ export const lua = [
     'each == field',
   ),
 
-  state(
-    'states of changed limits taken for the same',
-    'find(value, group.hash, 1, true) ~= 1',
-    'find(value, group.hash, 1, true) == 0',
-  ),
+  state('states of changed limits taken for the same', 'if hash ~= group.hash then', 'if not hash then'),
   state('cells of a limit that is not charged lost', 'next[k] = cells[k]', 'next[k] = next[k]'),
   logState(
     'a log of another limit read as its own',

@@ -13,7 +13,7 @@ interface Pending {
 }
 
 /** Transactions in one call: Redis does nothing else while it runs. */
-const LARGEST_CALL = 32
+const LARGEST_CALL = 64
 /** Calls that share what is asked: this process and Redis then work at the same time. */
 const CALLS = 2
 

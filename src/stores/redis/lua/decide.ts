@@ -56,13 +56,13 @@ end
 
 -- Charges all limits or none, and replies. This is the only place that says what is charged.
 local function commit(admitted)
-  local lasting, isPartial = -1, false
+  local lasting, isChanged, isPartial = 0, false, false
   for i = 1, total do
     local attempt = attempts[i]
     local cost, allowed, remaining, reset = attempt.cost, attempt.allowed, attempt.remaining, attempt.reset
     local isCharged = false
     if cost > 0 and (allowed and (admitted or attempt.strict) or not allowed and attempt.persist) then
-      isCharged = writes
+      isCharged, isChanged = writes, true
       local lasts = reset / attempt.perSecond
       if lasts > lasting then lasting = lasts end
     else
@@ -87,8 +87,8 @@ local function commit(admitted)
     end
     local group = attempt.closes
     if group then
-      if writes then write(group, lasting, isPartial) end
-      lasting, isPartial = -1, false
+      if writes then write(group, lasting, isChanged, isPartial) end
+      lasting, isChanged, isPartial = 0, false, false
     end
   end
 end

@@ -147,8 +147,8 @@ local function setStates(group, kept)
 end
 
 -- Writes the limits of a key that has logs, or whose header is not the plan's.
-local function writeOther(group, lasting)
-  local isUsual, changesFixed, isChanged = group.isUsual, not group.value, lasting >= 0
+local function writeOther(group, lasting, isChanged)
+  local isUsual, changesFixed = group.isUsual, not group.value
   for i = group.first, group.last do
     local attempt = group.attempts[i]
     if attempt.isCharged and not attempt.own then changesFixed = true end
@@ -167,10 +167,11 @@ local function writeOther(group, lasting)
   writeFields(group, needed)
 end
 
--- Writes the limits of a key that are charged. What they hold means something for so many seconds; for -1 when none is charged.
-local function write(group, lasting, isPartial)
-  if not group.isUsual or group.logs then return writeOther(group, lasting) end
-  if lasting < 0 then return end
+-- Writes the limits of a key that are charged: some when it is changed, not all when that is partial. What they hold lasts for so many
+-- seconds.
+local function write(group, lasting, isChanged, isPartial)
+  if not group.isUsual or group.logs then return writeOther(group, lasting, isChanged) end
+  if not isChanged then return end
   if isPartial then keepOthers(group) end
   local key, next, kept, needed, states = group.key, group.next, group.cells[1], false
   if latest + lasting > kept then kept, needed = keepFor(lasting) end
