@@ -136,7 +136,7 @@ const algorithm: Algorithm<Name> = {
   name: 'coolDown',
   options: [], // none beside those of every limit
   parameters: ['quota', 'window'],
-  cells: [{ name: 'first', ticks: 1 }, { name: 'last', ticks: 1 }, { name: 'used' }],
+  cells: [{ name: 'first', ticks: 1 }, { name: 'last', ticks: 1, newest: true }, { name: 'used' }],
   initialState: [0, 0, 0],
   deriveParameters,
   maxValue: (p) => p.quota,

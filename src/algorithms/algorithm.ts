@@ -58,6 +58,12 @@ export interface Cell<Name extends string = string> {
   readonly name: string
   /** For a point in time: ticks per unit, 1 or the parameter that holds them. Absent for a plain number. */
   readonly ticks?: 1 | Name
+  /**
+   * True for the time of the newest charge, or the start of the window that holds it. No correct clock writes a time that is ahead of
+   * it, so a state in which this time is more than a second ahead was written by a clock that ran ahead. Stores move such a state to
+   * the present, with all of its times. Without this mark they leave states alone.
+   */
+  readonly newest?: true
 }
 
 /**
@@ -78,7 +84,7 @@ export interface Algorithm<Name extends string = string> {
   readonly cells: readonly Cell<Name>[]
   /** The state of a key that was never seen: one number for each cell. */
   readonly initialState: readonly number[]
-  /** True when the state also keeps entries. Default false. */
+  /** True when the state also keeps entries. If a cell is marked `newest`, the first cell is their sum. Default false. */
   readonly entries?: boolean
   /** The parameter that holds the ticks of one unit of an entry's time. Default: entry times are ticks. */
   readonly entryTicks?: Name

@@ -216,7 +216,7 @@ export const exponential: Algorithm<Name> = {
   name: 'exponential',
   options: [],
   parameters: ['quota', 'window'],
-  cells: [{ name: 'rate' }, { name: 'last', ticks: 1 }],
+  cells: [{ name: 'rate' }, { name: 'last', ticks: 1, newest: true }],
   initialState: [0, 0],
   deriveParameters: (input) => ({ quota: input.quota, window: input.window }),
   // No life is longer: ln(2 · 2^52) < 37.

@@ -31,7 +31,7 @@ const advanced = { time: 0.5, start: 0.5, used: 0.5 }
 
 /** Returns the time that counts at `now`, which is never before the window, when the window opened and what it holds. */
 function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
-  const start = cells[offset]!
+  const start = opening(params, cells[offset]!)
   const used = cells[offset + 1]!
   const isOpen = used > 0 && now < start + params.window
   advanced.time = isOpen ? Math.max(now, start) : now
@@ -108,7 +108,7 @@ local function opening(params, time)
 end
 
 local function advance(params, cells, offset, now)
-  local start, used = cells[offset + 1], cells[offset + 2]
+  local start, used = opening(params, cells[offset + 1]), cells[offset + 2]
   if used > 0 and now < start + params.window then return max(now, start), start, used end
   return now, opening(params, now), 0
 end
@@ -149,7 +149,7 @@ export const fixedWindow: Algorithm<Name> = {
   name: 'fixedWindow',
   options: ['anchor', 'offset'],
   parameters: ['quota', 'window', 'clock', 'offset'],
-  cells: [{ name: 'start', ticks: 1 }, { name: 'used' }],
+  cells: [{ name: 'start', ticks: 1, newest: true }, { name: 'used' }],
   initialState: [0, 0],
   deriveParameters,
   maxValue: (params) => params.quota,

@@ -140,7 +140,7 @@ return { step = step, adjust = adjust, convert = convert }
 
 const compiled = {
   parameters: ['drain', 'unit', 'capacity', 'full', 'queue'],
-  cells: [{ name: 'debt' }, { name: 'time', ticks: 1 }],
+  cells: [{ name: 'debt' }, { name: 'time', ticks: 1, newest: true }],
   initialState: [0, -Infinity],
   maxValue: (params: Parameters<Name>): number => Math.max(params.full, params.capacity + params.drain),
   capacity: (params: Parameters<Name>): number => params.capacity,

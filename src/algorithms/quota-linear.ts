@@ -212,7 +212,7 @@ export const quotaLinear: Algorithm<Name> = {
   name: 'quotaLinear',
   options: [],
   parameters: ['quota', 'window', 'drain', 'unit', 'full'],
-  cells: [{ name: 'mode' }, { name: 'tokens' }, { name: 'time', ticks: 1 }],
+  cells: [{ name: 'mode' }, { name: 'tokens' }, { name: 'time', ticks: 1, newest: true }],
   initialState: [FRESH, 0, 0],
   deriveParameters,
   maxValue: (params) => params.full,

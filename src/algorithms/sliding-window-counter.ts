@@ -182,7 +182,7 @@ export const slidingWindowCounter: Algorithm<Name> = {
   name: 'slidingWindowCounter',
   options: [],
   parameters: ['quota', 'window'],
-  cells: [{ name: 'window' }, { name: 'current' }, { name: 'previous' }],
+  cells: [{ name: 'window', ticks: 'window', newest: true }, { name: 'current' }, { name: 'previous' }],
   initialState: [0, 0, 0],
   deriveParameters: (input) => ({ quota: input.quota, window: input.window }),
   maxValue: (params) => (params.quota + 1) * params.window,

@@ -229,7 +229,7 @@ return { step = step, adjust = adjust, convert = convert }
 /** What a log of requests is made of, whatever its grain. */
 export const log: Omit<Algorithm<Name>, 'name' | 'options' | 'deriveParameters'> = {
   parameters: ['quota', 'grain', 'life'],
-  cells: [{ name: 'sum' }, { name: 'newest', ticks: 'grain' }],
+  cells: [{ name: 'sum' }, { name: 'newest', ticks: 'grain', newest: true }],
   initialState: [0, 0],
   entries: true,
   entryTicks: 'grain',

@@ -142,7 +142,7 @@ export const intervalRefill: Algorithm<Name> = {
   name: 'tokenBucketInterval',
   options: ['capacity'],
   parameters: ['quota', 'window', 'capacity'],
-  cells: [{ name: 'used' }, { name: 'start', ticks: 1 }],
+  cells: [{ name: 'used' }, { name: 'start', ticks: 1, newest: true }],
   initialState: [0, -Infinity],
   deriveParameters,
   maxValue: (params) => (Math.ceil(params.capacity / params.quota) + 1) * params.window,

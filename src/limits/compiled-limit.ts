@@ -1,4 +1,4 @@
-import type { Algorithm, Parameters } from '../algorithms/algorithm.ts'
+import type { Algorithm, Cell, Parameters } from '../algorithms/algorithm.ts'
 import { LARGEST } from '../algorithms/arithmetic.ts'
 import { SluiceError } from '../util/errors.ts'
 
@@ -18,6 +18,10 @@ export interface CompiledLimit {
   readonly perMs: number
   /** Microseconds in a tick: 1, or 1000. */
   readonly micros: number
+  /** Which number of a state is its newest time. */
+  readonly newest: number
+  /** Ticks in a unit of the newest time; 0 if the algorithm names none. */
+  readonly newestTicks: number
   /** How many numbers a state has, not counting entries. */
   readonly cells: number
   readonly hasEntries: boolean
@@ -55,6 +59,7 @@ export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
         step: algorithm.step,
         perMs,
         micros: 1000 / perMs,
+        ...newestTime(algorithm, parameters),
         cells: algorithm.initialState.length,
         hasEntries: algorithm.entries === true,
         strict: data.strict === true,
@@ -68,6 +73,18 @@ export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
     `A quota of ${data.quota} per ${data.window} ms cannot be counted exactly: its products reach 2^52 even in milliseconds. ` +
       'Choose a smaller quota or capacity, or numbers with a common divisor.',
   )
+}
+
+/** Finds the newest time in the states of an algorithm. */
+function newestTime({ cells }: Algorithm, parameters: Parameters): Pick<CompiledLimit, 'newest' | 'newestTicks'> {
+  const newest = cells.findIndex((each) => each.newest)
+  if (newest === -1) return { newest: 0, newestTicks: 0 }
+  return { newest, newestTicks: ticksOf(cells[newest]!, parameters) }
+}
+
+/** Returns the ticks in a unit of a point in time. */
+export function ticksOf({ ticks = 1 }: Cell, parameters: Parameters): number {
+  return ticks === 1 ? 1 : parameters[ticks]!
 }
 
 /** Parameters in the order of the algorithm, so that all limits of an algorithm have one shape. */

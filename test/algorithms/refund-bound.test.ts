@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Limit } from '../../src/limits/limit.ts'
 import { capacityOf, Life, limits, names, Subject } from '../support/harness.ts'
+import { mostInWindow } from '../support/worst-case.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 
@@ -50,19 +50,6 @@ function lived(subject: Subject, trace: readonly Moment[]): number[] {
   return held.map((each) => each.now)
 }
 
-/**
- * The most that docs/algorithms.md permits in any window. A window may have been opened by a request that is refunded, so those that
- * open with a request admit one more than without refunds.
- */
-function most(limit: Limit, subject: Subject): number {
-  const { algorithm, quota } = limit
-  const capacity = capacityOf(subject)
-  if (limit['refill'] === 'interval') return capacity + Math.min(quota, capacity)
-  if (['slidingWindowLog', 'slidingWindowBuckets', 'spacing'].includes(algorithm)) return quota
-  if (['fixedWindow', 'slidingWindowCounter', 'quotaLinear', 'exponential'].includes(algorithm)) return 2 * quota
-  return Number(limit['burst'] ?? capacity) + quota - 1
-}
-
 describe.each(names())('%s', (name) => {
   it('admits no more than its bound in any window, without what was refunded', () => {
     const small = limits(name, { quota: fc.integer({ min: 1, max: 6 }), window: fc.constantFrom(10, 100, 1000) })
@@ -72,7 +59,7 @@ describe.each(names())('%s', (name) => {
         const times = lived(subject, trace).toSorted((a, b) => a - b)
         for (const [i, time] of times.entries()) {
           const within = times.findLastIndex((each) => each < time + subject.window) - i + 1
-          expect(within).toBeLessThanOrEqual(most(limit, subject))
+          expect(within).toBeLessThanOrEqual(mostInWindow(limit, capacityOf(subject)))
         }
       }),
       RUNS,

@@ -19,6 +19,11 @@ const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('
 const limiter = inFile('src/limiter/limiter.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
 })
+const clockFault = inFile('src/stores/clock-fault.ts', {
+  files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'],
+})
+const faultInMemory = (file) =>
+  inFile(`src/stores/memory/${file}.ts`, { files: ['test/stores/memory/clock-fault.test.ts'] })
 const charged = inFile('src/limiter/charged.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/limiter/mistakes.test.ts'],
 })
@@ -211,10 +216,36 @@ export const typescript = [
   deciding('a peek that charges', 'else if (write) this.#keep', 'else if (!write) this.#keep'),
   deciding('a shadow limit that denies', ' && compiled.enforced', ''),
   deciding('a limit that locks taken for one that does not', ' && compiled.block === 0', ''),
-  slab('another limit taken for the same', 'this.writtenBy(slot) === compiled', 'this.writtenBy(slot) !== compiled'),
-  slab('a lock not looked for', 'this.locks === undefined && this.writtenBy', 'this.writtenBy'),
+  clockFault('a fault within a second', 'TOLERANCE_MS * perMs', '0'),
+  clockFault('a state left in the future', 'cells[newest]! * newestTicks - tick', '0'),
+  clockFault(
+    'a state left in the future in Lua',
+    'params, kind.times[newest]) - tick',
+    'params, kind.times[newest]) * 0',
+  ),
+  faultInMemory('slab')(
+    'memory kept until a wrong clock is reached',
+    'Math.min(expiry, second',
+    'Math.max(expiry, second',
+  ),
+  faultInMemory('locks')(
+    'a lock-out of a wrong clock kept',
+    'attempt.lockedUntil > latest',
+    'attempt.lockedUntil < latest',
+  ),
+  faultInMemory('adjust')('a refund to a wrong clock', 'units < 0 && chargedAt >', 'units > 0 && chargedAt >'),
+  slab(
+    'another limit taken for the same',
+    'this.writtenBy(slot) !== compiled) return',
+    'this.writtenBy(slot) === compiled) return',
+  ),
+  slab('a lock not looked for', 'this.locks !== undefined || this.writtenBy', 'this.writtenBy'),
   locking('`≥` for `>` where a lock opens', 'if (attempt.lockedUntil > now)', 'if (attempt.lockedUntil >= now)'),
-  locking('a lock in the past', 'now + compiled.block', 'now - compiled.block'),
+  locking(
+    'a lock in the past',
+    'attempt.lockedUntil = now + compiled.block',
+    'attempt.lockedUntil = now - compiled.block',
+  ),
   locking(
     'a lock reported shorter than a wait',
     'charge.retryAfter = Math.max(charge.retryAfter, ms)',

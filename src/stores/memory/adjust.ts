@@ -1,6 +1,7 @@
 import { isCompatible } from '../../algorithms/algorithm.ts'
 import { rescale } from '../../algorithms/arithmetic.ts'
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
+import { TOLERANCE_MS } from '../clock-fault.ts'
 import type { Charge } from '../store.ts'
 import type { Slab } from './slab.ts'
 import { Attempt, NONE } from './state.ts'
@@ -38,7 +39,10 @@ export class Adjuster {
     const under = writer ?? compiled
     const attempt = this.#attempt
     attempt.read(under, slab, slot, now)
-    attempt.adjust(under, rescale(charge.at, compiled.parameters, under.parameters), units)
+    const chargedAt = rescale(charge.at, compiled.parameters, under.parameters)
+    // How much is left of a charge by a clock that ran ahead is not known.
+    if (units < 0 && chargedAt > attempt.tick + TOLERANCE_MS * under.perMs) return
+    attempt.adjust(under, chargedAt, units)
     if (!attempt.outcome.persist) return
     if (isShared) under.algorithm.toShared?.(under.parameters, attempt.outcome)
     attempt.keep(under, now)

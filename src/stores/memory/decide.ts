@@ -2,7 +2,7 @@ import type { Charge } from '../store.ts'
 import { evaluateLocked } from './locks.ts'
 import { OverflowAttempt } from './overflow.ts'
 import type { Sketch } from './sketch.ts'
-import { Attempt, NONE } from './state.ts'
+import { Attempt, NONE, ticks } from './state.ts'
 import type { Table } from './table.ts'
 import type { Tables } from './tables.ts'
 import { judge, reportUncharged } from './verdict.ts'
@@ -30,7 +30,7 @@ export class Decider {
       const { slab } = table
       const slot = table.slots.get(charge.key)
       if (--table.untilSweep <= 0) this.sweepIsDue = true
-      if (slot !== undefined && compiled.block === 0 && slab.isPlain(slot, compiled)) {
+      if (slot !== undefined && compiled.block === 0 && slab.isPlain(slot, compiled, ticks(compiled, now))) {
         attempt.stepOwn(compiled, slab, slot, now, charge.cost)
         judge(attempt, charge)
       } else this.#evaluateRare(i, charge, now)
@@ -76,7 +76,7 @@ export class Decider {
   #lock(attempt: Attempt, charge: Charge, now: number): void {
     if (charge.allowed || attempt.isOwn || attempt.lockedUntil <= now) return
     if (attempt.slot === NONE) attempt.slot = this.#tables.of(charge.policy).add(charge.key)
-    attempt.slab.lock(attempt.slot, attempt.lockedUntil)
+    attempt.slab.lock(attempt.slot, now, attempt.lockedUntil)
   }
 
   /** Decides a key that is new, locked, or was written by another limit, or a limit that locks. */
@@ -88,8 +88,6 @@ export class Decider {
     if (sketch !== undefined && this.#evaluateOverflow(i, charge, table, sketch, now)) return
     attempt.read(charge.policy.compiled, table.slab, table.slotOf(charge.key), now)
     evaluateLocked(attempt, charge, now)
-    // A state of which nothing is left may be missing, too.
-    if (attempt.isCarriedOver && !charge.allowed && attempt.outcome.reset > 0) attempt.outcome.persist = true
   }
 
   /** Decides in a sketch. Returns false when the key has been given a slot of its own, to be decided there. */

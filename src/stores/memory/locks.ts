@@ -1,11 +1,18 @@
+import { TOLERANCE_MS } from '../clock-fault.ts'
 import type { Charge } from '../store.ts'
 import type { Attempt } from './state.ts'
 import { judge, report } from './verdict.ts'
 
-/** Decides a charge on a key that may be locked out, by a limit that may lock it. */
+/** Decides a charge on a key that may be locked out, by a limit that may lock it. A denial keeps a state that was carried over. */
 export function evaluateLocked(attempt: Attempt, charge: Charge, now: number): void {
+  if (attempt.lockedUntil > now) denyLocked(attempt, charge, now)
+  else evaluateFree(attempt, charge, now)
+  // A state of which nothing is left may be missing, too.
+  if (attempt.isCarriedOver && !charge.allowed && attempt.outcome.reset > 0) attempt.outcome.persist = true
+}
+
+function evaluateFree(attempt: Attempt, charge: Charge, now: number): void {
   const { compiled } = charge.policy
-  if (attempt.lockedUntil > now) return denyLocked(attempt, charge, now)
   attempt.step(compiled, compiled.parameters, charge.cost)
   judge(attempt, charge)
   if (charge.allowed || compiled.block === 0) return
@@ -16,6 +23,9 @@ export function evaluateLocked(attempt: Attempt, charge: Charge, now: number): v
 /** Denies until the lock opens, or until later if the algorithm still denies by then. A cost of 0 is allowed. */
 export function denyLocked(attempt: Attempt, charge: Charge, now: number): void {
   const { compiled } = charge.policy
+  // A clock that ran ahead has set a lock-out that ends later than one of now would.
+  const latest = now + compiled.block
+  if (compiled.block > 0 && attempt.lockedUntil > latest + TOLERANCE_MS * 1000) attempt.lockedUntil = latest
   attempt.step(compiled, compiled.nonStrict, charge.cost)
   charge.allowed = charge.cost === 0
   charge.retryAfter = charge.allowed ? 0 : attempt.outcome.retry / compiled.perMs

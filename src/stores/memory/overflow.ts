@@ -43,7 +43,7 @@ export class OverflowAttempt {
       else if (!charged && row.charge.allowed && !admitted && charge.cost > 0)
         reportUncharged(row.attempt, row.charge, now)
       if (write && !charge.allowed && row.attempt.lockedUntil > now)
-        this.#sketch.slab.lock(row.attempt.slot, row.attempt.lockedUntil)
+        this.#sketch.slab.lock(row.attempt.slot, now, row.attempt.lockedUntil)
       this.#sketch.extend(row.attempt.slot)
     }
     copyVerdict(this.#best.charge, charge)

@@ -41,7 +41,9 @@ export class Sketches {
   /** Frees the sketches that have expired at a microsecond. */
   sweep(now: number): void {
     for (const [signature, sketch] of this.#sketches) {
-      if (hasPassed(sketch.expiry, Math.floor(now / 1_000_000))) this.#sketches.delete(signature)
+      const second = Math.floor(now / 1_000_000)
+      sketch.expiry = sketch.slab.possibleExpiry(sketch.expiry, second)
+      if (hasPassed(sketch.expiry, second)) this.#sketches.delete(signature)
     }
   }
 

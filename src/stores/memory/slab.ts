@@ -1,4 +1,5 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
+import { isAhead } from '../clock-fault.ts'
 import { EntryLists, EntryView } from './entry-lists.ts'
 import { LimitIds, NO_LIMIT } from './limit-ids.ts'
 
@@ -19,6 +20,8 @@ export class Slab {
   locks: Float64Array | undefined
   /** The epoch second in which each slot expires. It is only written on a decision, and read in runs by a sweep. */
   #expiries: Uint32Array
+  /** The microseconds for which the most lasting state or lock was kept. */
+  #longest = 0
   readonly #limits = new LimitIds()
 
   constructor(capacity: number) {
@@ -37,9 +40,10 @@ export class Slab {
     return this.#limits.at(this.cells[(slot + 1) * this.stride - 1]!)
   }
 
-  /** Returns true when a limit itself wrote a slot, and no key has ever been locked. */
-  isPlain(slot: number, compiled: CompiledLimit): boolean {
-    return this.locks === undefined && this.writtenBy(slot) === compiled
+  /** Returns true when a limit itself wrote a slot by a clock that was not ahead of a tick, and no key has ever been locked. */
+  isPlain(slot: number, compiled: CompiledLimit, tick: number): boolean {
+    if (this.locks !== undefined || this.writtenBy(slot) !== compiled) return false
+    return !isAhead(compiled, this.cells, this.offset(slot), tick)
   }
 
   /** Returns the microsecond until which a slot's key is locked out, 0 for none. */
@@ -47,16 +51,18 @@ export class Slab {
     return this.locks === undefined ? 0 : this.locks[slot]!
   }
 
-  lock(slot: number, until: number): void {
+  lock(slot: number, now: number, until: number): void {
     this.locks ??= new Float64Array(this.capacity)
     this.locks[slot] = until
     this.#expiries[slot] = Math.max(this.expiry(slot), secondAfter(until))
+    if (until - now > this.#longest) this.#longest = until - now
   }
 
   /** Sets when a slot expires, in microseconds; a lock may prolong it. Expiry only frees memory, so it comes a second late. */
-  setExpiry(slot: number, until: number): void {
-    const second = secondAfter(until)
+  setExpiry(slot: number, now: number, lasting: number): void {
+    const second = secondAfter(now + lasting)
     this.#expiries[slot] = this.locks === undefined ? second : Math.max(second, secondAfter(this.locks[slot]!))
+    if (lasting > this.#longest) this.#longest = lasting
   }
 
   /** Returns the epoch second from which on a slot means nothing. */
@@ -67,6 +73,16 @@ export class Slab {
   /** Returns true when nothing in a slot means anything from an epoch second on. */
   isExpired(slot: number, second: number): boolean {
     return hasPassed(this.expiry(slot), second)
+  }
+
+  /** Returns an expiry as it can be at an epoch second. A later one was set by a clock that ran ahead, and would keep memory until then. */
+  possibleExpiry(expiry: number, second: number): number {
+    return Math.min(expiry, second + Math.ceil(this.#longest * 1e-6) + 2)
+  }
+
+  /** Corrects the expiry of a slot at an epoch second. */
+  correctExpiry(slot: number, second: number): void {
+    this.#expiries[slot] = this.possibleExpiry(this.expiry(slot), second)
   }
 
   /** Makes room for the states of a limit: cells for its algorithm, entries where it keeps any. */
@@ -110,7 +126,8 @@ export class Slab {
       if (writer.hasEntries) this.lists!.replace(slot, new EntryView().aim(from.lists!, source))
     }
     this.#expiries[slot] = from.expiry(source)
-    if (from.locks !== undefined) this.lock(slot, from.locks[source]!)
+    this.#longest = Math.max(this.#longest, from.#longest)
+    if (from.locks !== undefined) this.lock(slot, from.locks[source]!, from.locks[source]!)
   }
 
   resize(capacity: number): void {

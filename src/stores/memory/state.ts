@@ -1,6 +1,7 @@
 import { createOutcome, isCompatible, MAX_CELLS, type Outcome, type Parameters } from '../../algorithms/algorithm.ts'
-import { clearEdit, type Entries, EntryArray, noEntries } from '../../algorithms/entries.ts'
+import { clearEdit, type Entries, EntryArray, noEntries, writeEdit } from '../../algorithms/entries.ts'
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
+import { isAhead, moveToPresent } from '../clock-fault.ts'
 import { EntryView } from './entry-lists.ts'
 import { Slab } from './slab.ts'
 
@@ -29,7 +30,10 @@ export class Attempt {
   #entries: Entries = noEntries
   /** True when the state is a copy, converted from another limit's, that is written as a whole. */
   #isConverted = false
-  /** True when the state was carried over from a limit that has changed. A denial keeps it, so that it is rounded once. */
+  /**
+   * True when the state was carried over from a limit that has changed, or from a clock that ran ahead. A denial keeps it, so that it
+   * is rounded once and drains from then on.
+   */
   isCarriedOver = false
   readonly #view = new EntryView()
   readonly #scratch = new Float64Array(MAX_CELLS)
@@ -60,6 +64,7 @@ export class Attempt {
     if (writer === undefined) this.#readNew(compiled)
     else if (writer.signature === compiled.signature) this.#readInPlace(compiled)
     else this.#convert(writer, compiled)
+    if (isAhead(compiled, this.#cells, this.#offset, this.tick)) this.#moveToPresent(compiled)
   }
 
   #readNew({ initialState }: CompiledLimit): void {
@@ -88,6 +93,18 @@ export class Attempt {
     if (to.hasEntries) this.#copy.copy(this.#view.aim(slab.lists!, slot))
     to.algorithm.convert(to.parameters, from.parameters, slab.cells, slab.offset(slot), tick, outcome, this.#copy)
     this.assume(to)
+  }
+
+  /** Moves a state from a clock that ran ahead to the present, in a copy. Its entries become one. */
+  #moveToPresent(compiled: CompiledLimit): void {
+    const { next, edit } = this.outcome
+    for (let i = 0; i < compiled.cells; i++) next[i] = this.#cells[this.#offset + i]!
+    moveToPresent(compiled, next, this.tick)
+    writeEdit(edit, 0, -1, 0, next[compiled.newest]!, next[0]!)
+    this.#copy.clear()
+    this.#isConverted = true
+    this.isCarriedOver = true
+    this.assume(compiled)
   }
 
   /** Steps the state that was read. */
@@ -133,7 +150,7 @@ export class Attempt {
 
   /** Lets the slot expire once its state means nothing. */
   setExpiry({ micros }: CompiledLimit, now: number): void {
-    this.slab.setExpiry(this.slot, now + this.outcome.reset * micros)
+    this.slab.setExpiry(this.slot, now, this.outcome.reset * micros)
   }
 }
 

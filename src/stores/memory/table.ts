@@ -77,6 +77,7 @@ export class Table implements CacheEntry {
     const second = Math.floor(now / 1_000_000)
     for (let looks = Math.min(this.#count, this.isFull ? SWEPT_WHEN_FULL : SWEPT); looks > 0; looks--) {
       if (this.#sweepCursor >= this.#count) this.#sweepCursor = 0
+      this.slab.correctExpiry(this.#sweepCursor, second)
       if (this.slab.isExpired(this.#sweepCursor, second)) this.#remove(this.#sweepCursor)
       else this.#sweepCursor++
     }

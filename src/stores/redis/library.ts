@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { luaPrelude } from '../../algorithms/arithmetic.ts'
+import { luaClockFault } from '../clock-fault.ts'
 import { luaAdjust } from './lua/adjust.ts'
 import { luaDecide } from './lua/decide.ts'
 import { luaEntries } from './lua/entries.ts'
@@ -44,6 +45,7 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
     luaKindTable(sorted),
     luaKinds,
     sorted.some(({ entries }) => entries) ? luaEntries : '',
+    luaClockFault,
     luaRecords,
     luaState,
     luaReply,
@@ -103,12 +105,14 @@ ${algorithms.map((each) => kindOf(each, texts.indexOf(each.lua) + 1)).join('')}`
 
 function kindOf(algorithm: Algorithm, load: number): string {
   const { initialState, entries = false, compatibleWith, parameters } = algorithm
+  const newest = algorithm.cells.findIndex((cell) => cell.newest) + 1
   const cells = initialState.map((cell) => (cell === -Infinity ? '-huge' : String(cell)))
   const words = ['perMs', ...parameters.map((_, i) => `w${i}`)].join(', ')
   const numbers = parameters.map((name, i) => `[${quoted(name)}] = numberIn(w${i})`)
   return `
 kinds[${quoted(kindName(algorithm))}] = {
   cells = ${cells.length}, blank = { ${cells.join(', ')} }, entries = ${entries}, load = loads[${load}],
+  ${newest === 0 ? '' : `newest = ${newest}, times = { ${timesOf(algorithm)} },`}
   ${compatibleWith === undefined ? '' : `family = ${quoted(familyOf(algorithm))}, `}${entries ? `format = '<${'d'.repeat(cells.length + 2)}',` : ''}
   parameters = function(signature, strict)
     local ${words} = string.match(signature, '${',([^,]*)'.repeat(parameters.length + 1)}')
@@ -117,6 +121,12 @@ kinds[${quoted(kindName(algorithm))}] = {
   end,
 }
 `
+}
+
+/** The cells that are points in time, by their places, and the ticks of each: 1 or a parameter. */
+function timesOf({ cells }: Algorithm): string {
+  const times = cells.map(({ ticks }, i) => ticks && `[${i + 1}] = ${ticks === 1 ? 1 : quoted(ticks)}`)
+  return times.filter((each) => each !== undefined).join(', ')
 }
 
 /** One name for all that take over from one another. */

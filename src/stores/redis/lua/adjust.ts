@@ -9,7 +9,10 @@ end
 
 -- Steps a limit whose key is locked out: nothing is charged, and the wait is that of the algorithm or of the lock.
 local function stepLocked(attempt)
-  local params, cells, tick = attempt.params, attempt.cells, attempt.isMicro and now or millis
+  local params, cells, tick, latest = attempt.params, attempt.cells, attempt.isMicro and now or millis, now + attempt.block
+  if attempt.block > 0 and attempt.lock > latest + TOLERANCE_MS * 1000 then
+    attempt.lock, attempt.locks = latest, attempt.cost > 0
+  end
   if attempt.strict then params = parametersOf(attempt.kind, attempt.signature, '') end
   local _, _, retry = attempt.step(params, cells, attempt.offset, tick, attempt.cost, attempt.entries)
   local state = { attempt.step(params, cells, attempt.offset, tick, 0, attempt.entries) }
@@ -38,9 +41,10 @@ local function writtenState(attempt, key)
   local kind, record = writerOf(attempt), attempt.record
   if not kind or attempt.own and not attempt.value then return nil end
   local params = parametersOf(kind, record.signature, '')
-  local cells = attempt.own and openLog(attempt, key, kind) or record.cells
+  local tick, cells = tickOf(params), attempt.own and openLog(attempt, key, kind) or { unpack(record.cells) }
   attempt.entries = attempt.own
-  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tickOf(params), 0, attempt.entries)
+  if isAhead(kind, params, cells, 0, tick) then moveToPresent(attempt, kind, params, cells, 0, tick) end
+  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tick, 0, attempt.entries)
   if reset > 0 then return kind, record.signature, cells end
 end
 
@@ -71,11 +75,12 @@ local function adjustOne(group, attempt, units, chargedAt)
   end
   local params = parametersOf(kind, signature, '')
   local tick, step = tickOf(params), twinOf(kind).step
+  chargedAt = rescale(chargedAt, attempt.params, params)
+  -- How much is left of a charge by a clock that ran ahead is not known.
+  if units < 0 and chargedAt > tick + TOLERANCE_MS * params.perMs then return end
   if attempt.entries then attempt.entries.edit(0, -1, 0, 0, 0) end
   local state = {
-    twinOf(kind).adjust(
-      params, cells, 0, tick, rescale(chargedAt, attempt.params, params), units, attempt.entries
-    ),
+    twinOf(kind).adjust(params, cells, 0, tick, chargedAt, units, attempt.entries),
   }
   if not state[1] then return end
   cells = keepAdjusted(group, attempt, kind, signature, state)

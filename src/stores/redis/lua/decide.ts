@@ -17,9 +17,16 @@ local function evaluate(first)
       isUsual = group.isUsual
     end
     current = attempt
+    local tick, offset = attempt.isMicro and now or millis, attempt.offset
+    if isAhead(attempt.kind, attempt.params, attempt.cells, offset, tick) then
+      -- A limit that is not charged keeps the record that it has.
+      group = group or groups[attempt.key]
+      if group.isUsual then openRecords(group) end
+      isUsual = false
+      moveToPresent(attempt, attempt.kind, attempt.params, attempt.cells, offset, tick)
+    end
     if isUsual or attempt.lock <= now then
-      local tick, cost, offset, count, next =
-        attempt.isMicro and now or millis, attempt.cost, attempt.offset, attempt.width, attempt.next
+      local cost, count, next = attempt.cost, attempt.width, attempt.next
       local allowed, at, retry, remaining, reset, delay, charged, persist, n1, n2, n3, n4, n5, n6, n7, n8 =
         attempt.step(attempt.params, attempt.cells, offset, tick, cost, attempt.entries)
       attempt.allowed = allowed

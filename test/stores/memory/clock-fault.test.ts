@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import { createLimiter, gcra, type Limit, memoryStore, slidingWindowLog } from '../../../src/index.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+
+const HOUR = 3_600_000
+const CENTURY = 36_525 * 24 * HOUR
+
+function on(limits: Limit, clock: VirtualClock, options: { maxKeys?: number; onFull?: () => void } = {}) {
+  const store = memoryStore({ clock, onFull: () => undefined, ...options })
+  return createLimiter({ keyer: (key: string) => key, limits, store })
+}
+
+describe('a clock that ran ahead and is then corrected', () => {
+  const ten = gcra({ quota: 10, window: '10s' })
+
+  it.each([
+    ['three hours', 3 * HOUR],
+    ['a century, whose seconds take more than 32 bits', CENTURY],
+  ])('frees what it has written: %s', (_, ahead) => {
+    const clock = virtualClock()
+    let full = 0
+    const limiter = on(ten, clock, { maxKeys: 100, onFull: () => full++ })
+    clock.advance(ahead)
+    for (let i = 0; i < 99; i++) limiter.consume(`ahead ${i}`)
+    clock.advance(-ahead)
+    // A sweep looks at 16 slots, after 16 decisions.
+    for (let i = 0; i < 200; i++) limiter.consume('present')
+    clock.advance(20_000)
+    for (let i = 0; i < 200; i++) limiter.consume('present')
+    for (let i = 0; i < 98; i++) limiter.consume(`present ${i}`)
+    expect(full).toBe(0)
+  })
+
+  it.each([
+    ['a number', ten],
+    ['a log', slidingWindowLog({ quota: 10, window: '10s' })],
+  ])('does not lock out keys that share counters: %s', (_, limit) => {
+    const clock = virtualClock()
+    const limiter = on(limit, clock, { maxKeys: 1 })
+    limiter.consume('own', { cost: 10 })
+    clock.advance(3 * HOUR)
+    limiter.consume('own', { cost: 10 })
+    limiter.consume('shared', { cost: 10 })
+    clock.advance(-3 * HOUR)
+    const { allowed, retryAfter } = limiter.consume('shared')
+    expect(allowed).toBe(false)
+    expect(retryAfter).toBeLessThanOrEqual(10_000)
+    clock.advance(retryAfter)
+    expect(limiter.consume('shared').allowed).toBe(true)
+  })
+
+  it('is no fault within a second', () => {
+    const clock = virtualClock()
+    const limiter = on(ten, clock)
+    limiter.consume('k', { cost: 10 })
+    clock.advance(-1000)
+    expect(limiter.consume('k').retryAfter).toBe(2000)
+    clock.advance(-0.001)
+    expect(limiter.consume('k').retryAfter).toBe(1000)
+  })
+
+  it('keeps a debt', () => {
+    const clock = virtualClock()
+    const limiter = on(ten, clock)
+    clock.advance(3 * HOUR)
+    limiter.settle(limiter.consume('k'), 30)
+    clock.advance(-3 * HOUR)
+    expect(limiter.consume('k').retryAfter).toBe(21_000)
+    clock.advance(20_999)
+    expect(limiter.consume('k').allowed).toBe(false)
+    clock.advance(1)
+    expect(limiter.consume('k').allowed).toBe(true)
+  })
+
+  it('gives nothing back of a charge that it made, since it may have drained', () => {
+    const clock = virtualClock()
+    const limiter = on(ten, clock)
+    clock.advance(3 * HOUR)
+    const decision = limiter.consume('k', { cost: 10 })
+    clock.advance(-3 * HOUR)
+    limiter.consume('k')
+    clock.advance(5000)
+    expect(limiter.peek('k').remaining).toBe(4)
+    limiter.refund(decision)
+    expect(limiter.peek('k').remaining).toBe(4)
+  })
+
+  it('ends a lock-out no later than one that begins now', () => {
+    const clock = virtualClock()
+    const limiter = on(gcra({ quota: 1, window: '1s', block: '1m' }), clock)
+    clock.advance(3 * HOUR)
+    limiter.consume('k')
+    limiter.consume('k')
+    clock.advance(-3 * HOUR)
+    expect(limiter.consume('k').retryAfter).toBe(60_000)
+    clock.advance(59_000)
+    expect(limiter.consume('k').retryAfter).toBe(1000)
+    clock.advance(1000)
+    expect(limiter.consume('k').allowed).toBe(true)
+  })
+})

@@ -1,0 +1,209 @@
+// A clock that ran ahead and is then corrected locks nobody out, and gives nobody more than a capacity. In memory and in Redis.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createLimiter, type Decision, type Limiter, memoryStore } from '../../../src/index.ts'
+import { type Limit, limit, type LimitInput } from '../../../src/limits/limit.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import type { Store } from '../../../src/stores/store.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { limits, names } from '../../support/harness.ts'
+import { redisForAll } from '../../support/redis-tests.ts'
+import { mostInWindow } from '../../support/worst-case.ts'
+
+const HOUR = 3_600_000
+/** Clocks that differ by no more are no fault. */
+const TOLERANCE = 1000
+
+const quota = fc.integer({ min: 1, max: 9 })
+const window = fc.constantFrom(10, 100, 1000, 7001, 60_000, HOUR, 24 * HOUR)
+const block = fc.constantFrom(undefined, undefined, 5000, HOUR)
+
+interface Step {
+  readonly kind: 'consume' | 'peek' | 'refund' | 'settle'
+  readonly jump: number
+  readonly after: number
+  readonly version: number
+  readonly cost: number
+  readonly which: number
+}
+
+/** Limits of an algorithm with all their options, some with a lock-out. */
+function blocking(name: string): fc.Arbitrary<Limit> {
+  return (
+    fc
+      .tuple(limits(name, { quota, window }), block)
+      .map(([each, time]) =>
+        limit({ ...each, name: 'limit', ...(time !== undefined && { block: time }) } as LimitInput),
+      )
+      .filter((each) => Number(each['burst'] ?? each['capacity'] ?? 0) < 100)
+      // A key that is new again when its lock-out ends has fewer tokens than it waited for.
+      .filter((each) => each['initial'] === undefined || each.block === undefined)
+  )
+}
+
+function limiterWith(each: Limit | Limit[], store: Store, name: string): Limiter<string> {
+  return createLimiter<string>({ name, keyer: (key) => key, limits: each, store, shared: true })
+}
+
+/** Returns the units that a new key can use at once. */
+function capacity(each: Limit): number {
+  const { burst, capacity: given, initial } = each as { burst?: number; capacity?: number; initial?: number }
+  return Math.max(burst ?? given ?? each.quota, initial ?? 0)
+}
+
+function unblocked(each: Limit): Limit {
+  return limit(
+    Object.fromEntries(Object.entries(each).filter(([option]) => option !== 'block')) as unknown as LimitInput,
+  )
+}
+
+/** Returns the milliseconds after which a key that has used up everything is like a new one, at most. */
+function fullReset(each: Limit): number {
+  // At the start of a window on the clock, all of it is left.
+  const store = memoryStore({ clock: virtualClock(Number(each['offset'] ?? 0)) })
+  const limiter = limiterWith(unblocked(each), store, 'reset') as unknown as {
+    consume(key: string, options?: { cost: number }): Decision
+  }
+  let resetAfter = 0
+  for (let i = 0; i <= capacity(each); i++) resetAfter = Math.max(resetAfter, limiter.consume('k').resetAfter)
+  return resetAfter
+}
+
+/** Consumes until a denial. Returns how many were admitted. */
+async function drain(limiter: Limiter<string>): Promise<number> {
+  let admitted = 0
+  while ((await limiter.consume('k')).allowed) admitted++
+  return admitted
+}
+
+describe('a clock that ran ahead and is then corrected', () => {
+  const redis = redisForAll()
+  let runs = 0
+  const inMemory = (clock: VirtualClock): Store => memoryStore({ clock })
+  const inRedis = (clock: VirtualClock): Store => redisStore(redis.client, { clock, prefix: 'fault:' })
+  const stores: [string, number, (clock: VirtualClock) => Store][] = [
+    ['memory', 300, inMemory],
+    ['Redis', 30, inRedis],
+  ]
+
+  describe.each(stores)('in %s', (_, numRuns, storeOn) => {
+    it.each(names())('keeps what was used and denies for no longer than a full reset: %s', async (name) => {
+      const property = fc.asyncProperty(blocking(name), fc.nat({ max: 2000 }), async (each, phase) => {
+        const clock = virtualClock(1_767_225_600_000 + phase * 77_777)
+        const limiter = limiterWith(each, storeOn(clock), `run${runs++}`)
+        clock.advance(3 * HOUR)
+        await drain(limiter)
+        clock.advance(-3 * HOUR)
+
+        const longest = fullReset(each) + (each.block ?? 0)
+        const first = await limiter.consume('k')
+        // An estimate depends on the part of the window that has passed.
+        if (name !== 'slidingWindowCounter') expect(first.allowed).toBe(false)
+        let waited = 0
+        for (let last = first; !last.allowed; last = await limiter.consume('k')) {
+          expect(waited).toBe(0)
+          expect(last.retryAfter).toBeLessThanOrEqual(longest)
+          clock.advance(last.retryAfter)
+          waited += last.retryAfter
+        }
+      })
+      await fc.assert(property, { numRuns })
+    })
+
+    it.each(names())('keeps its word when the clock jumps in both directions: %s', async (name) => {
+      const property = fc.asyncProperty(blocking(name), traces, async (each, trace) => {
+        const clock = virtualClock()
+        const limiter = limiterWith(each, storeOn(clock), `run${runs++}`)
+        const longest = fullReset(each) + (each.block ?? 0) + TOLERANCE
+        const admitted: number[] = []
+        const jumps: number[] = []
+        let time = 0
+        for (const { jump, after, asks, obeys } of trace) {
+          if (jump !== 0) jumps.push(time)
+          clock.advance(jump + Math.round(after * each.window))
+          time += Math.round(after * each.window)
+          let last: Decision | undefined
+          for (let i = 0; i < asks; i++) {
+            last = await limiter.consume('k')
+            if (last.allowed) admitted.push(time)
+            else expect(last.retryAfter).toBeLessThanOrEqual(longest)
+          }
+          if (!obeys || last === undefined || last.allowed) continue
+          clock.advance(last.retryAfter)
+          time += last.retryAfter
+          expect((await limiter.consume('k')).allowed).toBe(true)
+          admitted.push(time)
+        }
+        for (const [i, start] of admitted.entries()) {
+          const end = start + each.window
+          const units = admitted.filter((at) => at < end).length - i
+          const faults = jumps.filter((at) => at >= start - each.window && at < end).length
+          expect(units).toBeLessThanOrEqual(mostInWindow(each, capacity(each)) + faults * capacity(each))
+        }
+      })
+      await fc.assert(property, { numRuns })
+    })
+  })
+
+  it.each(names())('memory and Redis decide the same: %s', async (name) => {
+    const any = fc.constantFrom(...names()).chain(blocking)
+    const versions = fc.tuple(blocking(name), blocking(name), any).map(([one, other, second]) => [
+      [one, limit({ ...second, name: 'second' })],
+      [other, limit({ ...second, name: 'second' })],
+    ])
+    const property = fc.asyncProperty(versions, fc.array(step, { maxLength: 14 }), async (pair, steps) => {
+      const name = `run${runs++}`
+      const said: unknown[][] = []
+      for (const storeOn of [inMemory, inRedis]) {
+        const clock = virtualClock()
+        const store = storeOn(clock)
+        const limiters = pair.map((each) => limiterWith(each, store, name))
+        const decisions: Decision[] = []
+        for (const { kind, jump, after, version, cost, which } of steps) {
+          clock.advance(jump + after)
+          const limiter = limiters[version]!
+          const past = decisions.at(-1 - which)
+          if (kind === 'consume' || kind === 'peek') decisions.push(await limiter[kind]('k', { cost }))
+          else if (past !== undefined && kind === 'refund') await limiter.refund(past)
+          else if (past !== undefined) await limiter.settle(past, cost)
+        }
+        said.push(decisions)
+      }
+      expect(said[1]).toEqual(said[0])
+    })
+    await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 100) })
+  })
+})
+
+const jump = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(0) },
+  { weight: 1, arbitrary: fc.constantFrom(3 * HOUR, -3 * HOUR, 500, -500, 20_000, -20_000, 400 * 24 * HOUR) },
+)
+
+const traces = fc.array(
+  fc.record({
+    jump,
+    after: fc.oneof(fc.constantFrom(0, 0.1, 0.5, 1), fc.double({ min: 0, max: 1.2, noNaN: true })),
+    asks: fc.nat({ max: 8 }),
+    obeys: fc.boolean(),
+  }),
+  { maxLength: 8 },
+)
+
+/** Corrections only: stores may forget what is over by a clock that runs ahead. */
+const correction = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(0) },
+  { weight: 1, arbitrary: fc.constantFrom(-3 * HOUR, -20_000, -1000.001, -1000, -500, 500) },
+)
+
+const step: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constantFrom<Step['kind'][]>('consume', 'consume', 'consume', 'consume', 'peek', 'refund', 'settle'),
+  jump: correction,
+  after: fc.oneof(
+    fc.constant(0),
+    fc.nat({ max: 3_000_000 }).map((micros) => micros / 1000),
+  ),
+  version: fc.constantFrom(0, 0, 0, 1),
+  cost: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.nat({ max: 12 }) }),
+  which: fc.nat({ max: 4 }),
+})
