@@ -26,6 +26,8 @@ export interface ParameterInput {
   readonly window: number
   /** Ticks in a millisecond: 1000, or 1. */
   readonly perMs: number
+  /** True if denied requests are charged too. An algorithm for which that has no effect refuses it. */
+  readonly strict: boolean
   /** The algorithm's own options as given; `undefined` when absent. */
   readonly own: Readonly<Record<string, unknown>>
 }

@@ -7,12 +7,14 @@ import { milliseconds, oneOf, refuse } from '../util/validate.ts'
  *
  * State `(start, used)`: when the window opened and what it holds; nothing used is no window. It lasts for
  * `[start, start + window)` and opens with the first admitted request or, on the clock, at a multiple of `window` since the
- * epoch plus `offset`.
+ * epoch plus `offset`. When `strict`, a window of the first request opens anew with each denied one.
  */
 type Name = 'quota' | 'window' | 'clock' | 'offset'
 
 function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
   const clock = oneOf('anchor', input.own['anchor'] ?? 'first', ['first', 'clock']) === 'clock'
+  if (clock && input.strict)
+    refuse('strict', "no strict with anchor: 'clock', as a window on the clock ends anyway", true)
   const given = input.own['offset'] ?? 0
   if (input.own['offset'] !== undefined && !clock) refuse('offset', "none, unless anchor is 'clock'", given)
   const offset = given === 0 ? 0 : milliseconds('offset', given) * input.perMs
@@ -54,7 +56,8 @@ function step(
   const allowed = cost === 0 || cost <= quota - used
   const persist = !allowed && params.strict === 1
   const kept = allowed ? used + cost : persist ? Math.max(used, quota) : used
-  const left = start + params.window - now
+  const opened = persist && params.clock === 0 ? time : start
+  const left = opened + params.window - now
 
   out.allowed = allowed
   out.at = time
@@ -64,7 +67,7 @@ function step(
   out.delay = 0
   out.charged = cost
   out.persist = persist
-  out.next[0] = start
+  out.next[0] = opened
   out.next[1] = kept
 }
 
@@ -120,10 +123,11 @@ local function step(params, cells, offset, now, cost)
   local allowed = cost == 0 or cost <= quota - used
   local persist = not allowed and params.strict == 1
   local kept = allowed and used + cost or persist and max(used, quota) or used
-  local left = start + params.window - now
+  local opened = persist and params.clock == 0 and time or start
+  local left = opened + params.window - now
 
   local retry = allowed and 0 or cost > quota and huge or left
-  return allowed, time, retry, max(0, quota - kept), kept > 0 and left or 0, 0, cost, persist, start, kept
+  return allowed, time, retry, max(0, quota - kept), kept > 0 and left or 0, 0, cost, persist, opened, kept
 end
 
 local function adjust(params, cells, offset, now, chargedAt, units)

@@ -28,6 +28,11 @@ function advance(params: Parameters<Name>, cells: Float64Array, offset: number, 
   return advanced
 }
 
+/** Returns the largest estimate. Denied requests count up to twice the quota: the estimate of steady traffic is then above the quota. */
+function mostCounted({ quota, strict }: Parameters<Name>): number {
+  return strict === 1 ? 2 * quota : quota
+}
+
 function step(
   params: Parameters<Name>,
   cells: Float64Array,
@@ -43,7 +48,8 @@ function step(
 
   const allowed = cost === 0 || cost <= quota - current - weighted
   const persist = !allowed && params.strict === 1
-  const kept = allowed ? current + cost : persist ? Math.max(current, quota - weighted) : current
+  const most = mostCounted(params) - weighted
+  const kept = allowed ? current + cost : persist ? Math.max(current, Math.min(current + cost, most)) : current
 
   // Until the older window weighs little enough, or else until this one has become the older and does.
   const lag = time - now
@@ -95,16 +101,17 @@ function convert(
   now: number,
   out: Outcome,
 ): void {
-  const { quota, window } = params
+  const { window } = params
   const { time, number, current, previous } = advance(from, cells, offset, rescale(now, params, from))
   const left = from.window - (time - number * from.window)
   const isSame = from.window / from.perMs === window / params.perMs
 
   // The same grid: each window is capped, the older one so that both together are. Another: the estimate moves into one.
-  const used = Math.min(isSame ? current : current + Math.ceil((previous * left) / from.window), quota)
+  const most = mostCounted(params)
+  const used = Math.min(isSame ? current : current + Math.ceil((previous * left) / from.window), most)
   const start = Math.max(now, -rescale(-number * from.window, from, params))
   const next = Math.floor(start / window)
-  const fits = Math.floor(((quota - used + 1) * window - 1) / (window - (start - next * window)))
+  const fits = Math.floor(((most - used + 1) * window - 1) / (window - (start - next * window)))
   out.next[0] = current > 0 || previous > 0 ? next : 0
   out.next[1] = used
   out.next[2] = isSame ? Math.min(previous, fits) : 0
@@ -126,6 +133,10 @@ local function advance(params, cells, offset, now)
   return time, latest, 0, latest == number + 1 and current or 0
 end
 
+local function mostCounted(params)
+  return params.strict == 1 and 2 * params.quota or params.quota
+end
+
 local function step(params, cells, offset, now, cost)
   local quota, window = params.quota, params.window
   local time, number, current, previous = advance(params, cells, offset, now)
@@ -134,7 +145,8 @@ local function step(params, cells, offset, now, cost)
 
   local allowed = cost == 0 or cost <= quota - current - weighted
   local persist = not allowed and params.strict == 1
-  local kept = allowed and current + cost or persist and max(current, quota - weighted) or current
+  local counted = min(current + cost, mostCounted(params) - weighted)
+  local kept = allowed and current + cost or persist and max(current, counted) or current
 
   local lag = time - now
   local retry = 0
@@ -167,10 +179,11 @@ local function convert(params, from, cells, offset, now)
   local left = from.window - (time - number * from.window)
   local isSame = from.window / from.perMs == window / params.perMs
 
-  local used = min(isSame and current or current + ceil((previous * left) / from.window), params.quota)
+  local most = mostCounted(params)
+  local used = min(isSame and current or current + ceil((previous * left) / from.window), most)
   local start = max(now, -rescale(-number * from.window, from, params))
   local next = floor(start / window)
-  local fits = floor(((params.quota - used + 1) * window - 1) / (window - (start - next * window)))
+  local fits = floor(((most - used + 1) * window - 1) / (window - (start - next * window)))
   return (current > 0 or previous > 0) and next or 0, used, isSame and min(previous, fits) or 0
 end
 
@@ -185,7 +198,7 @@ export const slidingWindowCounter: Algorithm<Name> = {
   cells: [{ name: 'window', ticks: 'window', newest: true }, { name: 'current' }, { name: 'previous' }],
   initialState: [0, 0, 0],
   deriveParameters: (input) => ({ quota: input.quota, window: input.window }),
-  maxValue: (params) => (params.quota + 1) * params.window,
+  maxValue: (params) => (mostCounted(params) + 1) * params.window,
   step,
   adjust,
   convert,

@@ -1,6 +1,6 @@
 import { type Algorithm, type Outcome, type ParameterInput, type Parameters, restart } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
-import { wholeNumber } from '../util/validate.ts'
+import { refuse, wholeNumber } from '../util/validate.ts'
 
 /**
  * `tokenBucket` with `refill: 'interval'`: `quota` tokens come back at once, every `window`.
@@ -11,6 +11,7 @@ import { wholeNumber } from '../util/validate.ts'
 type Name = 'quota' | 'window' | 'capacity'
 
 function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
+  if (input.strict) refuse('strict', "no strict with refill: 'interval', as tokens return at their time anyway", true)
   const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
   return { quota: input.quota, window: input.window, capacity }
 }

@@ -46,9 +46,11 @@ interface LimitNumbers {
 export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
   const algorithm = named.variant?.(data) ?? named
   for (const perMs of [1000, 1]) {
-    const own = algorithm.deriveParameters({ quota: data.quota, window: data.window * perMs, perMs, own: data })
+    const strict = data.strict === true
+    const input = { quota: data.quota, window: data.window * perMs, perMs, strict, own: data }
+    const own = algorithm.deriveParameters(input)
     const nonStrict = new ParameterSet(algorithm, own, perMs, 0)
-    const parameters = data.strict ? new ParameterSet(algorithm, own, perMs, 1) : nonStrict
+    const parameters = strict ? new ParameterSet(algorithm, own, perMs, 1) : nonStrict
     if (Math.max(algorithm.maxValue(parameters), data.window * perMs) < LARGEST) {
       return {
         algorithm,
@@ -62,7 +64,7 @@ export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
         ...newestTime(algorithm, parameters),
         cells: algorithm.initialState.length,
         hasEntries: algorithm.entries === true,
-        strict: data.strict === true,
+        strict,
         enforced: data.shadow !== true,
         block: (data.block ?? 0) * 1000,
       }

@@ -16,7 +16,10 @@ export interface CommonOptions {
    * as in `100-per-1m`.
    */
   readonly name?: string
-  /** Charges denied requests too, so that a client that keeps retrying stays denied until it pauses. Default false. */
+  /**
+   * Charges denied requests too, so that a client that keeps retrying stays denied until it pauses for `retryAfter`. Refused with
+   * `anchor: 'clock'` and `refill: 'interval'`, where capacity returns at a fixed time. Default false.
+   */
   readonly strict?: boolean
   /** Locks the key out for this long after a denial by this limit. Further requests do not prolong it. Default: no lock-out. */
   readonly block?: Duration

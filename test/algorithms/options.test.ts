@@ -44,6 +44,21 @@ describe('a wrong option is refused with its name', () => {
     ],
     ['a capacity of nothing', { algorithm: 'tokenBucket', refill: 'interval', capacity: 0 }, /^capacity: /],
     [
+      'strict where windows end on the clock',
+      { algorithm: 'fixedWindow', anchor: 'clock', strict: true },
+      /^strict: expected no strict with anchor: 'clock', as a window on the clock ends anyway, got true/,
+    ],
+    [
+      'strict where tokens return by interval',
+      { algorithm: 'tokenBucket', refill: 'interval', strict: true },
+      /^strict: expected no strict with refill: 'interval', as tokens return at their time anyway, got true/,
+    ],
+    [
+      'strict where tokens return by interval to a bucket that starts part-full',
+      { algorithm: 'tokenBucket', refill: 'interval', initial: 0, strict: true },
+      /^strict: expected no strict with refill: 'interval'/,
+    ],
+    [
       'an option of another algorithm',
       { algorithm: 'slidingWindowLog', burst: 5 },
       /slidingWindowLog has no option "burst"/,

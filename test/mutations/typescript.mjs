@@ -108,9 +108,10 @@ export const typescript = [
   ),
   fixed(
     '`−` for `+` in what is left of a window',
-    'const left = start + params.window - now',
-    'const left = start - params.window - now',
+    'const left = opened + params.window - now',
+    'const left = opened - params.window - now',
   ),
+  fixed('a strict window that does not open anew', 'persist && params.clock === 0 ? time', 'false ? time'),
   fixed('no refund of a charge in the first tick', 'used > 0 && chargedAt >= start', 'used > 0 && chargedAt > start'),
   fixed('an offset of a whole window', 'if (offset >= input.window)', 'if (offset > input.window)'),
 
@@ -125,6 +126,7 @@ export const typescript = [
 
   buckets('one bucket forgotten', 'life: buckets + 1', 'life: buckets'),
 
+  counter('strict up to the quota', 'strict === 1 ? 2 * quota', 'strict === 1 ? quota'),
   counter('the older window rounded up', 'const weighted = Math.floor(', 'const weighted = Math.ceil('),
   counter(
     'the older window weighted by its elapsed part',

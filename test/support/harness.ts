@@ -98,7 +98,13 @@ export class Subject {
 }
 
 function inMilliseconds(made: Limit, algorithm: Algorithm): Parameters {
-  const own = algorithm.deriveParameters({ quota: made.quota, window: made.window, perMs: 1, own: made })
+  const own = algorithm.deriveParameters({
+    quota: made.quota,
+    window: made.window,
+    perMs: 1,
+    strict: made.strict === true,
+    own: made,
+  })
   return { ...own, perMs: 1, strict: made.strict === true ? 1 : 0 }
 }
 

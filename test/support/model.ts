@@ -113,12 +113,12 @@ function intervals(L: number, W: number, B: number, initial: number | undefined)
 
 /** Counts the requests in the window of `t`. `offset` is for windows on the clock. */
 function fixed(L: number, W: number, offset: number | undefined): Model {
-  const requests: { t: number; n: number }[] = []
+  const requests: { t: number; n: number; opens?: true }[] = []
   const used = (t: number): number => {
     let start = -Infinity
     let sum = 0
     for (const each of [...requests, { t, n: 0 }]) {
-      if (each.t >= start + W) {
+      if (each.t >= start + W || each.opens) {
         start = offset === undefined ? each.t : each.t - ((((each.t - offset) % W) + W) % W)
         sum = 0
       }
@@ -130,7 +130,7 @@ function fixed(L: number, W: number, offset: number | undefined): Model {
     admits: (t, n) => used(t) + n <= L,
     remaining: (t) => L - used(t),
     charge: (t, n) => requests.push({ t, n }),
-    saturate: (t) => requests.push({ t, n: L - used(t) }),
+    saturate: (t) => requests.push({ t, n: L, opens: true }),
     see: () => undefined,
   }
 }
@@ -151,7 +151,7 @@ function counter(L: number, W: number): Model {
     admits: (t, n) => estimate(t) + n <= L,
     remaining: (t) => Math.max(0, L - estimate(t)),
     charge: add,
-    saturate: (t) => add(t, Math.max(0, L - estimate(t))),
+    saturate: (t, n) => add(t, Math.max(0, Math.min(n, 2 * L - estimate(t)))),
     see: () => undefined,
   }
 }

@@ -57,12 +57,20 @@ const window = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 31_536_000_000 }) },
 )
 
+function canBeStrict(base: Limit): boolean {
+  return base['anchor'] !== 'clock' && base['refill'] !== 'interval'
+}
+
 function written(
   name: string,
   base: Limit,
   { strict, shadow, block }: { strict: boolean; shadow: boolean; block: number | undefined },
 ): Limit {
-  const common = { name, ...(block !== undefined && { block }), ...(shadow ? { shadow } : strict && { strict }) }
+  const common = {
+    name,
+    ...(block !== undefined && { block }),
+    ...(shadow ? { shadow } : strict && canBeStrict(base) && { strict }),
+  }
   return limit({ ...base, strict: false, ...common })
 }
 
