@@ -35,6 +35,7 @@ export function combine(limits: readonly LimitStatus[], degraded: Degraded | und
   if (limits.length === 1 && isEnforced(limits[0]!)) return single(limits[0]!, limits, degraded)
   let binding: LimitStatus | undefined
   let remaining = Infinity
+  let retryAfter = 0
   let resetAfter = 0
   let delay = 0
   for (let i = 0; i < limits.length; i++) {
@@ -42,11 +43,11 @@ export function combine(limits: readonly LimitStatus[], degraded: Degraded | und
     if (!isEnforced(status)) continue
     if (binding === undefined || binds(status, binding)) binding = status
     if (status.cost > 0) remaining = Math.min(remaining, further(status))
+    if (status.retryAfter > retryAfter) retryAfter = status.retryAfter
     if (status.resetAfter > resetAfter) resetAfter = status.resetAfter
     if (status.delay > delay) delay = status.delay
   }
   const allowed = binding === undefined || binding.allowed
-  const retryAfter = binding === undefined ? 0 : binding.retryAfter
   return { allowed, delay: allowed ? delay : 0, retryAfter, remaining, resetAfter, limits, binding, degraded }
 }
 

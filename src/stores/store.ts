@@ -48,7 +48,10 @@ export interface LimitStatus {
   readonly allowed: boolean
   /** Units that remain under this limit. */
   readonly remaining: number
-  /** Time until this limit admits the same cost; 0 if it does now, `Infinity` if never. */
+  /**
+   * Time until this limit admits the same cost; 0 if it does now, `Infinity` if never. A `strict` limit that admits a request which
+   * another one denies is charged, and may need a wait from then on.
+   */
   readonly retryAfter: number
   /** Time until the state of this key has expired. */
   readonly resetAfter: number

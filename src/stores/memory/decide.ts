@@ -5,7 +5,7 @@ import type { Sketch } from './sketch.ts'
 import { Attempt, NONE, ticks } from './state.ts'
 import type { Table } from './table.ts'
 import type { Tables } from './tables.ts'
-import { judge, reportUncharged } from './verdict.ts'
+import { judge, reportUncharged, reportWait } from './verdict.ts'
 
 /** Decides charges that stand or fall together: `evaluate`, then `commit`. Its attempts are reused from one decision to the next. */
 export class Decider {
@@ -63,8 +63,9 @@ export class Decider {
   #keep(attempt: Attempt, charge: Charge, now: number, admitted: boolean): void {
     if (attempt.slot === NONE) attempt.slot = this.#tables.of(charge.policy).add(charge.key)
     attempt.keep(charge.policy.compiled, now)
-    if (charge.allowed && admitted) charge.markCharged(attempt.outcome.at, attempt.outcome.charged)
-    else this.#lock(attempt, charge, now)
+    if (!charge.allowed) this.#lock(attempt, charge, now)
+    else if (admitted) charge.markCharged(attempt.outcome.at, attempt.outcome.charged)
+    else reportWait(attempt, charge, now)
   }
 
   /** Charges nothing. A charge that another limit has denied reports what its key holds without it. */

@@ -3,7 +3,7 @@ import { evaluateLocked } from './locks.ts'
 import type { Sketch } from './sketch.ts'
 import type { Slab } from './slab.ts'
 import { Attempt } from './state.ts'
-import { reportUncharged } from './verdict.ts'
+import { reportUncharged, reportWait } from './verdict.ts'
 
 /** A key's slot in one row of a sketch. */
 interface Row {
@@ -71,7 +71,9 @@ function keepRow({ charge, attempt }: Row, { allowed }: Charge, now: number, adm
   if (!charge.allowed && allowed) attempt.step(compiled, { ...compiled.parameters, strict: 1 }, charge.cost)
   compiled.algorithm.toShared?.(compiled.parameters, attempt.outcome)
   attempt.keep(compiled, now)
-  if (charge.allowed && admitted) charge.markCharged(attempt.outcome.at, attempt.outcome.charged)
+  if (!charge.allowed) return
+  if (admitted) charge.markCharged(attempt.outcome.at, attempt.outcome.charged)
+  else reportWait(attempt, charge, now)
 }
 
 function isMoreLenient(one: Charge, other: Charge): boolean {

@@ -17,6 +17,14 @@ export function report({ outcome }: Attempt, charge: Charge): void {
   charge.delay = outcome.delay > 0 ? outcome.delay / perMs : 0
 }
 
+/** Writes how long a strict limit denies after a charge that it has kept, although another limit has denied. */
+export function reportWait(attempt: Attempt, charge: Charge, now: number): void {
+  const { compiled } = charge.policy
+  attempt.read(compiled, attempt.slab, attempt.slot, now)
+  attempt.step(compiled, compiled.nonStrict, charge.cost)
+  charge.retryAfter = attempt.outcome.retry / compiled.perMs
+}
+
 /** Writes what a key holds without the charge, which another limit has denied. */
 export function reportUncharged(attempt: Attempt, charge: Charge, now: number): void {
   const { compiled } = charge.policy

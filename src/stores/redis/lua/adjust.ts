@@ -36,6 +36,36 @@ local function stepUncharged(attempt)
   return remaining, reset
 end
 
+-- The entries that a step leaves.
+local function entriesAfter(entries)
+  local first, pushed, after = entries.first, -2, {}
+  for _ = 1, entries.drop do first = entries.next(first) end
+  local last = entries.pushCost > 0 and pushed or -1
+  after.first = first == -1 and last or first
+  function after.next(e)
+    if e == pushed then return -1 end
+    e = entries.next(e)
+    return e == -1 and last or e
+  end
+  function after.time(e) return e == pushed and entries.pushTime or entries.time(e) end
+  function after.cost(e)
+    if e == pushed then return entries.pushCost end
+    return e == entries.amend and entries.amendCost or entries.cost(e)
+  end
+  function after.edit() end
+  return after
+end
+
+-- How long a strict limit denies after a charge that it has kept, although another limit has denied.
+local function waitAfter(attempt)
+  local tick, entries = attempt.isMicro and now or millis, attempt.entries
+  local params = parametersOf(attempt.kind, attempt.signature, '')
+  local _, _, retry =
+    attempt.step(params, attempt.next, attempt.offset, tick, attempt.cost, entries and entriesAfter(entries))
+  if not attempt.isDetailed then noteDetails(attempt, 0, retry, 0, 0) end
+  return retry
+end
+
 -- The state of a charge as it was written, and what wrote it; nothing when none of it is left, since that may be absent, too.
 local function writtenState(attempt, key)
   local kind, record = writerOf(attempt), attempt.record

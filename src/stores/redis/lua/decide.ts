@@ -77,11 +77,13 @@ local function commit(admitted)
       if allowed and not admitted and cost > 0 then remaining, reset = stepUncharged(attempt) end
     end
     attempt.isCharged = isCharged
-    if attempt.isDetailed then replyInFull(attempt, isCharged and allowed and admitted)
+    local retry = allowed and 0 or attempt.retry
+    if isCharged and allowed and not admitted then retry = waitAfter(attempt) end
+    if attempt.isDetailed or allowed and retry > 0 then replyInFull(attempt, isCharged and allowed and admitted, retry)
     else
       local place = replied
       if not allowed then
-        reply[place + 1], reply[place + 2], reply[place + 3], reply[place + 4] = -1, remaining, reset, attempt.retry
+        reply[place + 1], reply[place + 2], reply[place + 3], reply[place + 4] = -1, remaining, reset, retry
         replied = place + 4
       elseif not admitted then
         reply[place + 1], reply[place + 2], reply[place + 3] = -2, remaining, reset

@@ -7,12 +7,12 @@ local function addReply(value)
   reply[replied] = value
 end
 
-local function replyInFull(attempt, isCharged)
+local function replyInFull(attempt, isCharged, retry)
   reply[replied + 1] = -3
   replied = replied + 1
   addReply(attempt.allowed and 1 or 0)
   addReply(attempt.remaining)
-  addReply(attempt.allowed and 0 or attempt.retry)
+  addReply(retry)
   addReply(attempt.reset)
   addReply(attempt.delay)
   addReply(attempt.lockedFor)
