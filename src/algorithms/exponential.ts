@@ -108,8 +108,9 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) =>
   out.delay = 0
   out.charged = after - a * rate
   out.persist = persist
-  out.next[0] = kept
-  out.next[1] = time
+  // What is not charged stays as it was: decayed once more, it would be rounded, and the wait a tick too short.
+  out.next[0] = isTouched ? kept : rate
+  out.next[1] = isTouched ? time : cells[offset + 1]!
 }
 
 const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
@@ -186,7 +187,9 @@ local function step(params, cells, offset, now, cost)
   end
   local reset = isTouched and life(params, kept) or isFresh and 0 or span - elapsed
   if reset > 0 then reset = reset + lag end
-  return allowed, time, retry, max(0, floor(quota - kept)), reset, 0, after - a * rate, persist, kept, time
+  local remaining, charged = max(0, floor(quota - kept)), after - a * rate
+  if not isTouched then return allowed, time, retry, remaining, reset, 0, charged, persist, rate, cells[offset + 2] end
+  return allowed, time, retry, remaining, reset, 0, charged, persist, kept, time
 end
 
 local function adjust(params, cells, offset, now, chargedAt, units)
