@@ -130,10 +130,10 @@ function convert(
   out.next[2] = mode === FRESH ? 0 : isLast ? time : start
 }
 
-/** Smooth, any of them may just have taken the last token of a window of its own: the worst there is after a charge. */
+/** Smooth, any of them may just have taken the last token of a window of its own: the worst after a charge, save for a debt. */
 function toShared(params: Parameters<Name>, out: Outcome): void {
   if (out.next[0] === BURSTY) return restart(out, 2)
-  const worst = params.unit - params.window * params.drain
+  const worst = Math.min(out.next[1]!, params.unit - params.window * params.drain)
   out.reset += Math.ceil((out.next[1]! - worst) / params.drain)
   out.next[1] = worst
 }

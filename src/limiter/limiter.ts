@@ -82,7 +82,7 @@ export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<In
   const store = options.store ?? memoryStore()
   const home = homeOf(name, store, options)
   const builder = new ChargeBuilder(options, name, store, home)
-  register(name, store, options, home)
+  register(name, store, home)
   return new DefaultLimiter([builder], store)
 }
 

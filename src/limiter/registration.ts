@@ -3,41 +3,48 @@ import type { Store } from '../stores/store.ts'
 import type { Limit } from '../limits/limit.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
+import { WeakValues } from '../util/weak-values.ts'
 import { definitionOf } from './keyers.ts'
 import type { LimiterOptions } from './options.ts'
 
-/** A limiter's name on a store, and who owns it. */
-interface Registration {
+/** Identifies the counts of limiters. It is registered for as long as one of them is in use. */
+class Home {
   readonly options: LimiterOptions<never>
-  readonly home: object
+  /** The home that was registered first under its name, so that it stays registered. */
+  readonly first: Home | undefined
+
+  constructor(options: LimiterOptions<never>, first: Home | undefined) {
+    this.options = options
+    this.first = first
+  }
 }
 
 /** By what stores count in, then by name. */
-const registrations = new WeakMap<object, Map<string, Registration>>()
+const homes = new WeakMap<object, WeakValues<Home>>()
 
 /**
  * Returns the home of a limiter, an object that identifies its counts. Limiters with the same definition have one home:
  * a hot reload evaluates a module again. Throws `DUPLICATE_LIMITER` when another limiter on the store has the name.
  */
-export function homeOf(name: string, store: Store, options: LimiterOptions<never>): object {
+export function homeOf(name: string, store: Store, options: LimiterOptions<never>): Home {
   const place = store.identity ?? store
-  const before = registrations.get(place)?.get(name)
-  if (before === undefined) return homeBeside(name, place, options)
-  if (isSame(before.options, options)) return before.home
+  const first = homes.get(place)?.get(name)
+  if (first === undefined) return homeBeside(name, place, options)
+  if (isSame(first.options, options)) return first
   if (options.shared !== true) throw duplicate(name)
-  return {}
+  return new Home(options, first)
 }
 
 /** Returns the home of a limiter whose name another one has that counts in the same place over another connection, or a new home. */
-function homeBeside(name: string, place: object, options: LimiterOptions<never>): object {
+function homeBeside(name: string, place: object, options: LimiterOptions<never>): Home {
   for (const other of identitiesBeside(place)) {
-    const before = registrations.get(other)?.get(name)
+    const before = homes.get(other)?.get(name)
     if (before === undefined) continue
-    if (isSame(before.options, options)) return before.home
+    if (isSame(before.options, options)) return before
     if (options.shared !== true) warnOfSamePlace(name)
-    return {}
+    return new Home(options, before)
   }
-  return {}
+  return new Home(options, undefined)
 }
 
 /** The names that a warning was written for. */
@@ -55,11 +62,11 @@ function warnOfSamePlace(name: string): void {
 }
 
 /** Registers a limiter under its name. The first one with a name stays registered. */
-export function register(name: string, store: Store, options: LimiterOptions<never>, home: object): void {
+export function register(name: string, store: Store, home: Home): void {
   const place = store.identity ?? store
-  const known = registrations.get(place) ?? new Map<string, Registration>()
-  registrations.set(place, known)
-  if (!known.has(name)) known.set(name, { options, home })
+  const known = homes.get(place) ?? new WeakValues<Home>()
+  homes.set(place, known)
+  if (known.get(name) === undefined) known.set(name, home)
 }
 
 function isSame(one: LimiterOptions<never>, other: LimiterOptions<never>): boolean {

@@ -157,7 +157,11 @@ export const lua = [
     'attempt.allowed, attempt.persist = attempt.cost < 0,',
   ),
   adjust('the tick of a charge not rescaled', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
-  adjust('a debt refused', 'if units < 0 then return end', 'if units > 0 then return end'),
+  adjust(
+    'a debt refused',
+    'if units < 0 and signature ~= attempt.signature',
+    'if units > 0 and signature ~= attempt.signature',
+  ),
   adjust('a refund of expired state', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),
 
   reply('fractions cut off', 'value % 1 ~= 0 then value = format', 'value % 1 == 0 then value = format'),

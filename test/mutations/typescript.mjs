@@ -164,8 +164,8 @@ export const typescript = [
 
   registration(
     'stores of one client counted separately',
-    'const place = store.identity ?? store\n  const before',
-    'const place = store\n  const before',
+    'const place = store.identity ?? store\n  const first',
+    'const place = store\n  const first',
   ),
   limiter(
     'wrong options ignored',

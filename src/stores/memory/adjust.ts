@@ -3,6 +3,7 @@ import { rescale } from '../../algorithms/arithmetic.ts'
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { TOLERANCE_MS } from '../clock-fault.ts'
 import type { Charge } from '../store.ts'
+import { isShared, type Row, type Sketch } from './sketch.ts'
 import type { Slab } from './slab.ts'
 import { Attempt, NONE } from './state.ts'
 import type { Tables } from './tables.ts'
@@ -20,22 +21,55 @@ export class Adjuster {
   adjust(charge: Charge, units: number, now: number): void {
     const table = this.#tables.of(charge.policy)
     const slot = table.slotOf(charge.key)
-    if (slot !== NONE) return this.#adjustSlot(charge, units, now, table.slab, slot, false)
-    // A key without a slot is not remembered or shares its counters: the units that are there may be another's.
-    if (units < 0) return
-    const sketch = table.overflows ? this.#tables.sketchFor(charge.policy, table, now) : undefined
-    if (sketch === undefined) return this.#adjustSlot(charge, units, now, table.slab, table.add(charge.key), false)
-    for (const shared of sketch.slots(charge.key)) {
-      this.#adjustSlot(charge, units, now, sketch.slab, shared, true)
-      sketch.extend(shared)
+    if (slot !== NONE) return this.#adjustSlot(charge, units, now, table.slab, slot)
+    // Below zero, a key that nothing is known of has nothing to give back.
+    const sketch = units < 0 ? table.sketch : this.#tables.sketchFor(charge.policy, table, now)
+    if (sketch !== undefined) this.#adjustRows(charge, units, now, sketch, table.sketchKey(charge.key))
+    else if (units > 0) this.#adjustSlot(charge, units, now, table.slab, table.add(charge.key))
+  }
+
+  #adjustRows(charge: Charge, units: number, now: number, sketch: Sketch, key: string): void {
+    sketch.slab.fit(charge.policy.compiled)
+    const rows = sketch.rows(key, charge.policy.compiled.signature, now)
+    if (units < 0 && rows.every(isShared)) return this.#tables.warnShared()
+    const own = rows.find(({ kind }) => kind === 'own')
+    for (const row of [...rows.filter((each) => each.kind === 'own'), ...rows.filter((each) => each.kind !== 'own')]) {
+      if (row.kind === 'own') this.#adjustSlot(charge, units, now, sketch.slab, row.slot)
+      else if (units > 0) this.#addToRow(charge, units, now, sketch, row, own)
+      else continue
+      sketch.own(row.slot, row.kind === 'own' || row.kind === 'free' ? key : undefined)
     }
   }
 
+  /**
+   * Adds units to a row that may be another key's. Where the state or a lock of others may hide what this key has used, the row denies
+   * until all of it would be over.
+   */
+  #addToRow(charge: Charge, units: number, now: number, { slab }: Sketch, row: Row, own: Row | undefined): void {
+    const { slot, kind, isWriter, until } = row
+    if (kind === 'free') slab.clear(slot)
+    if (kind === 'free' && own !== undefined) return slab.adopt(slot, slab, own.slot)
+    const adds = isWriter && slab.lockedUntil(slot) <= now && charge.policy.compiled.algorithm.toShared === undefined
+    if (kind === 'free' || adds) this.#adjustSlot(charge, units, now, slab, slot)
+    else slab.lock(slot, now, until + this.#life(charge, units, now))
+  }
+
+  /** Returns the microseconds until units count no longer on a key that has used nothing. */
+  #life({ policy: { compiled }, at }: Charge, units: number, now: number): number {
+    const attempt = this.#attempt
+    attempt.read(compiled, attempt.slab, NONE, now)
+    attempt.adjust(compiled, at, units)
+    attempt.assume(compiled)
+    attempt.step(compiled, compiled.nonStrict, 0)
+    return attempt.outcome.reset * compiled.micros
+  }
+
   /** Adjusts under the limit that wrote the slot, which may not be the one that was charged. */
-  #adjustSlot(charge: Charge, units: number, now: number, slab: Slab, slot: number, isShared: boolean): void {
+  #adjustSlot(charge: Charge, units: number, now: number, slab: Slab, slot: number): void {
     const { compiled } = charge.policy
     const writer = this.#liveWriter(compiled, slab, slot, now)
-    if (writer === undefined && units < 0) return
+    // What another limit has drained is not known, so nothing is surely left of the charge.
+    if (units < 0 && writer?.signature !== compiled.signature) return
     const under = writer ?? compiled
     const attempt = this.#attempt
     attempt.read(under, slab, slot, now)
@@ -44,7 +78,6 @@ export class Adjuster {
     if (units < 0 && chargedAt > attempt.tick + TOLERANCE_MS * under.perMs) return
     attempt.adjust(under, chargedAt, units)
     if (!attempt.outcome.persist) return
-    if (isShared) under.algorithm.toShared?.(under.parameters, attempt.outcome)
     attempt.keep(under, now)
     attempt.read(under, slab, slot, now)
     attempt.step(under, under.nonStrict, 0)

@@ -51,13 +51,16 @@ export class Decider {
     }
   }
 
-  /** Frees slots that have expired. Comes after a decision, because it moves slots. */
+  /** Frees what has expired, here and in a few other tables. Comes after a decision, because it moves slots. */
   sweep(charges: readonly Charge[], now: number): void {
     this.sweepIsDue = false
     for (const { policy } of charges) {
       const table = this.#tables.of(policy)
       if (table.untilSweep <= 0) table.sweep(now)
     }
+    this.#tables.sweepNext(now)
+    // They refer to a sketch, which may be gone.
+    if (!charges.some((_, i) => this.#attempts[i]!.overflows)) this.#overflowAttempts.length = 0
   }
 
   #keep(attempt: Attempt, charge: Charge, now: number, admitted: boolean): void {
@@ -68,9 +71,15 @@ export class Decider {
     else reportWait(attempt, charge, now)
   }
 
-  /** Charges nothing. A charge that another limit has denied reports what its key holds without it. */
+  /**
+   * Charges nothing. A charge that another limit has denied reports what its key holds without it. A state that was carried over is
+   * kept, so that it is rounded once.
+   */
   #leave(attempt: Attempt, charge: Charge, now: number, admitted: boolean, write: boolean): void {
-    if (charge.allowed && !admitted && charge.cost > 0) reportUncharged(attempt, charge, now)
+    if (charge.allowed && !admitted && charge.cost > 0) {
+      reportUncharged(attempt, charge, now)
+      if (write && attempt.isCarriedOver && attempt.outcome.reset > 0) attempt.keep(charge.policy.compiled, now)
+    }
     if (write) this.#lock(attempt, charge, now)
   }
 
@@ -95,11 +104,11 @@ export class Decider {
   #evaluateOverflow(i: number, charge: Charge, table: Table, sketch: Sketch, now: number): boolean {
     const attempt = this.#attempts[i]!
     const overflow = (this.#overflowAttempts[i] ??= new OverflowAttempt())
-    overflow.evaluate(charge, sketch, now)
+    overflow.evaluate(charge, sketch, table.sketchKey(charge.key), now)
     attempt.overflows = true
     attempt.outcome.persist = overflow.persist
-    if (table.isFull || !overflow.mayPromote(charge, now)) return true
-    overflow.promote(table.slab, table.add(charge.key))
+    if (table.isFull || !overflow.mayPromote(charge)) return true
+    overflow.promote(table, charge.key)
     return false
   }
 

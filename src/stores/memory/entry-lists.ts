@@ -95,12 +95,19 @@ export class EntryLists {
     this.#tails[from] = NONE
   }
 
-  /** Makes room for another number of slots, and packs the entries when most of the memory is idle. */
+  /** Makes room for another number of slots. */
   resize(slots: number): void {
     const keep = Math.min(slots, this.#heads.length)
     this.#heads = resized(this.#heads, keep, slots)
     this.#tails = resized(this.#tails, keep, slots)
-    if (this.#next.length > FIRST_CAPACITY && this.#live * 4 < this.#next.length) this.#pack(keep)
+    this.trim()
+  }
+
+  /** Packs the entries when most of the memory is idle: after so many were freed that looking at all slots is cheap beside it. */
+  trim(): void {
+    const idle = this.#next.length - this.#live
+    if (this.#next.length > FIRST_CAPACITY && idle > 3 * this.#live && idle * 4 >= this.#heads.length)
+      this.#pack(this.#heads.length)
   }
 
   #shift(slot: number): void {

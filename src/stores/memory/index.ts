@@ -74,6 +74,7 @@ class MemoryStore implements SyncStore {
 
   take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
     const now = microseconds(this.#clock)
+    this.#tables.now = now
     const admitted = this.#decider.evaluate(charges, now)
     this.#decider.commit(charges, now, admitted, mode === 'consume')
     if (this.#decider.sweepIsDue) this.#decider.sweep(charges, now)
@@ -90,7 +91,7 @@ class MemoryStore implements SyncStore {
   }
 
   forget(limiter: string, key: string): void {
-    this.#tables.forget(limiter, key)
+    this.#tables.forget(limiter, key, microseconds(this.#clock))
   }
 
   close(): void {

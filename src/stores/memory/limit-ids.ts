@@ -29,6 +29,8 @@ export class LimitIds {
     this.#ids.delete(this.#limits[id]!.signature)
     this.#limits[id] = undefined
     this.#free.push(id)
+    if (this.#ids.size === 0) this.#limits.length = this.#uses.length = 1
+    if (this.#ids.size === 0) this.#free.length = 0
   }
 
   #add(compiled: CompiledLimit): number {

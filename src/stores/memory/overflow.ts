@@ -1,79 +1,205 @@
+import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { Charge } from '../store.ts'
 import { evaluateLocked } from './locks.ts'
-import type { Sketch } from './sketch.ts'
-import type { Slab } from './slab.ts'
-import { Attempt } from './state.ts'
+import type { Row, Sketch } from './sketch.ts'
+import { Attempt, NONE } from './state.ts'
+import type { Table } from './table.ts'
 import { reportUncharged, reportWait } from './verdict.ts'
 
-/** A key's slot in one row of a sketch. */
-interface Row {
-  readonly charge: Charge
-  readonly attempt: Attempt
+/** A row of a key's slots, and the verdict of the limit on it. */
+class RowAttempt {
+  readonly attempt: Attempt = new Attempt()
+  row!: Row
+  charge!: Charge
+  /** True when the denial begins a lock-out. */
+  locks = false
 }
 
-/** One charge decided in a sketch: on a slot in each row, and by the one that holds least. */
+/** One charge decided in a sketch: by the row that tells most of the key, or else by the one that holds least. */
 export class OverflowAttempt {
-  readonly #attempts: Attempt[] = []
-  #rows: readonly Row[] = []
-  #best!: Row
+  readonly #rows: readonly RowAttempt[] = [new RowAttempt(), new RowAttempt(), new RowAttempt(), new RowAttempt()]
+  #best!: RowAttempt
   #sketch!: Sketch
+  /** The key as the sketch knows it. */
+  #key = ''
+  #writes = 0
 
-  /** True when a row keeps its next state although the charge is denied. */
+  /** True when the next state is kept although the charge is denied. */
   get persist(): boolean {
-    return this.#rows.some(({ attempt }) => attempt.outcome.persist)
+    return this.#best.attempt.outcome.persist
   }
 
-  evaluate(charge: Charge, sketch: Sketch, now: number): void {
+  evaluate(charge: Charge, sketch: Sketch, key: string, now: number): void {
     this.#sketch = sketch
-    this.#rows = sketch.slots(charge.key).map((slot, row) => {
-      const attempt = (this.#attempts[row] ??= new Attempt())
-      const own = new Charge(charge.policy, charge.key, charge.cost)
-      attempt.read(charge.policy.compiled, sketch.slab, slot, now)
-      evaluateLocked(attempt, own, now)
-      return { charge: own, attempt }
-    })
-    this.#best = this.#rows.reduce((best, row) => (isMoreLenient(row.charge, best.charge) ? row : best))
+    this.#key = key
+    this.#step(charge, now)
     copyVerdict(this.#best.charge, charge)
   }
 
-  /** Keeps in every row what follows when the charge is `charged`, and reports the one that holds least. */
+  /** Keeps in every row what follows when the charge is `charged`, and reports the row that decided. */
   commit(charge: Charge, now: number, charged: boolean, admitted: boolean, write: boolean): void {
-    for (const row of this.#rows) {
-      if (charged && write) keepRow(row, charge, now, admitted)
-      else if (!charged && row.charge.allowed && !admitted && charge.cost > 0)
-        reportUncharged(row.attempt, row.charge, now)
-      if (write && !charge.allowed && row.attempt.lockedUntil > now)
-        this.#sketch.slab.lock(row.attempt.slot, now, row.attempt.lockedUntil)
-      this.#sketch.extend(row.attempt.slot)
-    }
-    copyVerdict(this.#best.charge, charge)
+    const { attempt, charge: decided, locks } = this.#best
+    const { at, charged: units } = attempt.outcome
+    if (!charged && decided.allowed && !admitted && charge.cost > 0) reportUncharged(attempt, decided, now)
+    copyVerdict(decided, charge)
+    if (!write) return
+    if (charged) this.#keep(charge, now)
+    else if (charge.cost > 0) this.#keepCarriedOver(charge, now)
+    if (locks) this.#lock(charge, now, attempt.lockedUntil)
+    if (!charged || !charge.allowed) return
+    if (admitted) charge.markCharged(at, units)
+    else reportWait(this.#best.attempt, charge, now)
   }
 
   /**
-   * Returns true when the key may have a slot of its own from now on, with the state of its best row. A state with a start time cannot
-   * be copied, because the time may be another key's.
+   * Returns true when the key may have a slot in the table from now on. A state that is shared cannot be copied where it has a start
+   * time, because the time may be another key's.
    */
-  mayPromote({ policy }: Charge, now: number): boolean {
-    if (policy.compiled.algorithm.toShared === undefined) return true
-    return this.#sketch.slab.isExpired(this.#best.attempt.slot, Math.floor(now / 1_000_000))
+  mayPromote({ policy }: Charge): boolean {
+    const { kind } = this.#best.row
+    return kind === 'same' ? policy.compiled.algorithm.toShared === undefined : kind !== 'other'
   }
 
-  /** Copies the state of the key's best row into a slot of its own. */
-  promote(slab: Slab, slot: number): void {
-    slab.adopt(slot, this.#sketch.slab, this.#best.attempt.slot)
+  /** Moves what the sketch knows of the key into a slot of the table. */
+  promote(table: Table, key: string): void {
+    const { kind, slot } = this.#best.row
+    const { slab } = this.#sketch
+    if (kind === 'own' || kind === 'same') table.slab.adopt(table.add(key), slab, slot)
+    for (const { row } of this.#rows) if (row.kind === 'own') this.#sketch.free(row.slot)
+  }
+
+  #step(charge: Charge, now: number): void {
+    const { compiled } = charge.policy
+    this.#sketch.slab.fit(compiled)
+    this.#writes = this.#sketch.writes
+    const rows = this.#sketch.rows(this.#key, compiled.signature, now)
+    for (let i = 0; i < rows.length; i++) this.#stepRow(this.#rows[i]!, rows[i]!, charge, now)
+    this.#best = this.#rows.reduce((best, each) => (isBetter(each, best) ? each : best))
+  }
+
+  /** A row that no other key has charged is read; of one that others have, only what this limit wrote. */
+  #stepRow(each: RowAttempt, row: Row, { policy, key, cost }: Charge, now: number): void {
+    const { attempt } = each
+    each.row = row
+    each.charge = new Charge(policy, key, cost)
+    attempt.read(policy.compiled, this.#sketch.slab, row.kind === 'own' || row.kind === 'same' ? row.slot : NONE, now)
+    if (row.kind === 'other') attempt.lockedUntil = row.until
+    const wasLocked = attempt.lockedUntil > now
+    evaluateLocked(attempt, each.charge, now)
+    each.locks = !wasLocked && attempt.lockedUntil > now
+  }
+
+  /** Charges all rows. Others of the same transaction may have charged them since they were read. */
+  #keep(charge: Charge, now: number): void {
+    if (this.#writes !== this.#sketch.writes) this.#step(charge, now)
+    const best = this.#best
+    this.#keepRow(best, charge, now)
+    for (const each of this.#rows) if (each !== best) this.#keepRow(each, charge, now)
+  }
+
+  #keepRow(each: RowAttempt, charge: Charge, now: number): void {
+    const { kind, slot, isWriter } = each.row
+    const isSame = kind === 'same' || (kind === 'foreign' && isWriter)
+    if (kind === 'own' || kind === 'free') this.#keepOwn(each, charge, now)
+    else if (isSame && !this.#hasMore(charge)) this.#add(each, charge, now)
+    else this.#replace(each, charge, now)
+    this.#sketch.own(slot, kind === 'own' || kind === 'free' ? this.#key : undefined)
+  }
+
+  /** True when the key has used units that a shared row may not count: under another limit before, or from its birth on. */
+  #hasMore({ policy: { compiled, limit }, cost }: Charge): boolean {
+    const { attempt, charge, row } = this.#best
+    const capacity = compiled.algorithm.capacity?.(compiled.parameters) ?? limit.quota
+    const isNew = row.kind === 'free' || row.kind === 'foreign'
+    return attempt.isCarriedOver || (isNew && charge.remaining + (charge.allowed ? cost : 0) < capacity)
+  }
+
+  /** Writes the state that follows the best row. Where there is a row of the key's own, that one is the best. */
+  #keepOwn({ attempt, row }: RowAttempt, { policy }: Charge, now: number): void {
+    const { slab } = this.#sketch
+    if (row.kind === 'free') slab.clear(row.slot)
+    if (attempt !== this.#best.attempt) return this.#copyBest(row.slot)
+    attempt.slot = row.slot
+    attempt.keep(policy.compiled, now)
+  }
+
+  /**
+   * Adds the charge to what other keys have used: all of it, or what still fits. What a lock stands for may be of this key, so that the
+   * charge lasts from its end on.
+   */
+  #add({ attempt, row }: RowAttempt, { policy: { compiled }, cost }: Charge, now: number): void {
+    const { slab } = this.#sketch
+    const locked = slab.lockedUntil(row.slot)
+    if (locked > now) slab.lock(row.slot, now, locked + life(attempt, compiled, cost, now))
+    attempt.read(compiled, slab, row.slot, now)
+    attempt.step(compiled, strict(compiled), cost)
+    compiled.algorithm.toShared?.(compiled.parameters, attempt.outcome)
+    attempt.keep(compiled, now)
+  }
+
+  /** Writes the state of this key where another limit has written for others, and denies until theirs would be over. */
+  #replace({ attempt, row }: RowAttempt, { policy: { compiled }, cost }: Charge, now: number): void {
+    const { slab } = this.#sketch
+    const best = this.#best.row
+    let { until } = row
+    slab.clear(row.slot)
+    if (best.slot !== row.slot && best.kind !== 'foreign' && best.kind !== 'other') this.#copyBest(row.slot)
+    else {
+      attempt.read(compiled, slab, NONE, now)
+      attempt.step(compiled, strict(compiled), cost)
+      attempt.slot = row.slot
+      attempt.keep(compiled, now)
+      // What the key has used may be among what is over then, so its charge lasts from then on.
+      if (best.kind === 'other') until += attempt.outcome.reset * compiled.micros
+    }
+    slab.lock(row.slot, now, Math.max(until, slab.lockedUntil(row.slot)))
+  }
+
+  #copyBest(slot: number): void {
+    const { slab } = this.#sketch
+    slab.clear(slot)
+    slab.adopt(slot, slab, this.#best.row.slot)
+  }
+
+  /** Keeps a state of the key's own that was carried over from a changed limit, so that it is rounded once. */
+  #keepCarriedOver(charge: Charge, now: number): void {
+    const { attempt, row } = this.#best
+    if (row.kind !== 'own' || !attempt.isCarriedOver || attempt.outcome.reset === 0) return
+    for (const each of [this.#best, ...this.#rows]) {
+      if (each.row.kind !== 'own' || !this.#sketch.isOwn(each.row.slot, this.#key)) continue
+      this.#keepOwn(each, charge, now)
+      this.#sketch.own(each.row.slot, this.#key)
+    }
+  }
+
+  /** Locks the key out in every row, and the keys that share one of them there. */
+  #lock({ policy }: Charge, now: number, until: number): void {
+    const { slab } = this.#sketch
+    for (const { kind, slot } of this.#sketch.rows(this.#key, policy.compiled.signature, now)) {
+      if (kind === 'free') slab.clear(slot)
+      slab.lock(slot, now, Math.max(until, slab.lockedUntil(slot)))
+      this.#sketch.own(slot, kind === 'own' || kind === 'free' ? this.#key : undefined)
+    }
   }
 }
 
-/** A row that holds more than the best one takes what still fits, so that it holds no less than the key has used. */
-function keepRow({ charge, attempt }: Row, { allowed }: Charge, now: number, admitted: boolean): void {
-  const { compiled } = charge.policy
-  if (!charge.allowed && !allowed && !attempt.outcome.persist) return
-  if (!charge.allowed && allowed) attempt.step(compiled, { ...compiled.parameters, strict: 1 }, charge.cost)
-  compiled.algorithm.toShared?.(compiled.parameters, attempt.outcome)
-  attempt.keep(compiled, now)
-  if (!charge.allowed) return
-  if (admitted) charge.markCharged(attempt.outcome.at, attempt.outcome.charged)
-  else reportWait(attempt, charge, now)
+/** Returns the microseconds until a charge counts no longer on a key that has used nothing. */
+function life(attempt: Attempt, compiled: CompiledLimit, cost: number, now: number): number {
+  attempt.read(compiled, attempt.slab, NONE, now)
+  attempt.step(compiled, strict(compiled), cost)
+  return attempt.outcome.reset * compiled.micros
+}
+
+/** Parameters under which a charge that does not fit is charged as far as it does. */
+function strict({ parameters }: CompiledLimit): CompiledLimit['parameters'] {
+  return { ...parameters, strict: 1 }
+}
+
+const RANKS = { own: 0, free: 1, foreign: 2, same: 3, other: 3 }
+
+function isBetter(one: RowAttempt, other: RowAttempt): boolean {
+  const difference = RANKS[one.row.kind] - RANKS[other.row.kind]
+  return difference < 0 || (difference === 0 && isMoreLenient(one.charge, other.charge))
 }
 
 function isMoreLenient(one: Charge, other: Charge): boolean {

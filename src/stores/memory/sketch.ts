@@ -1,83 +1,139 @@
-import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { hasPassed, Slab } from './slab.ts'
+import { Attempt } from './state.ts'
 
 const ROWS = [0, 1, 2, 3]
+/** Seconds that a sketch is kept at least, so that requests that charge nothing do not make it anew each time. */
+const SHORTEST_LIFE = 5
+
+/** The owner of a slot that no key has charged, and of one that several have. Any other number is the mark of its only key. */
+const NOBODY = 0
+const SEVERAL = 1
 
 /**
- * The sketches of a table, one for each version of its limit. They count the keys beyond `maxKeys`.
+ * What a slot is to a key under a limit.
  *
- * A sketch is a count-min sketch whose counters are states. A key has a slot in each of four rows and shares it with the keys of the
- * same hash. It is decided by the slot that holds least, and charged to all four. So a slot never holds less than a key has used: a
- * key may be limited too early, never too late.
+ * - `own`: only this key has charged it, so it is the exact state of the key.
+ * - `free`: nothing in it counts any longer. The key has used nothing.
+ * - `foreign`: only one other key has charged it. The key has used nothing.
+ * - `same`: several keys have charged it under this limit. It holds no less than each of them has used.
+ * - `other`: several keys have charged it, and another limit wrote it last.
+ */
+export type Kind = 'own' | 'free' | 'foreign' | 'same' | 'other'
+
+/** A key's slot in one row of a sketch. */
+export interface Row {
+  readonly slot: number
+  readonly kind: Kind
+  /** The microsecond until which what is in the slot counts. */
+  readonly until: number
+  /** True when this limit wrote the slot. */
+  readonly isWriter: boolean
+}
+
+/**
+ * Counts the keys beyond `maxKeys` of a table: a count-min sketch whose counters are states. A key has a slot in each of four rows. As
+ * long as one of them is charged by no other key it holds the key's exact state, whatever limits it has had. A key whose slots are all
+ * shared is decided by the one that holds least, and charged to all four. So a key may be limited too early, never too late.
+ *
+ * All versions of a limit use one sketch: a key that changes its limit keeps what it has used, and the memory has one bound.
  *
  * @see Cormode and Muthukrishnan, "An improved data stream summary: the count-min sketch and its applications", 2005
  */
-export class Sketches {
-  readonly #columns: number
-  readonly #sketches = new Map<string, Sketch>()
-
-  constructor(maxKeys: number) {
-    this.#columns = 2 ** Math.max(6, Math.floor(Math.log2(maxKeys / 8)))
-  }
-
-  /** True while any key may be counted here. */
-  get isOpen(): boolean {
-    return this.#sketches.size > 0
-  }
-
-  /** Returns the sketch of a limit, and makes it when there is none. */
-  open(compiled: CompiledLimit): Sketch {
-    const known = this.#sketches.get(compiled.signature)
-    if (known !== undefined) return known
-    const sketch = new Sketch(compiled, this.#columns)
-    this.#sketches.set(compiled.signature, sketch)
-    return sketch
-  }
-
-  find(compiled: CompiledLimit): Sketch | undefined {
-    return this.#sketches.get(compiled.signature)
-  }
-
-  /** Frees the sketches that have expired at a microsecond. */
-  sweep(now: number): void {
-    for (const [signature, sketch] of this.#sketches) {
-      const second = Math.floor(now / 1_000_000)
-      sketch.expiry = sketch.slab.possibleExpiry(sketch.expiry, second)
-      if (hasPassed(sketch.expiry, second)) this.#sketches.delete(signature)
-    }
-  }
-
-  clear(): void {
-    this.#sketches.clear()
-  }
-}
-
-/** Four rows of slots that keys share. */
 export class Sketch {
   readonly slab: Slab
+  /** Counts what has been written, so that a decision notices that its rows have changed. */
+  writes = 0
   /** The epoch second in which its last slot expires. */
-  expiry = 0
+  #expiry: number
   readonly #columns: number
+  readonly #owners: Uint32Array
   /** Random, so that no client can choose keys that share a slot. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32)
+  readonly #probe = new Attempt()
 
-  constructor(compiled: CompiledLimit, columns: number) {
-    this.#columns = columns
-    this.slab = new Slab(ROWS.length * columns)
-    this.slab.fit(compiled)
+  constructor(maxKeys: number, now: number) {
+    this.#columns = 2 ** Math.max(6, Math.floor(Math.log2(maxKeys / 8)))
+    this.slab = new Slab(ROWS.length * this.#columns)
+    this.#owners = new Uint32Array(ROWS.length * this.#columns)
+    this.#expiry = Math.floor(now / 1_000_000) + SHORTEST_LIFE
   }
 
   /** Returns a key's slot in each row. Two hashes give four slots (Kirsch and Mitzenmacher, 2006). */
-  slots(key: string): readonly number[] {
+  rows(key: string, signature: string, now: number): readonly Row[] {
     const first = hash(key, this.#seed)
     const second = hash(key, first) | 1
-    return ROWS.map((row) => row * this.#columns + ((first + Math.imul(row, second)) & (this.#columns - 1)))
+    const mark = markOf(first, second)
+    return ROWS.map((row) => {
+      const slot = row * this.#columns + ((first + Math.imul(row, second)) & (this.#columns - 1))
+      const until = this.#until(slot, now)
+      const isWriter = this.slab.writtenBy(slot)?.signature === signature
+      return { slot, kind: this.#kind(slot, mark, until > now, isWriter), until, isWriter }
+    })
   }
 
-  /** Notes that a slot was written, so that the sketch expires no sooner than the slot. */
-  extend(slot: number): void {
-    this.expiry = Math.max(this.expiry, this.slab.expiry(slot))
+  /** Notes that a slot was charged: by this key alone, or by several when there is none. */
+  own(slot: number, key: string | undefined): void {
+    this.#owners[slot] = key === undefined ? SEVERAL : this.#mark(key)
+    this.#expiry = Math.max(this.#expiry, this.slab.expiry(slot))
+    this.writes++
   }
+
+  isOwn(slot: number, key: string): boolean {
+    return this.#owners[slot] === this.#mark(key)
+  }
+
+  /** Forgets a key. Returns false when all of its slots are shared: what others have used stays. */
+  forget(key: string, now: number): boolean {
+    const rows = this.rows(key, '', now)
+    for (const { slot, kind } of rows) if (kind === 'own') this.free(slot)
+    return !rows.every(isShared)
+  }
+
+  free(slot: number): void {
+    this.slab.clear(slot)
+    this.#owners[slot] = NOBODY
+  }
+
+  /** Returns true when nothing in it counts at a microsecond. */
+  hasExpired(now: number): boolean {
+    const second = Math.floor(now / 1_000_000)
+    this.#expiry = this.slab.possibleExpiry(this.#expiry, second)
+    return hasPassed(this.#expiry, second)
+  }
+
+  #mark(key: string): number {
+    const first = hash(key, this.#seed)
+    return markOf(first, hash(key, first) | 1)
+  }
+
+  #kind(slot: number, mark: number, isLive: boolean, isWriter: boolean): Kind {
+    const owner = this.#owners[slot]!
+    if (!isLive) return 'free'
+    if (owner === mark) return 'own'
+    if (owner !== SEVERAL) return 'foreign'
+    return isWriter ? 'same' : 'other'
+  }
+
+  #until(slot: number, now: number): number {
+    const { slab } = this
+    const writer = slab.writtenBy(slot)
+    const locked = slab.lockedUntil(slot)
+    if (writer === undefined) return locked
+    const probe = this.#probe
+    probe.read(writer, slab, slot, now)
+    probe.step(writer, writer.nonStrict, 0)
+    return Math.max(locked, now + probe.outcome.reset * writer.micros)
+  }
+}
+
+/** True when several keys have charged a slot. */
+export function isShared({ kind }: Row): boolean {
+  return kind === 'same' || kind === 'other'
+}
+
+/** Returns a number that tells the keys of one slot apart, save for one pair in four billion. */
+function markOf(first: number, second: number): number {
+  return Math.max(SEVERAL + 1, (second ^ Math.imul(first, 0x9e3779b1)) >>> 0)
 }
 
 /** Returns FNV-1a over UTF-16, with a seed and the last step of MurmurHash3. */

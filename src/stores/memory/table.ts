@@ -1,6 +1,6 @@
 import { copyText } from '../../util/copy-text.ts'
 import type { CacheEntry } from '../store.ts'
-import { Sketches } from './sketch.ts'
+import type { Sketch } from './sketch.ts'
 import { Slab } from './slab.ts'
 
 const FIRST_CAPACITY = 16
@@ -11,27 +11,59 @@ const SWEPT = 16
 const SWEEP_INTERVAL = 16
 const SWEPT_WHEN_FULL = 32
 
+/** Where the sketch of keys beyond `maxKeys` is: from the first such key on, until nothing in it counts. */
+export interface SketchHolder {
+  sketch: Sketch | undefined
+}
+
 /**
  * The keys of one limit: a `Map` from key to slot, and a slab of states. Slots in use are always the first `count`, so that
- * a slab shrinks from its end. Keys beyond `maxKeys` share counters in sketches.
+ * a slab shrinks from its end. Keys beyond `maxKeys` share counters in a sketch.
  */
 export class Table implements CacheEntry {
-  readonly owner: object
-  readonly slab: Slab = new Slab(FIRST_CAPACITY)
-  readonly sketches: Sketches
+  /** The store. Another object once the table is released, so that no policy finds it any longer. */
+  owner: object
+  readonly limiter: string
+  readonly limit: string
+  readonly slab: Slab
   readonly slots: Map<string, number> = new Map<string, number>()
+  readonly holder: SketchHolder
   readonly #maxKeys: number
-  #keys: string[] = new Array<string>(FIRST_CAPACITY)
+  #keys: string[] = []
   #count = 0
   /** The slot that a sweep looks at next. */
   #sweepCursor = 0
-  /** Decisions until the next sweep. */
-  untilSweep: number = SWEEP_INTERVAL
+  /** Decisions until the next sweep. The first one is due at once, so that many short-lived tables are swept. */
+  untilSweep = 1
 
-  constructor(owner: object, maxKeys: number) {
+  /** @param holder where its sketch is, and any slab, for a table without keys of its own */
+  constructor(
+    owner: object,
+    { limiter, limit }: { readonly limiter: string; readonly limit: string },
+    maxKeys: number,
+    holder: SketchHolder = { sketch: undefined },
+    slab: Slab = new Slab(FIRST_CAPACITY),
+  ) {
     this.owner = owner
+    this.limiter = limiter
+    this.limit = limit
     this.#maxKeys = maxKeys
-    this.sketches = new Sketches(maxKeys)
+    this.holder = holder
+    this.slab = slab
+  }
+
+  get sketch(): Sketch | undefined {
+    return this.holder.sketch
+  }
+
+  /** Returns a key as the sketch knows it, which tables may share. Lengths come first, so that no text can pass for a boundary. */
+  sketchKey(key: string): string {
+    return `${this.limiter.length}:${this.limiter}${this.limit.length}:${this.limit}${key}`
+  }
+
+  /** True when nothing in it counts. */
+  get isEmpty(): boolean {
+    return this.#count === 0 && this.sketch === undefined
   }
 
   /** Returns the slot of a key, -1 when it has none. */
@@ -41,7 +73,7 @@ export class Table implements CacheEntry {
 
   /** True when a key without a slot may have been counted in a sketch, or is to be. */
   get overflows(): boolean {
-    return this.isFull || this.sketches.isOpen
+    return this.isFull || this.sketch !== undefined
   }
 
   get isFull(): boolean {
@@ -62,17 +94,19 @@ export class Table implements CacheEntry {
     return slot
   }
 
-  forget(key: string): void {
+  /** Forgets a key. Returns false when it shares its counters, so that what others have used stays. */
+  forget(key: string, now: number): boolean {
     const slot = this.slotOf(key)
     if (slot !== NONE) this.#remove(slot)
+    return slot !== NONE || (this.sketch?.forget(this.sketchKey(key), now) ?? true)
   }
 
   clear(): void {
     while (this.#count > 0) this.#remove(this.#count - 1)
-    this.sketches.clear()
+    this.holder.sketch = undefined
   }
 
-  /** Looks at a few slots, and forgets the keys whose states have expired at a microsecond. */
+  /** Looks at a few slots, and forgets the keys whose states have expired at a microsecond. Frees memory that is idle. */
   sweep(now: number): void {
     const second = Math.floor(now / 1_000_000)
     for (let looks = Math.min(this.#count, this.isFull ? SWEPT_WHEN_FULL : SWEPT); looks > 0; looks--) {
@@ -82,6 +116,8 @@ export class Table implements CacheEntry {
       else this.#sweepCursor++
     }
     this.untilSweep = this.isFull ? 1 : SWEEP_INTERVAL
+    this.slab.lists?.trim()
+    if (this.sketch?.hasExpired(now)) this.holder.sketch = undefined
   }
 
   /** Forgets a slot's key; the last slot moves into the gap. */

@@ -1,7 +1,9 @@
 import type { Limit } from '../../limits/limit.ts'
 import { cached, type Policy, type Store } from '../store.ts'
-import type { Sketch } from './sketch.ts'
-import { Table } from './table.ts'
+import { warn } from '../../util/warn.ts'
+import { Sketch } from './sketch.ts'
+import { Slab } from './slab.ts'
+import { type SketchHolder, Table } from './table.ts'
 
 /** Which limit has reached `maxKeys`. */
 export interface FullTable {
@@ -13,12 +15,28 @@ export interface FullTable {
 /** The tables of every memory store. Stores that decide together use each other's. */
 const tablesOf = new WeakMap<Store, Tables>()
 
+/** The most limits of a store that have a table of their own. An empty table takes about 3 kB. */
+const MOST_TABLES = 10_000
+/** Other tables that are swept after a sweep, so that those that nobody asks are released. */
+const SWEPT_BESIDE = 2
+/** The owner of a table that is not to be found with a policy. */
+const NOBODY = {}
+
 /** The tables of one store, by name of limiter and limit. */
 export class Tables {
   readonly #store: Store
   readonly #tables = new Map<string, Map<string, Table>>()
+  /** All tables, in no order. */
+  readonly #all: Table[] = []
+  #sweepCursor = 0
+  /** The microsecond of the decision. */
+  now = 0
+  readonly #noSlab = new Slab(1)
+  /** Counts the keys of all limits beyond the most tables. */
+  readonly #common: SketchHolder = { sketch: undefined }
   readonly #maxKeys: number
   readonly #onFull: (full: FullTable) => void
+  #warned = false
 
   constructor(store: Store, maxKeys: number, onFull: (full: FullTable) => void) {
     this.#store = store
@@ -40,26 +58,80 @@ export class Tables {
   }
 
   #open({ limiter, limit, compiled }: Policy): Table {
-    const tables = this.#tables.get(limiter) ?? new Map<string, Table>()
-    const table = tables.get(limit.name) ?? new Table(this.#store, this.#maxKeys)
-    this.#tables.set(limiter, tables.set(limit.name, table))
+    const table = this.#tables.get(limiter)?.get(limit.name) ?? this.#add({ limiter, limit: limit.name })
     table.slab.fit(compiled)
     return table
   }
 
-  /** Returns the sketch in which a key without a slot was counted, or is counted from now on. Undefined while there is room. */
-  sketchFor({ limiter, limit, compiled }: Policy, table: Table, now: number): Sketch | undefined {
-    table.sketches.sweep(now)
-    if (!table.isFull) return table.sketches.find(compiled)
-    if (!table.sketches.isOpen) this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })
-    return table.sketches.open(compiled)
+  /** A limit beyond the most tables has none to keep. It stays without one until nothing that was counted so is left. */
+  #add(names: { readonly limiter: string; readonly limit: string }): Table {
+    if (this.#common.sketch?.hasExpired(this.now)) this.#common.sketch = undefined
+    if (this.#all.length >= MOST_TABLES || this.#common.sketch !== undefined)
+      return new Table(NOBODY, names, 0, this.#common, this.#noSlab)
+    const table = new Table(this.#store, names, this.#maxKeys)
+    const tables = this.#tables.get(names.limiter) ?? new Map<string, Table>()
+    this.#tables.set(names.limiter, tables.set(names.limit, table))
+    this.#all.push(table)
+    return table
   }
 
-  forget(limiter: string, key: string): void {
-    for (const table of this.#tables.get(limiter)?.values() ?? []) table.forget(key)
+  /** Returns the sketch in which a key without a slot was counted, or is counted from now on. Undefined while there is room. */
+  sketchFor({ limiter, limit }: Policy, table: Table, now: number): Sketch | undefined {
+    if (table.sketch !== undefined || !table.isFull) return table.sketch
+    if (table.holder === this.#common) warnCrowded()
+    else this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })
+    return (table.holder.sketch = new Sketch(this.#maxKeys, now))
+  }
+
+  /** Sweeps a few tables in turn, and releases those in which nothing counts. */
+  sweepNext(now: number): void {
+    if (this.#common.sketch?.hasExpired(now)) this.#common.sketch = undefined
+    for (let looks = Math.min(SWEPT_BESIDE, this.#all.length); looks > 0; looks--) {
+      if (this.#sweepCursor >= this.#all.length) this.#sweepCursor = 0
+      const table = this.#all[this.#sweepCursor]!
+      table.sweep(now)
+      if (table.isEmpty) this.#release(this.#sweepCursor)
+      else this.#sweepCursor++
+    }
+  }
+
+  forget(limiter: string, key: string, now: number): void {
+    let isForgotten = this.#common.sketch === undefined
+    for (const table of this.#tables.get(limiter)?.values() ?? []) if (!table.forget(key, now)) isForgotten = false
+    if (!isForgotten) this.warnShared()
   }
 
   clear(): void {
-    for (const tables of this.#tables.values()) for (const table of tables.values()) table.clear()
+    for (const table of this.#all) table.clear()
+    this.#common.sketch = undefined
   }
+
+  /** Warns once that what a key has used cannot be given back. */
+  warnShared(): void {
+    if (this.#warned) return
+    this.#warned = true
+    warn(
+      'SLUICE_SHARED_COUNTERS',
+      'reset, refund or settle was asked for a key beyond `maxKeys`, which shares its counters with other keys. What it has used ' +
+        'cannot be told from what they have, so nothing is given back. Raise `maxKeys` if the keys are real.',
+    )
+  }
+
+  #release(at: number): void {
+    const table = this.#all[at]!
+    table.owner = NOBODY
+    const tables = this.#tables.get(table.limiter)!
+    tables.delete(table.limit)
+    if (tables.size === 0) this.#tables.delete(table.limiter)
+    const last = this.#all.pop()!
+    if (last !== table) this.#all[at] = last
+  }
+}
+
+function warnCrowded(): void {
+  warn(
+    'SLUICE_MANY_LIMITS',
+    `A memory store has ${MOST_TABLES} limits with different names. Their keys have shared counters from now on, and may be limited ` +
+      'too early, until old ones are unused. Names made from user data look like this: put such data into the key, not into a name.',
+  )
 }

@@ -42,6 +42,9 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   return new RedisStore(queue, prefix, identityOf(client, prefix), clock)
 }
 
+/** How many names of limiters a store remembers the start of keys for. Others are made anew. */
+const MOST_STARTS = 1000
+
 class RedisStore implements AsyncStore {
   readonly sync = false
   readonly clock: Clock | undefined
@@ -126,6 +129,7 @@ class RedisStore implements AsyncStore {
   #start(limiter: string): string {
     let start = this.#starts.get(limiter)
     if (start === undefined) {
+      if (this.#starts.size === MOST_STARTS) this.#starts.clear()
       start = redisKey(this.#prefix, limiter, '')
       this.#starts.set(limiter, start)
     }

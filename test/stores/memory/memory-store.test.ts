@@ -79,16 +79,6 @@ describe('maxKeys', () => {
     emit.mockRestore()
   })
 
-  it('settles a debt, and gives nothing back, among those who share', () => {
-    const limiter = bounded(gcra({ quota: 10, window: '1m' }), 1)
-    limiter.consume('own')
-    const decision = limiter.consume('shares')
-    limiter.settle(decision, 5)
-    expect(limiter.peek('shares', { cost: 0 }).limits[0]?.remaining).toBe(5)
-    limiter.refund(limiter.consume('shares'))
-    expect(limiter.peek('shares', { cost: 0 }).limits[0]?.remaining).toBe(4)
-  })
-
   it('a transaction of several who share is one', () => {
     const store = memoryStore({ clock, maxKeys: 1, onFull: () => undefined })
     const of = (part: number): Limiter<string, Decision> =>

@@ -53,5 +53,39 @@ describe('retryAfter keeps its word when a limit has changed', () => {
       })
       await fc.assert(property, { numRuns })
     })
+
+    it.each(names())('under %s beside another limit that changes', async (name) => {
+      // A bucket that starts part-full is new, and has fewer tokens, when another limit denies for long.
+      const limitsOf = (each: string): fc.Arbitrary<Limit> =>
+        limits(each, { quota, window, strict: false })
+          .filter(({ initial }) => initial === undefined)
+          .map((json) => limit({ ...json, name: each }))
+      const pair = fc.constantFrom(...names()).chain((other) =>
+        fc.tuple(
+          limitsOf(name),
+          limitsOf(other).map((each) => limit({ ...each, name: 'other' })),
+        ),
+      )
+      const versions = fc.array(pair, { minLength: 5, maxLength: 5 })
+      const property = fc.asyncProperty(versions, changes, async (versions, changes) => {
+        const clock = virtualClock()
+        const limiter = createLimiter({
+          name: `run${runs++}`,
+          keyer: () => 'key',
+          limits: (version: readonly Limit[]) => version,
+          store: storeOn(clock),
+        })
+        for (const [i, { asks, after }] of changes.entries()) {
+          const version = versions[i]!
+          clock.advance(Math.round(after * version[0].window))
+          for (let k = 0; k < asks; k++) await limiter.consume(version)
+          const { allowed, retryAfter } = await limiter.consume(version)
+          if (allowed || retryAfter === Infinity) continue
+          clock.advance(retryAfter)
+          expect((await limiter.consume(version)).allowed).toBe(true)
+        }
+      })
+      await fc.assert(property, { numRuns })
+    })
   })
 })

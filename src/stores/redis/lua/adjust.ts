@@ -66,6 +66,15 @@ local function waitAfter(attempt)
   return retry
 end
 
+-- Keeps a state that was carried over, without a charge that others denied, so that it is rounded once. Returns whether it is kept.
+local function keepsCarriedOver(attempt)
+  if not attempt.isCarriedOver or groups[attempt.key].isUsual then return false end
+  local tick = attempt.isMicro and now or millis
+  local state = { attempt.step(attempt.params, attempt.cells, attempt.offset, tick, 0, attempt.entries) }
+  for k = 1, attempt.width do attempt.next[attempt.offset + k] = state[8 + k] end
+  return writes
+end
+
 -- The state of a charge as it was written, and what wrote it; nothing when none of it is left, since that may be absent, too.
 local function writtenState(attempt, key)
   local kind, record = writerOf(attempt), attempt.record
@@ -98,8 +107,9 @@ end
 local function adjustOne(group, attempt, units, chargedAt)
   current = attempt
   local kind, signature, cells = writtenState(attempt, group.key)
+  -- What another limit has drained is not known, so nothing is surely left of the charge.
+  if units < 0 and signature ~= attempt.signature then return end
   if not kind then
-    if units < 0 then return end
     kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank
     attempt.entries = attempt.own and copyOf(false)
   end

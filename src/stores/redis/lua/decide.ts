@@ -73,12 +73,15 @@ local function commit(admitted)
       local lasts = reset / attempt.perSecond
       if lasts > lasting then lasting = lasts end
     else
-      isPartial = true
-      if allowed and not admitted and cost > 0 then remaining, reset = stepUncharged(attempt) end
+      if allowed and not admitted and cost > 0 then
+        remaining, reset = stepUncharged(attempt)
+        isCharged = reset > 0 and keepsCarriedOver(attempt)
+      end
+      if isCharged then isChanged, lasting = true, max(lasting, reset / attempt.perSecond) else isPartial = true end
     end
     attempt.isCharged = isCharged
     local retry = allowed and 0 or attempt.retry
-    if isCharged and allowed and not admitted then retry = waitAfter(attempt) end
+    if isCharged and attempt.strict and allowed and not admitted then retry = waitAfter(attempt) end
     if attempt.isDetailed or allowed and retry > 0 then replyInFull(attempt, isCharged and allowed and admitted, retry)
     else
       local place = replied

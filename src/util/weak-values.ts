@@ -1,0 +1,23 @@
+/**
+ * Values by name, each for as long as something else refers to it, so that names made from user data do not accumulate. A
+ * runtime without `WeakRef` keeps all of them.
+ */
+export class WeakValues<Value extends object> {
+  readonly #values = new Map<string, { deref(): Value | undefined }>()
+  readonly #collected: FinalizationRegistry<string> | undefined =
+    typeof FinalizationRegistry === 'undefined' ? undefined : new FinalizationRegistry((name) => this.#forget(name))
+
+  get(name: string): Value | undefined {
+    return this.#values.get(name)?.deref()
+  }
+
+  set(name: string, value: Value): void {
+    this.#values.set(name, this.#collected === undefined ? { deref: () => value } : new WeakRef(value))
+    this.#collected?.register(value, name)
+  }
+
+  /** The name may have another value by now. */
+  #forget(name: string): void {
+    if (this.get(name) === undefined) this.#values.delete(name)
+  }
+}

@@ -1,0 +1,188 @@
+// Keys beyond `maxKeys`: what they have used is kept, whatever limits they have, and never too little of it.
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  gcra,
+  type Limit,
+  limit,
+  type Limiter,
+  memoryStore,
+  perMinute,
+  stack,
+} from '../../../src/index.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { limits, names } from '../../support/harness.ts'
+
+interface Input {
+  readonly key: string
+  readonly plan: Limit | readonly Limit[]
+}
+
+function limiterOn(clock: VirtualClock, maxKeys?: number): Limiter<Input, Decision> {
+  const store = memoryStore({ clock, ...(maxKeys !== undefined && { maxKeys, onFull: () => undefined }) })
+  return createLimiter<Input>({ keyer: ({ key }) => key, limits: ({ plan }) => plan, store })
+}
+
+interface Pair extends Input {
+  readonly other: string
+}
+
+/** Charges two keys in one transaction. */
+function pairsOn(clock: VirtualClock, maxKeys?: number): Limiter<Pair, Decision> {
+  const store = memoryStore({ clock, ...(maxKeys !== undefined && { maxKeys, onFull: () => undefined }) })
+  const of = (keyer: (input: Pair) => string): Limiter<Pair, Decision> =>
+    createLimiter<Pair>({ keyer, limits: ({ plan }) => plan, store, shared: true })
+  return stack(
+    of(({ key }) => key),
+    of(({ other }) => other),
+  )
+}
+
+function dice(seed: number): (below: number) => number {
+  let state = (seed % 2_147_483_646) + 1
+  return (below) => (state = (state * 48_271) % 2_147_483_647) % below
+}
+
+const codes = (): unknown[] =>
+  vi.mocked(process.emitWarning).mock.calls.map(([, options]) => (options as unknown as { code: string }).code)
+
+beforeEach(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined))
+afterEach(() => vi.restoreAllMocks())
+
+/** A store of one key that is full. */
+function full(clock = virtualClock()): Limiter<Input, Decision> {
+  const limiter = limiterOn(clock, 1)
+  limiter.consume({ key: 'first', plan: perMinute(1, { name: 'plan' }) })
+  return limiter
+}
+
+/** Makes every counter shared. */
+function flood(limiter: Limiter<Input, Decision>, plan: Limit): void {
+  for (let i = 0; i < 2000; i++) limiter.consume({ key: `flood ${i}`, plan })
+}
+
+describe('a key beyond maxKeys', () => {
+  it.each(['gcra', 'fixedWindow', 'slidingWindowLog', 'slidingWindowCounter', 'quotaLinear'])(
+    'keeps what it has used under %s when its limit changes',
+    (algorithm) => {
+      const limiter = full()
+      const plans = [10, 11, 12].map((quota) => limit({ algorithm, quota, window: '1h', name: 'plan' }))
+      let admitted = 0
+      for (const plan of plans)
+        for (let n = 0; n < 20; n++) if (limiter.consume({ key: 'late', plan }).allowed) admitted++
+      expect(admitted).toBeLessThanOrEqual(12)
+      expect(admitted).toBeGreaterThanOrEqual(10)
+    },
+  )
+
+  it('is decided as if it had a slot while it shares none of its counters', () => {
+    const clock = virtualClock()
+    const [beyond, exact] = [full(clock), limiterOn(clock)]
+    for (let n = 0; n < 60; n++) {
+      clock.advance(n * 100)
+      const plan = gcra({ quota: 3 + (n % 5), window: n % 2 === 0 ? '10s' : '1m', name: 'plan' })
+      const [one, other] = [beyond.consume({ key: 'late', plan }), exact.consume({ key: 'late', plan })]
+      expect({ ...one, limits: [], binding: 0 }).toEqual({ ...other, limits: [], binding: 0 })
+    }
+  })
+
+  it('gets a refund, a settlement and a reset while it shares none of its counters', () => {
+    const limiter = full()
+    const plan = gcra({ quota: 10, window: '1h', name: 'plan' })
+    const input = { key: 'late', plan }
+    const remaining = (): number => limiter.peek(input, { cost: 0 }).limits[0]!.remaining
+    limiter.settle(limiter.consume(input), 5)
+    expect(remaining()).toBe(5)
+    limiter.refund(limiter.consume(input, { cost: 3 }))
+    expect(remaining()).toBe(5)
+    limiter.reset(input)
+    expect(remaining()).toBe(10)
+    expect(codes()).toEqual([])
+  })
+
+  it.each(['refund', 'settle', 'reset'] as const)('warns once when %s can give nothing back', (action) => {
+    const limiter = full()
+    const plan = gcra({ quota: 10, window: '1h', name: 'plan' })
+    const input = { key: 'late', plan }
+    const decision = limiter.consume(input, { cost: 2 })
+    flood(limiter, plan)
+    for (let n = 0; n < 2; n++) {
+      if (action === 'reset') limiter.reset(input)
+      else if (action === 'refund') limiter.refund(decision)
+      else limiter.settle(decision, 1)
+    }
+    expect(codes()).toEqual(['SLUICE_SHARED_COUNTERS'])
+    expect(limiter.peek(input, { cost: 0 }).limits[0]!.remaining).toBeLessThan(9)
+  })
+
+  it('that is locked out stays so, however many others come', () => {
+    const clock = virtualClock()
+    const limiter = limiterOn(clock, 1)
+    const plan = fixedWindow({ quota: 2, window: '1s', block: '1h', name: 'plan' })
+    limiter.consume({ key: 'first', plan })
+    for (let n = 0; n < 3; n++) limiter.consume({ key: 'late', plan })
+    clock.advance(2000)
+    flood(limiter, plan)
+    clock.advance(1000)
+    expect(limiter.consume({ key: 'late', plan }).allowed).toBe(false)
+  })
+})
+
+describe.each(names().filter((name) => name !== 'exponential'))('keys beyond maxKeys under %s', (name) => {
+  const quota = fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 12 }))
+  const versions = fc.array(
+    limits(name, { quota, window: fc.constantFrom(1000, 7000, 60_000), strict: false })
+      .filter(({ initial }) => initial === undefined)
+      .map((json) => limit({ ...json, name: 'plan' })),
+    { minLength: 3, maxLength: 3 },
+  )
+
+  /**
+   * The exact store is asked for what was admitted alone. No request under a changed limit is denied: that would keep a converted state
+   * in one store and not in the other.
+   */
+  it('are never admitted what exact counts would deny, across changes, refunds, settlements and resets', () => {
+    const property = fc.property(versions, fc.nat(), fc.integer({ min: 1, max: 300 }), (plans, seed, keys) => {
+      const roll = dice(seed)
+      vi.spyOn(Math, 'random').mockImplementation(() => roll(2 ** 30) / 2 ** 30)
+      const clock = virtualClock()
+      const [beyond, exact] = [pairsOn(clock, 1), pairsOn(clock)]
+      const admitted: { readonly decisions: readonly [Decision, Decision]; readonly input: Pair }[] = []
+      const planOf = new Map<string, Limit>()
+      // What is charged later counts under the limit of its request, so that is still the limit of the keys.
+      const settle = (cost: number): void => {
+        const [charge] = admitted.splice(roll(admitted.length + 1), 1)
+        if (charge === undefined) return
+        const { decisions, input } = charge
+        const isCurrent = [input.key, input.other].every((each) => planOf.get(each) === input.plan)
+        const actual = isCurrent ? cost : 0
+        ;[beyond, exact].forEach((each, i) => {
+          each.settle(decisions[i]!, actual)
+        })
+      }
+      const key = (): string => (roll(3) === 0 ? `often ${roll(4)}` : `key ${roll(keys)}`)
+      for (let n = 0; n < 600; n++) {
+        const kind = roll(20)
+        const cost = roll(4) === 0 ? 1 + roll(4) : 1
+        const first = key()
+        const input = { key: first, other: roll(4) === 0 ? key() : first, plan: plans[roll(3) === 0 ? roll(3) : 0]! }
+        if (roll(6) === 0) clock.advance(roll(800))
+        if (kind === 0) for (const each of [beyond, exact]) each.reset(input)
+        else if (kind === 1) settle(0)
+        else if (kind === 2) settle(cost)
+        else if (beyond.peek(input, { cost }).allowed) {
+          const decisions = [beyond.consume(input, { cost }), exact.consume(input, { cost })] as const
+          expect(decisions[1].allowed).toBe(true)
+          admitted.push({ decisions, input })
+          for (const each of [input.key, input.other]) planOf.set(each, input.plan)
+        } else if ([input.key, input.other].every((each) => planOf.get(each) === input.plan)) {
+          expect(beyond.consume(input, { cost }).allowed).toBe(false)
+        }
+      }
+    })
+    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 400) / 10 })
+  }, 60_000)
+})

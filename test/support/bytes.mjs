@@ -1,0 +1,93 @@
+// Measures what a memory store holds while it counts under many quotas or names, and afterwards. Run with --expose-gc.
+import { createLimiter, memoryStore, perMinute, perSecond, slidingWindowLog } from '../../dist/src/index.js'
+
+let time = 1_767_225_600_000
+const clock = { now: () => time }
+const onFull = () => undefined
+const identity = (key) => key
+
+/** Returns the bytes in the heap and in buffers. Each collection finds more, and buffers are freed only later. */
+async function held() {
+  for (let collections = 0; collections < 3; collections++) {
+    globalThis.gc()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+/** Lets everything expire, and the store find it: it has no timer, and sweeps as it is used. */
+function settleDown(limiter) {
+  time += 600_000
+  limiter.consume('regular')
+  time += 600_000
+  for (let i = 0; i < 200_000; i++) limiter.consume('regular')
+}
+
+const scenarios = {
+  /** 200 customers with a quota each, beyond the most keys. */
+  async quotas() {
+    const store = memoryStore({ maxKeys: 100_000, clock, onFull })
+    const limits = Array.from({ length: 200 }, (_, i) => perMinute(10 + i, { name: 'plan' }))
+    const limiter = createLimiter({ keyer: ({ key }) => key, limits: ({ limit }) => limit, store })
+    for (let i = 0; i < 100_000; i++) limiter.consume({ key: `key ${i}`, limit: limits[0] })
+    const before = await held()
+    for (let i = 0; i < 2000; i++) limiter.consume({ key: `customer ${i}`, limit: limits[i % 200] })
+    const grown = (await held()) - before
+    for (let i = 0; i < 100_000; i++) limiter.consume({ key: `other ${i}`, limit: limits[i % 200] })
+    return { grown, flooded: (await held()) - before }
+  },
+
+  /** A limit function that returns a limit with a name of its own for each request. */
+  async limitNames() {
+    const store = memoryStore({ clock })
+    const limits = (key) => (key === 'regular' ? perSecond(1) : perMinute(10, { name: `of ${key}` }))
+    const limiter = createLimiter({ keyer: identity, limits, store })
+    const marks = []
+    const before = await held()
+    for (let i = 0; i < 100_000; i++) {
+      if (i === 50_000) marks.push((await held()) - before)
+      limiter.consume(`user ${i}`)
+    }
+    marks.push((await held()) - before)
+    settleDown(limiter)
+    return { marks, left: (await held()) - before }
+  },
+
+  /** A limiter with a name of its own for each user, all on one store, each used once and dropped. */
+  async limiterNames() {
+    const store = memoryStore({ clock })
+    const regular = createLimiter({ keyer: identity, limits: perSecond(1), store })
+    const before = await held()
+    for (let i = 0; i < 100_000; i++) {
+      createLimiter({ name: `user ${i}`, keyer: identity, limits: perMinute(10), store }).consume('a')
+      if (i % 10_000 === 0) await new Promise(setImmediate)
+    }
+    const grown = (await held()) - before
+    settleDown(regular)
+    return { grown, left: (await held()) - before }
+  },
+
+  /** A key with two million entries, which expire while the key is in use and then together with it. */
+  async entries() {
+    const store = memoryStore({ clock })
+    const limiter = createLimiter({ keyer: identity, limits: slidingWindowLog({ quota: 5e6, window: '1m' }), store })
+    const before = await held()
+    const fill = () => {
+      for (let i = 0; i < 2_000_000; i++) {
+        limiter.consume('busy')
+        time += 0.001
+      }
+    }
+    fill()
+    const grown = (await held()) - before
+    time += 60_000
+    for (let i = 0; i < 100; i++) limiter.consume('busy')
+    const inUse = (await held()) - before
+    fill()
+    settleDown(limiter)
+    return { grown, inUse, left: (await held()) - before }
+  },
+}
+
+console.log(JSON.stringify(await scenarios[process.argv[2]]()))
