@@ -53,5 +53,6 @@ export type {
   SyncStore,
   DecisionMode,
 } from './stores/store.ts'
+export { denyCache, type DenyCacheOptions } from './stores/deny-cache/index.ts'
 export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory/index.ts'
 export type { WaitOptions } from './limiter/waiter.ts'

@@ -181,9 +181,10 @@ export class WaitQueue {
     for (const first of next) if (!first.isServed && isFirst(first)) void this.#serve(first)
   }
 
+  /** A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
   #ask(charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
     const asked = copies(charges)
-    const degraded = this.#store.take(asked, mode)
+    const degraded = this.#store.take(asked, mode, true)
     return isPromise(degraded) ? degraded.then((known) => combine(asked, known)) : combine(asked, degraded)
   }
 }

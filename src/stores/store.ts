@@ -72,6 +72,7 @@ export class Charge implements LimitStatus {
   readonly #policy: Policy
   #at: number
   #charged: number
+  #lockedFor: number
 
   constructor(policy: Policy, key: string, cost: number) {
     this.limit = policy.limit
@@ -85,6 +86,7 @@ export class Charge implements LimitStatus {
     this.#policy = policy
     this.#at = 0
     this.#charged = 0
+    this.#lockedFor = 0
   }
 
   // On the prototype, so that a logged or serialised decision does not show the machinery.
@@ -102,10 +104,20 @@ export class Charge implements LimitStatus {
     return this.#charged
   }
 
+  /** Milliseconds until the lock-out of the key ends (`block`); 0 if the key is not locked, or if the store does not say. */
+  get lockedFor(): number {
+    return this.#lockedFor
+  }
+
   /** Written by a store that has kept the charge. */
   markCharged(at: number, units: number): void {
     this.#at = at
     this.#charged = units
+  }
+
+  /** Written by a store that has locked the key out. Without it `denyCache` keeps no denial by a limit with `block`. */
+  markLocked(ms: number): void {
+    this.#lockedFor = ms
   }
 }
 
@@ -148,7 +160,7 @@ export interface Forecast {
 export interface SyncStore extends StoreBase {
   readonly sync: true
   /** Decides charges, all or nothing, and writes each verdict into its charge. */
-  take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined
+  take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Degraded | undefined
   /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are given back. */
   adjust(charges: readonly Charge[], units: readonly number[]): void
   /** Deletes the state of a key under every limit of a limiter. */
@@ -159,7 +171,8 @@ export interface SyncStore extends StoreBase {
 /** A store that returns promises. */
 export interface AsyncStore extends StoreBase {
   readonly sync: false
-  take(charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined>
+  /** @param fresh true if the answer must be the store's own: a wrapper that remembers answers asks it again. Default false. */
+  take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Promise<Degraded | undefined>
   adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
   forget(limiter: string, key: string): Promise<void>
   close(): Promise<void>

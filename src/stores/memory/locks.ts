@@ -35,6 +35,7 @@ export function denyLocked(attempt: Attempt, charge: Charge, now: number): void 
 }
 
 function reportLock(charge: Charge, ms: number): void {
+  charge.markLocked(ms)
   charge.remaining = 0
   charge.resetAfter = Math.max(charge.resetAfter, ms)
   if (!charge.allowed) charge.retryAfter = Math.max(charge.retryAfter, ms)

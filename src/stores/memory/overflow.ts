@@ -214,4 +214,5 @@ function copyVerdict(from: Charge, to: Charge): void {
   to.resetAfter = from.resetAfter
   to.delay = from.delay
   to.markCharged(from.at, from.charged)
+  to.markLocked(from.lockedFor)
 }

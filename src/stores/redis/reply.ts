@@ -57,6 +57,7 @@ function whole(charge: Charge, reply: readonly unknown[], at: number): void {
   charge.delay = endlessIn(reply[at + 4]) / perMs
   if (!charge.allowed) charge.retryAfter = Math.max(charge.retryAfter, lock)
   charge.markCharged(endlessIn(reply[at + 6]), endlessIn(reply[at + 7]))
+  charge.markLocked(lock)
 }
 
 /** No number is negative; −1 means infinity. */

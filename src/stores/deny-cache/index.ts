@@ -1,0 +1,127 @@
+import type { Duration } from '../../limits/limit.ts'
+import { warnIfShort } from '../../limits/limit.ts'
+import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
+import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'
+import type { AsyncStore, Charge, DecisionMode, Degraded, Forecast, Store, SyncStore } from '../store.ts'
+import { Denials } from './denials.ts'
+
+export interface DenyCacheOptions {
+  /**
+   * The most keys that are remembered for each limit, from 2. Beyond it the cache forgets the older half, and asks the store about them
+   * again. A key takes about 400 bytes. Default 100,000.
+   */
+  readonly maxKeys?: number
+  /**
+   * How long a denial may be answered here before the store is asked again, for changes that this process does not see: by other
+   * processes, or to the server's clock. Default `'1s'`.
+   */
+  readonly maxAge?: Duration
+}
+
+/** A `Map` of V8 holds 2^24 keys and throws when it gets one more. */
+const MOST_KEYS = 16_000_000
+
+/**
+ * Wraps a store so that denied requests that come again are denied in this process, without a trip to the store. A denial holds for
+ * its `retryAfter`, and for at most `maxAge`. It never denies what the store would admit: refunds, settlements, resets and changed
+ * limits that pass through this store end it at once; others, such as those of another process, within `maxAge`.
+ *
+ * A denial by a `strict` limit charges the request, so the store is asked each time. So it is for `wait`. Of a denial that is answered
+ * here, `retryAfter` and `resetAfter` count down, and `remaining` may be as old as `maxAge`.
+ *
+ * Make one for a store and give it to all limiters. A store that answers at once, such as `memoryStore()`, has no trip to save
+ * and is returned unchanged.
+ *
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example createLimiter({ name: 'api', keyer, limits, store: denyCache(redisStore(client)) })
+ */
+export function denyCache(store: AsyncStore, options?: DenyCacheOptions): AsyncStore
+export function denyCache(store: SyncStore, options?: DenyCacheOptions): SyncStore
+export function denyCache(store: Store, options?: DenyCacheOptions): Store
+export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
+  if (typeof (store as Partial<Store> | undefined)?.take !== 'function')
+    refuse('denyCache', 'a store such as redisStore(client)', store)
+  knownOptions('denyCache', options, ['maxKeys', 'maxAge'])
+  const { maxKeys = 100_000, maxAge = '1s' } = options
+  if (wholeNumber('maxKeys', maxKeys, 2) > MOST_KEYS)
+    refuse('maxKeys', `at most ${MOST_KEYS}, as a Map can hold`, maxKeys)
+  const age = milliseconds('maxAge', maxAge)
+  warnIfShort('maxAge', maxAge)
+  return store.sync ? store : new DenyCache(store, maxKeys, age * 1000)
+}
+
+/** An answer from the cache. */
+const ANSWERED = Promise.resolve(undefined)
+
+class DenyCache implements AsyncStore {
+  readonly sync = false
+  readonly clock: Clock | undefined
+  readonly identity: object
+  readonly forecast?: () => Forecast
+  readonly #inner: AsyncStore
+  readonly #time: Clock
+  readonly #denials: Denials
+
+  constructor(inner: AsyncStore, maxKeys: number, maxAge: number) {
+    this.#inner = inner
+    this.clock = inner.clock
+    this.identity = inner.identity ?? inner
+    if (inner.forecast !== undefined) this.forecast = () => inner.forecast!()
+    this.#time = inner.clock ?? steadyClock
+    this.#denials = new Denials(maxKeys, maxAge)
+  }
+
+  joins(other: Store): boolean {
+    return other === this
+  }
+
+  take(charges: readonly Charge[], mode: DecisionMode, fresh = false): Promise<Degraded | undefined> {
+    const now = microseconds(this.#time)
+    if (!fresh && this.#denials.answer(charges, now)) return ANSWERED
+    // A peek may say what only a request would bring about, such as a lock-out: its denial is no one else's.
+    if (mode === 'peek') return this.#inner.take(charges, mode, fresh)
+    return this.#ask(charges, now, fresh)
+  }
+
+  async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+    const changed = charges.filter((_, i) => units[i] !== 0)
+    for (const [i, charge] of charges.entries()) if (units[i] !== 0) this.#denials.beginAdjusting(charge, units[i]!)
+    try {
+      await this.#inner.adjust(charges, units)
+    } finally {
+      for (const charge of changed) this.#denials.endAdjusting(charge)
+    }
+  }
+
+  async forget(limiter: string, key: string): Promise<void> {
+    this.#denials.beginForgetting(limiter, key)
+    try {
+      await this.#inner.forget(limiter, key)
+    } finally {
+      this.#denials.endForgetting(limiter, key)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#denials.close()
+    await this.#inner.close()
+  }
+
+  /** Not an async function: this is the way of each request that is admitted, and two callbacks cost less. */
+  #ask(charges: readonly Charge[], now: number, fresh: boolean): Promise<Degraded | undefined> {
+    const asked = this.#denials.send(charges, now)
+    const replied = (degraded: Degraded | undefined): Degraded | undefined => {
+      this.#denials.receive(asked)
+      // A decision that was made without the store says nothing about the store.
+      if (degraded === undefined) this.#denials.learn(asked, this.#now)
+      return degraded
+    }
+    const failed = (error: unknown): never => {
+      this.#denials.receive(asked)
+      throw error
+    }
+    return this.#inner.take(charges, 'consume', fresh).then(replied, failed)
+  }
+
+  readonly #now = (): number => microseconds(this.#time)
+}

@@ -1,0 +1,352 @@
+import { describe, expect, it } from 'vitest'
+import {
+  type AsyncStore,
+  createLimiter,
+  type Decision,
+  denyCache,
+  type DenyCacheOptions,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  stack,
+  type Store,
+} from '../../../src/index.ts'
+import { compiled } from '../../../src/limits/limit.ts'
+import { Charge } from '../../../src/stores/store.ts'
+import { virtualClock } from '../../../src/testing.ts'
+import { LaterStore } from '../../support/later.ts'
+
+const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
+const hourly = fixedWindow({ name: 'hourly', quota: 5, window: '1h' })
+
+function on(store: Store, limits: Limit | Limit[] | (() => Limit), name = 'test'): Limiter<string, Promise<Decision>> {
+  return createLimiter<string>({ name, keyer: (key) => key, limits, store }) as Limiter<string, Promise<Decision>>
+}
+
+function world(options?: DenyCacheOptions) {
+  const clock = virtualClock()
+  const memory = memoryStore({ clock })
+  const inner = new LaterStore(memory)
+  const store = denyCache(inner, options)
+  /** Returns how many requests reach the store during some work. */
+  async function asked(work: () => unknown): Promise<number> {
+    const before = inner.asked
+    await work()
+    return inner.asked - before
+  }
+  return { clock, memory, inner, store, asked }
+}
+
+describe('a denial', () => {
+  it('is answered here until the limit admits again', async () => {
+    const { clock, store, asked } = world({ maxAge: '1m' })
+    const limiter = on(store, one)
+    await limiter.consume('a')
+    await limiter.consume('a')
+    clock.advance(400)
+    expect(await asked(() => limiter.consume('a'))).toBe(0)
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 600, resetAfter: 600, remaining: 0 })
+    clock.advance(600)
+    expect(await limiter.consume('a')).toMatchObject({ allowed: true })
+  })
+
+  it('is asked for again after maxAge, by default a second', async () => {
+    for (const [options, age] of [
+      [{}, 1000],
+      [{ maxAge: '5s' }, 5000],
+    ] as const) {
+      const { clock, store, asked } = world(options)
+      const limiter = on(store, hourly)
+      await limiter.consume('a', { cost: 5 })
+      await limiter.consume('a')
+      clock.advance(age - 1)
+      expect(await asked(() => limiter.consume('a'))).toBe(0)
+      clock.advance(1)
+      expect(await asked(() => limiter.consume('a'))).toBe(1)
+    }
+  })
+
+  it('for good is answered here, until maxAge', async () => {
+    const { clock, store, asked } = world()
+    const limiter = on(store, one)
+    await limiter.consume('a', { cost: 2 })
+    expect(await asked(() => limiter.consume('a', { cost: 2 }))).toBe(0)
+    expect(await limiter.consume('a', { cost: 2 })).toMatchObject({ allowed: false, retryAfter: Infinity })
+    clock.advance(1000)
+    expect(await asked(() => limiter.consume('a', { cost: 2 }))).toBe(1)
+  })
+
+  it('ends no later than in the store when the limit counts in milliseconds', async () => {
+    const slow = gcra({ name: 'slow', quota: 200, window: '365d', burst: 100_000 })
+    expect(compiled(slow).perMs).toBe(1)
+    const { clock, memory, store } = world({ maxAge: '365d' })
+    const limiter = on(store, slow)
+    const plain = on(memory, slow)
+    clock.advance(0.7)
+    await limiter.consume('a', { cost: 100_000 })
+    clock.advance(0.2)
+    const { retryAfter } = await limiter.consume('a')
+    clock.advance(retryAfter - 2)
+    for (let i = 0; i < 30; i++, clock.advance(0.1)) {
+      const { allowed } = await plain.peek('a')
+      expect((await limiter.peek('a')).allowed).toBe(allowed)
+    }
+  })
+
+  it('of one cost does not answer for another cost', async () => {
+    const { store, asked } = world()
+    const limiter = on(store, hourly)
+    await limiter.consume('a', { cost: 3 })
+    await limiter.consume('a', { cost: 4 })
+    await limiter.consume('a', { cost: 5 })
+    expect(await asked(() => limiter.consume('a', { cost: 4 }))).toBe(0)
+    expect(await asked(() => limiter.consume('a', { cost: 5 }))).toBe(0)
+    expect(await limiter.consume('a', { cost: 0 })).toMatchObject({ allowed: true })
+    expect(await limiter.consume('a', { cost: 1 })).toMatchObject({ allowed: true })
+    // What the smaller cost has used is missing in the figures of the larger ones.
+    expect(await asked(() => limiter.consume('a', { cost: 4 }))).toBe(1)
+    expect(await limiter.consume('a', { cost: 4 })).toMatchObject({ limits: [{ remaining: 1 }] })
+  })
+
+  it('answers for a peek, and a peek answers for nothing', async () => {
+    const { store, asked } = world()
+    const limiter = on(store, fixedWindow({ name: 'locked', quota: 1, window: '100ms', block: '1m' }))
+    await limiter.consume('a')
+    // A peek says that a request would lock the key.
+    expect(await limiter.peek('a')).toMatchObject({ allowed: false, retryAfter: 60_000 })
+    expect(await asked(() => limiter.peek('a'))).toBe(1)
+    expect(await asked(() => limiter.consume('a'))).toBe(1)
+    expect(await asked(() => limiter.peek('a'))).toBe(0)
+    expect(await limiter.peek('a')).toMatchObject({ allowed: false, retryAfter: 60_000 })
+  })
+
+  it('by a strict limit is charged each time', async () => {
+    const { clock, store, asked } = world()
+    const limiter = on(store, gcra({ name: 'strict', quota: 1, window: '1s', strict: true }))
+    await limiter.consume('a')
+    for (let i = 0; i < 3; i++) {
+      clock.advance(600)
+      expect(await asked(() => limiter.consume('a'))).toBe(1)
+    }
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 1000 })
+  })
+
+  it('by a limit with block is answered here until the lock-out ends, and locks the key again after that', async () => {
+    const { clock, store, asked } = world({ maxAge: '1h' })
+    const limiter = on(store, fixedWindow({ name: 'locked', quota: 1, window: '10s', block: '1s' }))
+    await limiter.consume('a')
+    await limiter.consume('a')
+    clock.advance(900)
+    expect(await asked(() => limiter.consume('a'))).toBe(0)
+    clock.advance(8600)
+    // Half a second before the window ends, this denial locks the key for a second.
+    expect(await asked(() => limiter.consume('a'))).toBe(1)
+    clock.advance(900)
+    expect(await asked(() => limiter.consume('a'))).toBe(0)
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 100 })
+    clock.advance(100)
+    expect(await limiter.consume('a')).toMatchObject({ allowed: true })
+  })
+
+  it('by a limit with block is asked for each time if the store does not say when the lock-out ends', async () => {
+    const { inner, asked } = world()
+    const silent: AsyncStore = {
+      sync: false,
+      clock: inner.clock,
+      async take(charges, mode) {
+        const copies = charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
+        const degraded = await inner.take(copies, mode)
+        for (const [i, charge] of charges.entries()) Object.assign(charge, copies[i])
+        return degraded
+      },
+      adjust: async () => undefined,
+      forget: async () => undefined,
+      close: async () => undefined,
+    }
+    const limiter = on(denyCache(silent), fixedWindow({ name: 'locked', quota: 1, window: '1s', block: '10s' }))
+    await limiter.consume('a')
+    for (let i = 0; i < 2; i++) expect(await asked(() => limiter.consume('a'))).toBe(1)
+  })
+
+  it('by a shadow limit denies nothing', async () => {
+    const { store, asked } = world()
+    const limiter = on(store, [hourly, fixedWindow({ name: 'shade', quota: 1, window: '1h', shadow: true })])
+    for (let i = 0; i < 5; i++)
+      expect(await limiter.consume('a')).toMatchObject({ allowed: true, limits: [{}, { allowed: i === 0 }] })
+    await limiter.consume('a')
+    expect(await asked(() => limiter.consume('a'))).toBe(0)
+    expect(await limiter.consume('a')).toMatchObject({
+      allowed: false,
+      limits: [{ allowed: false }, { allowed: false }],
+    })
+  })
+
+  it('reports all limits of a request, so it needs to know all of them', async () => {
+    const { store, asked } = world()
+    const users = on(store, one, 'users')
+    const pages = createLimiter<string>({ name: 'pages', keyer: (input) => input.slice(1), limits: hourly, store })
+    const user = createLimiter<string>({ name: 'first', keyer: (input) => input[0], limits: one, store })
+    const both = stack<string>(user, pages as typeof users)
+    await both.consume('a1')
+    await both.consume('a1')
+    expect(await asked(() => both.consume('a1'))).toBe(0)
+    expect(await asked(() => both.consume('a2'))).toBe(1)
+    expect(await asked(() => both.consume('a2'))).toBe(0)
+    // Another user of the page is admitted, which keeps the denial of the first one.
+    await both.consume('b1')
+    expect(await asked(() => both.consume('a1'))).toBe(0)
+    expect(await both.consume('a1')).toMatchObject({
+      allowed: false,
+      retryAfter: 1000,
+      limits: [
+        { allowed: false, remaining: 0 },
+        { allowed: true, remaining: 3, retryAfter: 0 },
+      ],
+    })
+  })
+
+  it('that was made without the store is not kept', async () => {
+    const { inner, asked } = world()
+    const take: AsyncStore['take'] = async (charges, mode) => {
+      await inner.take(charges, mode)
+      return 'local'
+    }
+    const limiter = on(denyCache(Object.assign(Object.create(inner) as AsyncStore, { take })), one)
+    await limiter.consume('a')
+    for (let i = 0; i < 2; i++)
+      expect(await asked(async () => expect(await limiter.consume('a')).toMatchObject({ degraded: 'local' }))).toBe(1)
+  })
+})
+
+describe('a change in this process', () => {
+  async function denied() {
+    const made = world({ maxAge: '1h' })
+    let limit: Limit = hourly
+    const limiter = on(made.store, () => limit)
+    const charged = await limiter.consume('a', { cost: 5 })
+    await limiter.consume('a')
+    expect(await made.asked(() => limiter.consume('a'))).toBe(0)
+    return { ...made, limiter, charged, change: (to: Limit) => void (limit = to) }
+  }
+
+  it.each(['refund', 'settle', 'reset', 'limit'] as const)('ends a denial at once: %s', async (kind) => {
+    const { limiter, charged, change } = await denied()
+    if (kind === 'refund') await limiter.refund(charged)
+    else if (kind === 'settle') await limiter.settle(charged, 4)
+    else if (kind === 'reset') await limiter.reset('a')
+    else change(fixedWindow({ name: 'hourly', quota: 6, window: '1h' }))
+    expect(await limiter.consume('a')).toMatchObject({ allowed: true })
+  })
+
+  it('of the limit and back asks the store', async () => {
+    const { limiter, change, asked } = await denied()
+    change(fixedWindow({ name: 'hourly', quota: 2, window: '1h' }))
+    await limiter.consume('a')
+    change(hourly)
+    // Of the five units the smaller limit has kept two.
+    expect(await asked(async () => expect(await limiter.consume('a')).toMatchObject({ allowed: true }))).toBe(1)
+  })
+
+  it('of one key keeps the denials of others', async () => {
+    const { limiter, charged, asked } = await denied()
+    await limiter.consume('b', { cost: 5 })
+    await limiter.consume('b')
+    await limiter.refund(charged)
+    await limiter.reset('c')
+    expect(await asked(() => limiter.consume('b'))).toBe(0)
+  })
+
+  it('past the limit is reported', async () => {
+    const { limiter, charged } = await denied()
+    await limiter.settle(charged, 12)
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false })
+  })
+})
+
+describe('denyCache', () => {
+  it('returns a store that answers at once', () => {
+    const store = memoryStore()
+    expect(denyCache(store)).toBe(store)
+  })
+
+  it.each([
+    [{ maxKeys: 1 }, /maxKeys/],
+    [{ maxKeys: 1e8 }, /maxKeys/],
+    [{ maxAge: '1 second' as '1s' }, /maxAge/],
+    [{ maxAge: 0 }, /maxAge/],
+    [{ age: 1 } as DenyCacheOptions, /age/],
+  ])('refuses %j', (options, message) => {
+    expect(() => denyCache(memoryStore(), options)).toThrow(message)
+  })
+
+  it('refuses what is no store', () => {
+    expect(() => denyCache({} as Store)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    expect(() => denyCache(undefined as unknown as Store)).toThrow(/denyCache: expected a store/)
+  })
+
+  it('counts in the same place as the store: two limiters of one name are an error', () => {
+    const { inner, store } = world()
+    on(inner, one)
+    expect(() => on(store, hourly)).toThrow(expect.objectContaining({ code: 'DUPLICATE_LIMITER' }))
+  })
+
+  it('does not decide together with the store, which would not see its denials', () => {
+    const { inner, store } = world()
+    expect(() => stack(on(inner, one, 'plain'), on(store, one, 'cached'))).toThrow(
+      expect.objectContaining({ code: 'STORE_MISMATCH' }),
+    )
+  })
+
+  it('passes an error on, and decides the next request', async () => {
+    const { inner } = world()
+    let fails = true
+    const take: AsyncStore['take'] = (charges, mode) =>
+      fails ? Promise.reject(new Error('lost')) : inner.take(charges, mode)
+    const limiter = on(denyCache(Object.assign(Object.create(inner) as AsyncStore, { take })), one)
+    await expect(limiter.consume('a')).rejects.toThrow('lost')
+    fails = false
+    expect(await limiter.consume('a')).toMatchObject({ allowed: true })
+  })
+
+  it('denies nothing once it is closed', async () => {
+    const { store, inner } = world()
+    const limiter = on(store, one)
+    await limiter.consume('a')
+    await limiter.consume('a')
+    await store.close()
+    inner.take = () => Promise.reject(new Error('closed'))
+    await expect(limiter.consume('a')).rejects.toThrow('closed')
+  })
+
+  it('lets a wait ask the store itself', async () => {
+    const { clock, memory, store, asked } = world({ maxAge: '1h' })
+    const limiter = on(store, hourly)
+    await limiter.consume('a', { cost: 5 })
+    await limiter.consume('a')
+    memory.forget('test', 'a')
+    expect((await limiter.consume('a')).allowed).toBe(false)
+    expect(await asked(() => limiter.wait('a', { maxWait: 0 }))).toBe(1)
+    // What the store has said since then counts.
+    expect((await limiter.consume('a')).allowed).toBe(true)
+    await limiter.consume('a', { cost: 3 })
+    await limiter.consume('a')
+    const waiting = limiter.wait('a')
+    await new Promise(setImmediate)
+    clock.advance(3_600_000)
+    expect((await waiting).allowed).toBe(true)
+  })
+
+  it('predicts waits as the store does', async () => {
+    const { store } = world()
+    const limiter = on(store, one)
+    await limiter.consume('a')
+    const first = limiter.wait('a')
+    const second = limiter.wait('a', { maxWait: 1500 })
+    await expect(second).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
+    first.catch(() => undefined)
+    const { sync, take, adjust, forget, close } = new LaterStore(memoryStore())
+    expect(denyCache({ sync, take, adjust, forget, close }).forecast).toBeUndefined()
+  })
+})

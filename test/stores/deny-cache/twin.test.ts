@@ -1,0 +1,70 @@
+// One process with a cache, and one without, each on a store of its own. Both decide the same.
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { type Decision, denyCache, memoryStore, type Store } from '../../../src/index.ts'
+import { compiled } from '../../../src/limits/limit.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { LaterStore } from '../../support/later.ts'
+import { limiterOn, type Trace, traces } from '../../support/two-processes.ts'
+
+const RUNS = Number(process.env['RUNS'] ?? 400)
+
+async function decisionsOf(store: Store, clock: VirtualClock, trace: Trace): Promise<Decision[]> {
+  const limiter = limiterOn(store, trace)
+  const consumed: Decision[] = []
+  const all: Decision[] = []
+  for (const step of trace.steps) {
+    clock.advance(step.after / 1000)
+    const earlier = consumed.at(-1 - step.which)
+    if (step.kind === 'reset') await limiter.reset(step)
+    else if (step.kind === 'consume' || step.kind === 'peek') {
+      const decision = await limiter[step.kind](step, { cost: step.cost })
+      all.push(decision)
+      if (step.kind === 'consume') consumed.push(decision)
+    } else if (earlier?.allowed === true)
+      await (step.kind === 'refund' ? limiter.refund(earlier) : limiter.settle(earlier, step.cost))
+  }
+  return all
+}
+
+/** What two decisions say alike, without the figures. */
+function shown({ allowed, delay, limits, degraded }: Decision): unknown {
+  return { allowed, delay, degraded, limits: limits.map((each) => [each.limit.name, each.allowed, each.delay]) }
+}
+
+/** Compares the figures. A limit that counts in milliseconds reports whole ones, and the cache their parts. */
+function compareFigures(cached: Decision, plain: Decision): void {
+  for (const [i, status] of plain.limits.entries()) {
+    const { remaining, retryAfter, resetAfter } = cached.limits[i]!
+    const tick = compiled(status.limit).micros / 1000
+    expect(remaining).toBeLessThanOrEqual(status.remaining)
+    for (const [given, expected] of [
+      [retryAfter, status.retryAfter],
+      [resetAfter, status.resetAfter],
+    ] as const) {
+      // After a refund, a limit that allows is reported as it was before.
+      if (status.allowed) expect(given).toBeGreaterThan(expected - tick)
+      else if (tick < 1) expect(given).toBe(expected)
+      else expect(given === expected || Math.abs(given - expected) < tick).toBe(true)
+    }
+  }
+}
+
+it('decides the same as without a cache, and reports no more units than remain', { timeout: 60_000 }, async () => {
+  let answered = 0
+  await fc.assert(
+    fc.asyncProperty(traces(60), async (trace) => {
+      const clocks = [virtualClock(), virtualClock()] as const
+      const inner = new LaterStore(memoryStore({ clock: clocks[0] }))
+      const cached = await decisionsOf(denyCache(inner, { maxAge: `${trace.maxAge}ms` }), clocks[0], trace)
+      const plain = await decisionsOf(memoryStore({ clock: clocks[1] }), clocks[1], trace)
+      answered += plain.length - inner.asked
+      expect(cached.map(shown)).toEqual(plain.map(shown))
+      // Until a charge is made, a store carries the state of a changed limit over anew for each request, so its figures move.
+      if (trace.steps.some(({ version }) => version === 1)) return
+      for (const [i, decision] of plain.entries()) compareFigures(cached[i]!, decision)
+    }),
+    { numRuns: RUNS },
+  )
+  expect(answered).toBeGreaterThan(RUNS)
+})

@@ -1,0 +1,341 @@
+import fc from 'fast-check'
+import {
+  type AsyncStore,
+  type Clock,
+  createLimiter,
+  type Decision,
+  type DecisionMode,
+  type Degraded,
+  type DenyCacheOptions,
+  denyCache,
+  type Limit,
+  limit,
+  type Limiter,
+  memoryStore,
+  stack,
+  type Store,
+  type SyncStore,
+} from '../../src/index.ts'
+import { Charge } from '../../src/stores/store.ts'
+import { limits, names } from './harness.ts'
+
+/** A limit in two configurations under one name. */
+type Versions = readonly [Limit, Limit]
+
+export interface Step {
+  readonly process: 0 | 1
+  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset'
+  /** Microseconds before the step. */
+  readonly after: number
+  readonly key: string
+  readonly resource: string
+  readonly version: 0 | 1
+  readonly cost: number
+  /** Which of the earlier decisions of the process is refunded or settled. */
+  readonly which: number
+  /** Microseconds to the store, and back. */
+  readonly trips: readonly [number, number]
+  /** True if the next step begins when this one is over. */
+  readonly isAwaited: boolean
+}
+
+export interface Trace {
+  readonly maxAge: number
+  readonly keyed: readonly Versions[]
+  readonly shared: readonly Versions[]
+  readonly steps: readonly Step[]
+}
+
+type Input = Pick<Step, 'key' | 'resource' | 'version'>
+
+const quota = fc.constantFrom(1, 1, 2, 3)
+const window = fc.constantFrom(100, 1000, 1001, 7000, 31_536_000_000)
+const flags = fc.record({
+  strict: fc.constantFrom(false, false, false, false, false, false, false, true),
+  shadow: fc.constantFrom(false, false, false, false, false, true),
+  block: fc.constantFrom(undefined, undefined, 10, 250, 5000),
+})
+
+function version(name: string, algorithm: string): fc.Arbitrary<Limit> {
+  return fc.tuple(limits(algorithm, { quota, window }), flags).map(([base, { strict, shadow, block }]) =>
+    limit({
+      ...base,
+      strict: false,
+      name,
+      ...(block !== undefined && { block }),
+      ...(shadow ? { shadow } : strict && canBeStrict(base) && { strict }),
+    }),
+  )
+}
+
+/** Windows on the clock and refills by interval refuse strict. */
+function canBeStrict({ anchor, refill }: Limit): boolean {
+  return anchor !== 'clock' && refill !== 'interval'
+}
+
+function versions(name: string): fc.Arbitrary<Versions> {
+  const algorithm = fc.constantFrom(...names())
+  return algorithm.chain((first) =>
+    fc.tuple(
+      version(name, first),
+      fc.oneof(
+        version(name, first),
+        algorithm.chain((second) => version(name, second)),
+      ),
+    ),
+  )
+}
+
+const trip = fc.constantFrom(0, 0, 1, 800, 10_000)
+
+const step: fc.Arbitrary<Step> = fc.record({
+  process: fc.constantFrom(0 as const, 0 as const, 1 as const),
+  kind: fc.oneof(
+    { weight: 24, arbitrary: fc.constant('consume' as const) },
+    { weight: 3, arbitrary: fc.constantFrom('peek' as const, 'refund' as const, 'settle' as const) },
+    { weight: 1, arbitrary: fc.constant('reset' as const) },
+  ),
+  after: fc.oneof(
+    { weight: 12, arbitrary: fc.constantFrom(0, 0, 1) },
+    { weight: 6, arbitrary: fc.integer({ min: 0, max: 100_000 }) },
+    { weight: 1, arbitrary: fc.integer({ min: 0, max: 2_000_000 }) },
+  ),
+  key: fc.constantFrom('a', 'a', 'a', 'b'),
+  resource: fc.constantFrom('all', 'all', 'other'),
+  version: fc.oneof(
+    { weight: 15, arbitrary: fc.constant(0 as const) },
+    { weight: 1, arbitrary: fc.constant(1 as const) },
+  ),
+  cost: fc.constantFrom(1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 0, 9),
+  which: fc.nat({ max: 4 }),
+  trips: fc.tuple(trip, trip),
+  isAwaited: fc.constantFrom(true, true, false),
+})
+
+/** Limits and requests. One of four traces has limits that are shared by all keys. */
+export function traces(steps: number): fc.Arbitrary<Trace> {
+  return fc.record({
+    maxAge: fc.constantFrom(1000, 1000, 50, 20_000),
+    keyed: fc.oneof(
+      { weight: 3, arbitrary: fc.tuple(versions('one')) },
+      { weight: 1, arbitrary: fc.tuple(versions('one'), versions('two')) },
+    ),
+    shared: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.tuple(versions('all')) }),
+    steps: fc.array(step, { minLength: 1, maxLength: steps, size: 'max' }),
+  })
+}
+
+/** The limiters of a trace, on one store. */
+export function limiterOn(store: Store, { keyed, shared }: Trace): Limiter<Input> {
+  const chosen = (list: readonly Versions[]) => list.map((pair) => (input: Input) => pair[input.version])
+  const byKey = createLimiter<Input>({ name: 'keyed', store, keyer: ({ key }) => key, limits: chosen(keyed) })
+  if (shared.length === 0) return byKey
+  return stack(
+    byKey,
+    createLimiter<Input>({ name: 'shared', store, keyer: ({ resource }) => resource, limits: chosen(shared) }),
+  )
+}
+
+/** The time of a trace. Requests on their way move on when it passes. */
+class Timeline implements Clock {
+  #now = 1_704_067_200_000_000
+  readonly #timers = new Set<{ readonly at: number; readonly wake: () => void }>()
+
+  now(): number {
+    return this.#now / 1000
+  }
+
+  pause(micros: number): Promise<void> {
+    return new Promise((wake) => {
+      if (micros === 0) wake()
+      else this.#timers.add({ at: this.#now + micros, wake })
+    })
+  }
+
+  async pass(micros: number): Promise<void> {
+    const until = this.#now + micros
+    for (let next = this.#next(until); next !== undefined; next = this.#next(until)) {
+      this.#timers.delete(next)
+      this.#now = next.at
+      next.wake()
+      await settled()
+    }
+    this.#now = until
+  }
+
+  #next(until: number): { readonly at: number; readonly wake: () => void } | undefined {
+    let first: { readonly at: number; readonly wake: () => void } | undefined
+    for (const timer of this.#timers)
+      if (timer.at <= until && (first === undefined || timer.at < first.at)) first = timer
+    return first
+  }
+}
+
+async function settled(): Promise<void> {
+  for (let i = 0; i < 16; i++) await undefined
+}
+
+/** What one key has gone through that may lift a denial. */
+interface Change {
+  readonly process: number
+  readonly at: number
+}
+
+/** What has happened to each key that may lift a denial. */
+export class History {
+  readonly #clock: Clock
+  readonly #changes = new Map<string, Change[]>()
+  readonly #versions = new Map<string, string>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  change(limiter: string, key: string, process: number): void {
+    const name = `${limiter} ${key}`
+    const changes = this.#changes.get(name) ?? []
+    this.#changes.set(name, changes)
+    changes.push({ process, at: this.#clock.now() })
+  }
+
+  /** A request for another version of a limit converts the state. */
+  request({ policy, key }: Charge, process: number): void {
+    const name = `${policy.limiter} ${policy.limit.name} ${key}`
+    const version = policy.compiled.signature
+    const before = this.#versions.get(name)
+    if (before !== undefined && before !== version) this.change(policy.limiter, key, process)
+    this.#versions.set(name, version)
+  }
+
+  /** True if another process has changed one of the keys within so many milliseconds. */
+  hasChanged(charges: readonly Charge[], process: number, ms: number): boolean {
+    const since = this.#clock.now() - ms
+    const changes = charges.flatMap(({ policy, key }) => this.#changes.get(`${policy.limiter} ${key}`) ?? [])
+    return changes.some((change) => change.process !== process && change.at > since)
+  }
+}
+
+/** Counts of all traces. */
+export interface Counts {
+  decisions: number
+  answered: number
+  stale: number
+}
+
+/** Two processes with a `denyCache` each, and the store that both ask. Throws when a cache denies what the store would admit. */
+class World {
+  readonly time = new Timeline()
+  readonly #store: SyncStore
+  readonly #counts: Counts
+  readonly #maxAge: number
+  readonly #history = new History(this.time)
+  readonly #options: DenyCacheOptions
+  trips: readonly [number, number] = [0, 0]
+
+  constructor({ maxAge }: Trace, counts: Counts) {
+    this.#store = memoryStore({ clock: this.time })
+    this.#counts = counts
+    this.#maxAge = maxAge
+    this.#options = { maxAge: `${maxAge}ms` }
+  }
+
+  process(process: number): AsyncStore {
+    let asked = 0
+    const trip = async (apply: () => void): Promise<undefined> => {
+      const [there, back] = this.trips
+      await this.time.pause(there)
+      apply()
+      await this.time.pause(back)
+    }
+    const cache = denyCache(
+      {
+        sync: false,
+        clock: this.time,
+        take: (charges, mode) => {
+          asked++
+          return trip(() => {
+            this.#store.take(charges, mode)
+            if (mode === 'consume') for (const charge of charges) this.#history.request(charge, process)
+          })
+        },
+        adjust: (charges, units) =>
+          trip(() => {
+            this.#store.adjust(charges, units)
+            for (const { policy, key } of charges) this.#history.change(policy.limiter, key, process)
+          }),
+        forget: (limiter, key) =>
+          trip(() => {
+            this.#store.forget(limiter, key)
+            this.#history.change(limiter, key, process)
+          }),
+        close: async () => undefined,
+      },
+      this.#options,
+    )
+    const take = (charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined> => {
+      const before = asked
+      const answer = cache.take(charges, mode)
+      this.#counts.decisions++
+      if (asked === before) this.#check(charges, process)
+      return answer
+    }
+    return { ...methodsOf(cache), take }
+  }
+
+  /** Compares an answer of a cache with what the store says at the same moment. */
+  #check(charges: readonly Charge[], process: number): void {
+    this.#counts.answered++
+    const asked = charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
+    this.#store.take(asked, 'peek')
+    if (asked.some(denies)) return
+    if (!this.#history.hasChanged(charges, process, this.#maxAge))
+      throw new Error('a cache denied what the store admits')
+    this.#counts.stale++
+  }
+}
+
+function methodsOf(cache: AsyncStore): AsyncStore {
+  return {
+    sync: false,
+    clock: cache.clock,
+    take: (charges, mode) => cache.take(charges, mode),
+    adjust: (charges, units) => cache.adjust(charges, units),
+    forget: (limiter, key) => cache.forget(limiter, key),
+    close: () => cache.close(),
+  }
+}
+
+export function denies({ allowed, limit }: Charge): boolean {
+  return !allowed && limit.shadow !== true
+}
+
+/** Runs a trace. Requests that are not awaited overlap with those after them. */
+export async function verify(trace: Trace, counts: Counts): Promise<void> {
+  const world = new World(trace, counts)
+  const limiters = [limiterOn(world.process(0), trace), limiterOn(world.process(1), trace)] as const
+  const decisions: [Decision[], Decision[]] = [[], []]
+  const open = new Set<Promise<void>>()
+  const failures: Error[] = []
+  async function run(step: Step): Promise<void> {
+    const limiter = limiters[step.process]
+    const own = decisions[step.process]
+    const earlier = own.at(-1 - step.which)
+    if (step.kind === 'consume') own.push(await limiter.consume(step, { cost: step.cost }))
+    else if (step.kind === 'peek') await limiter.peek(step, { cost: step.cost })
+    else if (step.kind === 'reset') await limiter.reset(step)
+    else if (earlier?.allowed === true)
+      await (step.kind === 'refund' ? limiter.refund(earlier) : limiter.settle(earlier, step.cost))
+  }
+  for (const step of trace.steps) {
+    await world.time.pass(step.after)
+    world.trips = step.trips
+    const done = run(step)
+      .catch((error: unknown) => void failures.push(error as Error))
+      .finally(() => open.delete(done))
+    open.add(done)
+    await settled()
+    while (step.isAwaited && open.has(done)) await world.time.pass(10_000)
+  }
+  while (open.size > 0) await world.time.pass(10_000)
+  if (failures.length > 0) throw failures[0]!
+}
