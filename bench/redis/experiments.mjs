@@ -13,6 +13,9 @@ const USUAL = 128
 const ONE_LIMIT = { 1: 0.92, 2: 0.85, 4: 1.2, 8: 1.52, 16: 1.62, 32: 2, 64: 2.33, 128: 2.21, 1000: 2.41 }
 const THREE_LIMITS = { 1: 1.1, 8: 2.5, 128: 3.5, 1000: 8 }
 const FALLBACK = [1, 8, 128]
+const CACHED = [1, 8, 128]
+/** By the number in flight: how many times the decisions without the cache. */
+const DENIED = { 1: 20, 8: 20 }
 
 /** One limit, against the peers. */
 export function oneLimit(run) {
@@ -114,6 +117,47 @@ function logRows(samples) {
     row({ ...more, title: 'gcra', values: figure(samples, 'gcra') }),
     row({ ...more, title: 'slidingWindowLog', values: figure(samples, 'slidingWindowLog'), budgets: [half] }),
   ]
+}
+
+/**
+ * `denyCache` against the same store without it. At a larger number in flight the store decides many requests in one call, and the
+ * cache one after another.
+ */
+export function behindDenyCache(run) {
+  const { name, root } = run.builds.at(-1)
+  const kinds = { admitted: 'one limit', denied: 'used up' }
+  const jobs = Object.fromEntries(
+    Object.entries(kinds).flatMap(([kind, limits]) =>
+      [false, true].map((cached) => [
+        `${kind} ${subjectOf(name, cached)}`,
+        { root, build: name, limits, cached, keys: 100 },
+      ]),
+    ),
+  )
+  const { begin, measure, end } = rateWorkers(jobs, run)
+  const steps = CACHED.flatMap((count) =>
+    Object.keys(kinds).flatMap((kind) =>
+      [false, true].map((cached) => {
+        const subject = subjectOf(name, cached)
+        return { subject, measure: async () => at(`${kind} ${count}`, await measure(`${kind} ${subject}`, count)) }
+      }),
+    ),
+  )
+  const rows = (samples) =>
+    Object.keys(kinds).flatMap((kind) => CACHED.map((count) => cacheRow(kind, samples, name, count)))
+  return { title: 'denyCache', rounds: run.rounds, steps, begin, end, rows }
+}
+
+function subjectOf(name, cached) {
+  return cached ? name : 'without'
+}
+
+function cacheRow(kind, samples, name, count) {
+  const values = figure(samples, `rate ${kind} ${count}`)
+  const atLeast = kind === 'admitted' ? 0.97 : DENIED[count]
+  const budgets = atLeast === undefined ? [] : ratioBudget(values, { of: name, over: 'without', atLeast })
+  const group = `Redis, denyCache, all ${kind}, decisions per second`
+  return row({ group, title: titleOf(count), unit: '', better: 'more', values, over: ['without'], budgets })
 }
 
 /** The builds as a user that may not call functions. */

@@ -1,5 +1,5 @@
 import { cores } from '../lib/machine.mjs'
-import { fallback, logAgainstGcra, oneLimit, threeLimits } from './experiments.mjs'
+import { behindDenyCache, fallback, logAgainstGcra, oneLimit, threeLimits } from './experiments.mjs'
 import { startRedis } from './server.mjs'
 
 const FULL = { rounds: 5, ms: 300, warmUpMs: 80, patienceMs: 20_000 }
@@ -10,6 +10,8 @@ export async function openRedis({ builds, quick }) {
   const { node, other } = cores()
   const server = await startRedis(other)
   const run = { builds, server, core: node, ...(quick ? QUICK : FULL) }
-  const experiments = [oneLimit, threeLimits, logAgainstGcra, fallback].map((experiment) => experiment(run))
+  const experiments = [oneLimit, threeLimits, logAgainstGcra, behindDenyCache, fallback].map((experiment) =>
+    experiment(run),
+  )
   return { experiments, tools: { redis: server.version }, close: () => server.close() }
 }

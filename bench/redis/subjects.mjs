@@ -8,24 +8,26 @@ const HOUR = 3600
 /** So short a window that no key reaches its quota, and that the log of each key is full of entries that come and go. */
 const BUSY = { quota: 1000, window: '150ms' }
 
-/** The limits of our subjects. Nobody is denied. */
+/** The limits of our subjects. Only `used up` denies: each request but the first of a key. */
 const limits = {
   'one limit': (sluice) => [roomy(sluice, 1)],
   'three limits': (sluice) => [roomy(sluice, 1), roomy(sluice, 2), roomy(sluice, 3)],
   gcra: ({ gcra }) => [gcra(BUSY)],
   slidingWindowLog: ({ slidingWindowLog }) => [slidingWindowLog(BUSY)],
+  'used up': ({ gcra }) => [gcra({ name: 'tight', quota: 1, window: '1d' })],
 }
 
 function roomy({ gcra }, i) {
   return gcra({ name: `limit-${i}`, quota: 1000, window: '1d', burst: 20_000_000 })
 }
 
-/** A limiter of a build; each build has keys of its own. Returns a function from a key to a Promise of the decision. */
-export async function ours({ root, build, limits: name, port, username }) {
+/** A limiter of a build; each build has keys of its own, and so has a limiter with a cache of denials. Returns a function from a key to a Promise of the decision. */
+export async function ours({ root, build, limits: name, port, username, cached = false }) {
   const sluice = await entry(root, 'sluice')
   const { redisStore } = await entry(root, 'sluice/redis')
   const client = connect(port, username === undefined ? {} : { username, password: 'none' })
-  const store = redisStore(client, { prefix: `${build}:${name}:` })
+  const redis = redisStore(client, { prefix: `${build}:${name}:${cached}:` })
+  const store = cached ? sluice.denyCache(redis) : redis
   return consumer(sluice.createLimiter({ keyer: (key) => key, limits: limits[name](sluice), store }))
 }
 
