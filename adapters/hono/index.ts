@@ -13,7 +13,7 @@ import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { bindingsOf } from './node.ts'
 import { getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
 
-export { byHeader, byIP, byMethod, byRoute, ipKeyer, type IpKeyerOptions } from './keyers.ts'
+export { byHeader, byIP, byMethod, byRoute, ipKeyer, type IpKeyerOptions, routeKeyer } from './keyers.ts'
 
 declare module 'hono' {
   interface ContextVariableMap {

@@ -9,6 +9,7 @@ import {
 import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { refuse } from '../../src/util/validate.ts'
 import { bindingsOf } from './node.ts'
 
 /** The options of {@link ipKeyer}. */
@@ -58,28 +59,78 @@ export function byHeader(name: string): SyncKeyer<Context> {
  */
 export const byMethod: SyncKeyer<Context> = (context) => context.req.method
 
-/** The routes that a request matches. Hono's own helper for them would have to be loaded. */
+/** A route as Hono keeps it. Hono's own helpers for it would have to be loaded. */
+interface Route {
+  readonly method: string
+  readonly path: string
+  readonly handler: object
+}
+
+/** The routes that a request matches. */
 interface Matched {
   readonly routeIndex: number
-  readonly matchedRoutes: readonly { readonly method: string; readonly path: string }[]
+  readonly matchedRoutes: readonly Route[]
 }
 
 /**
  * The pattern of the route, such as `GET /users/:id`. In a middleware with a wildcard, as of `app.use`, it is the first route after
  * it that matches. Requests without a route share the pattern of the last middleware, such as `ALL /*`.
  *
- * Each method and each path of `app.on(methods, paths, …)` is a route of its own, because Hono does not show that they were declared
- * together. `app.all` is one route for all methods.
+ * Each method and each path of `app.on(methods, paths, …)` is a route of its own here, because a context does not show that they were
+ * declared together: use {@link routeKeyer} for them. `app.all` is one route for all methods.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Context> = (context) => {
-  const { matchedRoutes, routeIndex } = context.req as Matched
-  const current = matchedRoutes[routeIndex]
-  const route = current?.path.endsWith('*') ? answering(matchedRoutes.slice(routeIndex)) : current
+  const route = routeOf(context)
   return routeKey(route?.method ?? '', route?.path)
 }
 
+/**
+ * Returns a keyer for the routes of an app, in which all methods and paths of one `app.on(methods, paths, …)` are one route, such as
+ * `GET,POST /a,/b`. Routes that share one handler function count together. Throws `INVALID_OPTION` for what is no Hono app.
+ * @example
+ * const app = new Hono()
+ * app.use(rateLimit({ keyer: keyers(byIP, routeKeyer(app)), limits: perMinute(100) }))
+ */
+export function routeKeyer(app: { readonly routes: readonly Route[] }): SyncKeyer<Context> {
+  if (!Array.isArray(app?.routes)) refuse('routeKeyer', 'a Hono app, such as routeKeyer(app)', app)
+  let keys = new Map<object, string>()
+  let known = 0
+  return (context) => {
+    const { routes } = app
+    if (routes.length !== known) [keys, known] = [keysByHandler(routes), routes.length]
+    return keys.get(handlerOf(context)) ?? byRoute(context)
+  }
+}
+
+function keysByHandler(routes: readonly Route[]): Map<object, string> {
+  const declared = new Map<object, { readonly methods: Set<string>; readonly paths: Set<string> }>()
+  for (const { method, path, handler } of routes) {
+    const same = declared.get(handler) ?? { methods: new Set(), paths: new Set() }
+    declared.set(handler, same)
+    same.methods.add(method)
+    same.paths.add(path)
+  }
+  return new Map(
+    [...declared].map(([handler, { methods, paths }]) => [handler, routeKey([...methods], [...paths].join())]),
+  )
+}
+
+/** Returns the last handler of the route that a request matches: those before it are middleware, which routes may share. */
+function handlerOf(context: Context): object {
+  const route = routeOf(context)
+  const { matchedRoutes } = context.req as Matched
+  const same = matchedRoutes.findLast(({ method, path }) => method === route?.method && path === route.path)
+  return same?.handler ?? matchedRoutes
+}
+
+function routeOf(context: Context): Route | undefined {
+  const { matchedRoutes, routeIndex } = context.req as Matched
+  const current = matchedRoutes[routeIndex]
+  return current?.path.endsWith('*') ? answering(matchedRoutes.slice(routeIndex)) : current
+}
+
 /** Returns the first route that is no middleware, as far as that is known: `app.use` and `app.all` have the method `ALL`. */
-function answering(routes: Matched['matchedRoutes']): Matched['matchedRoutes'][number] | undefined {
+function answering(routes: readonly Route[]): Route | undefined {
   return routes.find(({ method }) => method !== 'ALL') ?? routes.at(-1)
 }

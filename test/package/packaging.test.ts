@@ -26,7 +26,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   'sluice/express': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/fastify': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/fetch': ['byHeader', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
-  'sluice/hono': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
+  'sluice/hono': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit', 'routeKeyer'],
   'sluice/koa': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/node': ['byIP', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
   'sluice/redis': ['redisStore'],

@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { afterEach, describe, expect, test } from 'vitest'
-import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../../adapters/hono/index.ts'
+import { byIP, byRoute, ipKeyer, rateLimit, routeKeyer, type RateLimitOptions } from '../../../adapters/hono/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import type { Served } from '../../../src/testing.ts'
@@ -66,6 +66,62 @@ test('byRoute counts each method and each path of `app.on` separately', async ()
   app.on(['GET', 'POST'], ['/a', '/b'], limit, (context) => context.text('ok'))
   expect([await left(app, '/a'), await left(app, '/a', 'POST'), await left(app, '/b')]).toEqual(['8', '8', '8'])
   expect(await left(app, '/a')).toBe('7')
+})
+
+describe('routeKeyer', () => {
+  const keysOf = async (
+    app: Hono,
+    requests: readonly (readonly [method: string, path: string])[],
+  ): Promise<string[]> => {
+    const keys: string[] = []
+    for (const [method, path] of requests) keys.push(await (await app.request(path, { method })).text())
+    return keys
+  }
+  const key = (context: Context): Response => context.text(context.get('rateLimit')!.binding!.key)
+
+  test('counts all methods and paths of one `app.on` together, in a route and in a middleware', async () => {
+    const own = new Hono()
+    const limit = rateLimit(times(9, { keyer: routeKeyer(own) }))
+    own.on(['GET', 'POST'], ['/a', '/b'], limit, (context) => key(context))
+    own.get('/c', limit, (context) => key(context))
+    const wide = new Hono()
+    wide.use(rateLimit(times(9, { keyer: routeKeyer(wide) })))
+    wide.on(['GET', 'POST'], ['/a', '/b'], (context) => key(context))
+    wide.get('/c', (context) => key(context))
+    const requests = [
+      ['GET', '/a'],
+      ['POST', '/a'],
+      ['GET', '/b'],
+      ['POST', '/b'],
+      ['GET', '/c'],
+    ] as const
+    const together = 'GET,POST /a,/b'
+    for (const app of [own, wide])
+      expect(await keysOf(app, requests)).toEqual([together, together, together, together, 'GET /c'])
+  })
+
+  test('sees routes that are declared after the first request, and of mounted apps', async () => {
+    const app = new Hono()
+    app.use(rateLimit(times(9, { keyer: routeKeyer(app) })))
+    app.get('/first', (context) => key(context))
+    expect(await keysOf(app, [['GET', '/first']])).toEqual(['GET /first'])
+    const late = new Hono()
+    late.use(rateLimit(times(9, { keyer: routeKeyer(late) })))
+    late.route(
+      '/sub',
+      new Hono().on(['GET', 'PUT'], '/x', (context) => key(context)),
+    )
+    expect(
+      await keysOf(late, [
+        ['GET', '/sub/x'],
+        ['PUT', '/sub/x'],
+      ]),
+    ).toEqual(['GET,PUT /sub/x', 'GET,PUT /sub/x'])
+  })
+
+  test('refuses what is no app', () => {
+    expect(() => routeKeyer(byRoute as never)).toThrow('a Hono app')
+  })
 })
 
 describe('ipKeyer', () => {
