@@ -54,5 +54,6 @@ export type {
   DecisionMode,
 } from './stores/store.ts'
 export { denyCache, type DenyCacheOptions } from './stores/deny-cache/index.ts'
+export { guard, type GuardOptions, type StoreChange } from './stores/guard/index.ts'
 export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory/index.ts'
 export type { WaitOptions } from './limiter/waiter.ts'

@@ -1,4 +1,4 @@
-import { Charge, type Forecast, type DecisionMode, type Store } from '../stores/store.ts'
+import type { Charge, Forecast, DecisionMode, Store } from '../stores/store.ts'
 import { SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { wholeNumber } from '../util/validate.ts'
@@ -194,7 +194,7 @@ export type Refund = (decision: Decision) => MaybePromise<void>
 
 /** The same charges, not decided yet. */
 function copies(charges: readonly Charge[]): Charge[] {
-  return charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
+  return charges.map((charge) => charge.copy())
 }
 
 function queueFull(maxQueue: number): SluiceError {

@@ -109,6 +109,23 @@ export class Charge implements LimitStatus {
     return this.#lockedFor
   }
 
+  /** Returns the same charge, not decided yet. */
+  copy(): Charge {
+    return new Charge(this.#policy, this.key, this.cost)
+  }
+
+  /** Takes over the verdict that a store has written into a copy. */
+  adopt(copy: Charge): void {
+    this.allowed = copy.allowed
+    this.remaining = copy.remaining
+    this.retryAfter = copy.retryAfter
+    this.resetAfter = copy.resetAfter
+    this.delay = copy.delay
+    this.#at = copy.#at
+    this.#charged = copy.#charged
+    this.#lockedFor = copy.#lockedFor
+  }
+
   /** Written by a store that has kept the charge. */
   markCharged(at: number, units: number): void {
     this.#at = at
@@ -124,7 +141,10 @@ export class Charge implements LimitStatus {
 /** `consume` charges if all enforced limits admit. `peek` charges nothing. */
 export type DecisionMode = 'consume' | 'peek'
 
-/** How a decision was made when the store could not decide. */
+/**
+ * How a decision was made when the store could not decide. `'local'`: by limits in this process. `'open'`: admitted and not
+ * counted. `'closed'`: denied.
+ */
 export type Degraded = 'open' | 'closed' | 'local'
 
 interface StoreBase {
@@ -142,6 +162,16 @@ interface StoreBase {
    * when it is served that `maxWait` is too short.
    */
   forecast?(): Forecast
+  /**
+   * Returns the name of the part that decides about a key, such as one server of a cluster. Parts fail on their own.
+   * Default: the store is one part.
+   */
+  partOf?(limiter: string, key: string): string
+  /**
+   * Returns this store with another way to decide when it does not answer. Only a guarded store has this method, and adapters
+   * guard no store that has it. A wrapper around a guarded store must have it, too.
+   */
+  withOutage?(onOutage: Degraded): AsyncStore
 }
 
 /** When requests would be admitted, one after another. Charges nothing. Times are epoch milliseconds of the store. */
@@ -168,7 +198,10 @@ export interface SyncStore extends StoreBase {
   close(): void
 }
 
-/** A store that returns promises. */
+/**
+ * A store that returns promises. It rejects with a `SluiceError` of code `STORE_FAILED`, or with any other error, when it could
+ * not decide; `guard` counts these as an outage. It rejects with another code when the request was wrong.
+ */
 export interface AsyncStore extends StoreBase {
   readonly sync: false
   /** @param fresh true if the answer must be the store's own: a wrapper that remembers answers asks it again. Default false. */

@@ -14,6 +14,7 @@ export type SluiceErrorCode =
   | 'STORE_MISMATCH'
   | 'STORE_CLOSED'
   | 'STORE_FAILED'
+  | 'STORE_REJECTED'
   | 'WAIT_TOO_LONG'
   | 'WAIT_QUEUE_FULL'
   | 'NEVER_ADMITTED'
@@ -33,6 +34,11 @@ export class SluiceError extends Error {
     super(message, options)
     this.code = code
   }
+}
+
+/** True for an error of a store. Its message may name servers and keys, so it is not for clients. */
+export function isStoreError(error: unknown): error is SluiceError {
+  return error instanceof SluiceError && (error.code === 'STORE_FAILED' || error.code === 'STORE_REJECTED')
 }
 
 /** Like `shown`, but never shows a string: it may hold a password. */

@@ -18,3 +18,13 @@ export function sleep(ms: number, wake: () => void, clock?: Clock): () => void {
   }
   return () => clearTimeout(timer)
 }
+
+/**
+ * Calls `wake` once `ms` milliseconds have passed, unless the process ends before: the timer does not keep it alive.
+ * @returns a function that cancels the timer
+ */
+export function background(ms: number, wake: () => void): () => void {
+  const timer: unknown = setTimeout(wake, ms)
+  ;(timer as { unref?(): void }).unref?.()
+  return () => clearTimeout(timer as number)
+}

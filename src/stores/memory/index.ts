@@ -34,12 +34,22 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
   const { maxKeys = 1_000_000, onFull = warnFull, clock = steadyClock } = options
   if (typeof onFull !== 'function') refuse('onFull', 'a function', onFull)
   warnInCluster()
-  if (wholeNumber('maxKeys', maxKeys) > MOST_KEYS) refuse('maxKeys', `at most ${MOST_KEYS}, as a Map can hold`, maxKeys)
-  return new MemoryStore(maxKeys, onFull, clockGiven(clock))
+  return new MemoryStore(checkedMaxKeys(maxKeys), onFull, clockGiven(clock))
+}
+
+/** Makes a memory store that decides in place of another store. It does not warn that each process counts by itself. */
+export function standInStore(maxKeys: number, clock: Clock = steadyClock): SyncStore {
+  return new MemoryStore(maxKeys, warnFull, clock)
 }
 
 /** A `Map` of V8 holds 2^24 keys and throws when it gets one more. */
 const MOST_KEYS = 16_000_000
+
+/** Returns a valid `maxKeys`. Throws `INVALID_OPTION`. */
+export function checkedMaxKeys(maxKeys: number): number {
+  if (wholeNumber('maxKeys', maxKeys) <= MOST_KEYS) return maxKeys
+  return refuse('maxKeys', `at most ${MOST_KEYS}, as a Map can hold`, maxKeys)
+}
 
 function warnFull({ limiter, limit, maxKeys }: FullTable): void {
   warn(

@@ -6,6 +6,8 @@ export interface ScriptClient {
   readonly cluster: boolean
   /** What the client itself puts before every key; slots depend on it. */
   readonly keyPrefix: string
+  /** The server of a slot, such as `127.0.0.1:7000`; `undefined` where the client does not say. */
+  nodeOf(slot: number): string | undefined
   evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
   eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
   /** Functions; `undefined` for a client that has no method for them. */
@@ -30,7 +32,8 @@ export interface IoredisLike extends IoredisNode {
   evalsha(sha: string, keys: number, ...rest: string[]): Promise<unknown>
   eval(text: string, keys: number, ...rest: string[]): Promise<unknown>
   fcall?(name: string, keys: number, ...rest: string[]): Promise<unknown>
-  /** Only a cluster has nodes. */
+  /** Only a cluster has slots and nodes: the servers of each slot, its primary first. */
+  readonly slots?: unknown
   nodes?(role: 'master'): readonly IoredisNode[]
 }
 
@@ -51,6 +54,11 @@ export interface NodeRedisLike {
   nodeClient?(node: never): unknown
   /** Its option `keyPrefix`: a text or a Buffer. */
   readonly _keyPrefix?: { toString(): string } | undefined
+}
+
+/** What node-redis knows of a slot. */
+interface Shard {
+  readonly master: { readonly address: string }
 }
 
 /** valkey-glide: `GlideClient` or `GlideClusterClient`. */
@@ -83,6 +91,7 @@ function ioredisClient(client: IoredisLike, cluster: boolean = client.isCluster 
   return {
     cluster,
     keyPrefix: client.options?.keyPrefix ?? '',
+    nodeOf: (slot) => (client.slots as readonly (readonly string[])[] | undefined)?.[slot]?.[0],
     evalsha: (sha, keys, args) => client.evalsha(sha, keys.length, ...keys, ...args),
     eval: (text, keys, args) => client.eval(text, keys.length, ...keys, ...args),
     functions: client.fcall && client.call && ioredisFunctions(client),
@@ -101,6 +110,7 @@ function nodeRedisClient(client: NodeRedisLike, cluster: boolean = 'slots' in cl
   return {
     cluster,
     keyPrefix: keyPrefix.toString(),
+    nodeOf: (slot) => (client.slots as readonly Shard[] | undefined)?.[slot]?.master.address,
     evalsha: (sha, keys, args) => client.evalSha(sha, scriptOptions(keys, args)),
     eval: (text, keys, args) => client.eval(text, scriptOptions(keys, args)),
     functions: client.fCall && client.functionLoad && nodeRedisFunctions(client),
@@ -128,6 +138,7 @@ function glideClient(client: GlideLike, cluster: boolean = 'ssubscribe' in clien
   return {
     cluster,
     keyPrefix: '',
+    nodeOf: () => undefined,
     evalsha: (sha, keys, args) => command('EVALSHA', sha, keys, args),
     eval: (text, keys, args) => command('EVAL', text, keys, args),
     functions: {

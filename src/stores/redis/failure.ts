@@ -26,7 +26,17 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 const NO_ANSWER =
   /^\w*Error$|\bE(CONN|HOST|NET|PIPE|AI_|TIME|NOTFOUND)|connect|socket|stream|closed|offline|timed out|max retries|startup nodes/i
 
-/** Returns the error of a decision that could not be made. Its message names the remedy. */
+/**
+ * Messages that say that the request was wrong, such as an error in the Lua text of an algorithm: another server or a later time would not
+ * help. A refusal of the server that was raised in a script has an `@` in front of the place.
+ */
+const REJECTED =
+  /\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|\bunknown (sub)?command\b|(^|[^@])\buser_(script|function):\s?\d+:/
+
+/**
+ * Returns the error of a decision that could not be made: `STORE_REJECTED` when the request was wrong, else `STORE_FAILED`. Its
+ * message names the remedy.
+ */
 export function failure(cause: unknown): SluiceError {
   const message = messageOf(cause)
   const advice = ADVICE.find(([sign]) => sign.test(message))?.[1]
@@ -36,10 +46,14 @@ export function failure(cause: unknown): SluiceError {
       ? 'The client got no answer to a script. Check the URL it was given, and that it is connected'
       : undefined)
   return new SluiceError(
-    'STORE_FAILED',
+    isRejection(cause) ? 'STORE_REJECTED' : 'STORE_FAILED',
     `Redis could not decide: ${text === undefined ? message : `${text} (${message})`}`,
     { cause },
   )
+}
+
+function isRejection(error: unknown): boolean {
+  return REJECTED.test(messageOf(error)) && !isRefusedForNow(error) && !isTransient(error)
 }
 
 /** The server does not know a function: after a restart, a flush, or on a primary that is new. */

@@ -29,7 +29,8 @@ export interface RedisStoreOptions {
  * limiter with the name of another one that reaches the same server over another client emits `SLUICE_SAME_PLACE`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision is rejected with `STORE_FAILED`, the client's error as its `cause`,
- * when Redis could not decide; nothing is charged then, unless the server has decided and its answer was lost.
+ * when Redis could not decide; nothing is charged then, unless the server has decided and its answer was lost. It is rejected with
+ * `STORE_REJECTED` when the request was wrong, such as a key of another type.
  * @example createLimiter({ name: 'api', keyer, limits, store: redisStore(new Redis()) })
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): AsyncStore {
@@ -49,6 +50,7 @@ class RedisStore implements AsyncStore {
   readonly sync = false
   readonly clock: Clock | undefined
   readonly identity: object
+  readonly partOf?: (limiter: string, key: string) => string
   readonly #queue: RedisQueue
   readonly #prefix: string
   readonly #starts = new Map<string, string>()
@@ -59,6 +61,7 @@ class RedisStore implements AsyncStore {
     this.identity = identity
     this.#queue = queue
     this.#prefix = prefix
+    if (queue.inCluster) this.partOf = (limiter, key) => queue.partOf(this.#start(limiter) + keyText(key))
   }
 
   joins(other: Store): boolean {

@@ -16,6 +16,8 @@ interface Pending {
 const LARGEST_CALL = 64
 /** Calls that share what is asked: this process and Redis then work at the same time. */
 const CALLS = 2
+/** Servers own ranges of slots, so that most parts of this size are on one server. */
+const SLOTS_IN_PART = 256
 
 /** How transactions get to Redis: those of one turn of the event loop in a few calls, in a cluster apart for each slot. */
 export class RedisQueue {
@@ -43,6 +45,13 @@ export class RedisQueue {
   /** The cluster slot of a key. */
   slotOf(key: string): number {
     return calculateSlot(this.#client.keyPrefix + key)
+  }
+
+  /** The part of the cluster that decides about a key: its server, or its slots where the client names no servers. */
+  partOf(key: string): string {
+    const slot = this.slotOf(key)
+    const first = slot - (slot % SLOTS_IN_PART)
+    return this.#client.nodeOf(slot) ?? `slots ${first} to ${first + SLOTS_IN_PART - 1}`
   }
 
   /**

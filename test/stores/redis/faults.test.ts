@@ -26,13 +26,13 @@ async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
   return (await limiter.peek(key, { cost: 0 })).limits.map(({ remaining }) => remaining)
 }
 
-async function failureOf(work: unknown): Promise<SluiceError> {
+async function failureOf(work: unknown, code = 'STORE_FAILED'): Promise<SluiceError> {
   const error: unknown = await Promise.resolve(work).then(
     () => undefined,
     (reason: unknown) => reason,
   )
   expect(error).toBeInstanceOf(SluiceError)
-  expect((error as SluiceError).code).toBe('STORE_FAILED')
+  expect((error as SluiceError).code).toBe(code)
   return error as SluiceError
 }
 
@@ -224,7 +224,7 @@ it('a stack of which one key cannot be read charges none of the others', async (
   const [good, bad] = ['good', 'bad'].map((name) =>
     createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 2, window: '1d' }), store }),
   )
-  await failureOf(stack(good!, bad!).consume('k'))
+  await failureOf(stack(good!, bad!).consume('k'), 'STORE_REJECTED')
   expect(await left(good!, 'k')).toEqual([2])
 })
 
@@ -239,7 +239,7 @@ it('a stack over several slots gives back what it reserved when a node does not 
     createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 2, window: '1d' }), store }),
   )
   await client.set('sluice:bad:k', 'a string')
-  await failureOf(stack(good!, bad!).consume('k'))
+  await failureOf(stack(good!, bad!).consume('k'), 'STORE_REJECTED')
   expect(await left(good!, 'k')).toEqual([2])
 })
 
@@ -297,6 +297,39 @@ it.each([
   ["CrossSlot: Keys in request don't hash to the same slot", 'on different slots'],
 ])('valkey-glide says "%s", and what to do is said', (message, advice) => {
   expect(failure(new Error(message)).message).toContain(advice)
+})
+
+it.each([
+  'WRONGTYPE Operation against a key holding the wrong kind of value',
+  'WrongType: WRONGTYPE Operation against a key',
+  "CrossSlot: Keys in request don't hash to the same slot",
+  "CROSSSLOT Keys in request don't hash to the same slot",
+  "ERR unknown command 'EVALSHA', with args beginning with:",
+  'ERR user_script:12: attempt to index a nil value, on @user_script:12.',
+  'user_function:7: boom',
+])('"%s" says that the request was wrong', (message) => {
+  expect(failure(new Error(message)).code).toBe('STORE_REJECTED')
+})
+
+it.each([
+  "OOM command not allowed when used memory > 'maxmemory'. script: 5f, on @user_script:1.",
+  "READONLY You can't write against a read only replica. script: 5f, on @user_script: 1.",
+  "ReadOnly: You can't write against a read only replica.",
+  'MISCONF Redis is configured to save RDB snapshots',
+  'NOREPLICAS Not enough good replicas to write.',
+  'LOADING Redis is loading the dataset in memory',
+  'CLUSTERDOWN The cluster is down',
+  'MASTERDOWN Link with MASTER is down',
+  'TRYAGAIN Multiple keys request during rehashing of slot',
+  'BUSY Redis is busy running a script.',
+  'NOAUTH Authentication required.',
+  'WRONGPASS invalid username-password pair or user is disabled.',
+  'NOPERM User limiter has no permissions',
+  'PermissionDenied: User limiter has no permissions',
+  'connect ECONNREFUSED 127.0.0.1:6379',
+  'Socket closed unexpectedly',
+])('"%s" says that the server cannot decide', (message) => {
+  expect(failure(new Error(message)).code).toBe('STORE_FAILED')
 })
 
 it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {

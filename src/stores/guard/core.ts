@@ -1,0 +1,209 @@
+import { SluiceError } from '../../util/errors.ts'
+import { type AsyncStore, Charge, createPolicy, type Policy } from '../store.ts'
+import { type Adjustment, Backlog } from './backlog.ts'
+import type { ProbeResult } from './breaker.ts'
+import { type Call, Deadlines } from './deadlines.ts'
+import { Health } from './health.ts'
+import { LocalDecisions } from './local.ts'
+import type { Reporter } from './reporter.ts'
+
+/** The limiter that probes are charged to. No limiter of a user has this name, which is not ASCII. */
+const PROBE_LIMITER = '·probe'
+/** How many keys are tried to find one in a part of the store. */
+const TRIES = 5000
+/** How many adjustments are sent at once after an outage. */
+const AT_ONCE = 100
+
+export interface CoreOptions {
+  /** Milliseconds. */
+  readonly deadline: number
+  readonly localShare: number
+  readonly maxKeys: number
+}
+
+/** What the guards of one store share: its deadlines, its health, and the decisions that were made without it. */
+export class Core {
+  readonly inner: AsyncStore
+  readonly deadlines: Deadlines
+  readonly health: Health
+  readonly local: LocalDecisions
+  readonly #late: string
+  readonly #reporter: Reporter
+  readonly #backlog = new Backlog()
+  /** What probes are charged to: the limit of a request, so that the store needs nothing new for them. */
+  #probed: Policy | undefined
+  #probes = 0
+  #isClosed = false
+
+  constructor(inner: AsyncStore, { deadline, localShare, maxKeys }: CoreOptions, reporter: Reporter) {
+    this.inner = inner
+    this.#late = `no answer within ${deadline} ms`
+    this.#reporter = reporter
+    this.deadlines = new Deadlines(deadline)
+    this.local = new LocalDecisions(localShare, maxKeys, inner.clock)
+    this.health = new Health({
+      partOf: (limiter, key) => inner.partOf?.(limiter, key) ?? '',
+      probe: (part) => this.#probe(part),
+      lost: (part, reason) => this.#lost(part, reason),
+      regained: (part) => this.#regained(part),
+    })
+  }
+
+  /** A request was not answered in time. */
+  missed(charges: readonly Charge[]): void {
+    this.#failed(charges, this.#late)
+  }
+
+  /** A request failed. Returns false if the store has answered that the request was wrong. */
+  failed(charges: readonly Charge[], error: unknown): boolean {
+    const isOutage = !(error instanceof SluiceError) || error.code === 'STORE_FAILED'
+    if (isOutage) this.#failed(charges, String((error as Error | undefined)?.message || error))
+    else this.health.answered(charges)
+    return isOutage
+  }
+
+  /** Gives back what the store has charged for requests that were decided without it. */
+  async undo(charges: readonly Charge[]): Promise<void> {
+    const charged = charges.filter((charge) => charge.charged !== 0)
+    if (charged.length === 0) return
+    const units = charged.map((charge) => -charge.charged)
+    await this.#apply({ charges: charged, units })
+  }
+
+  /** Adjusts charges that the store has counted. Where it does not answer, it is done later. Resolves at the deadline at the latest. */
+  async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+    const now: Adjustment = { charges: [], units: [] }
+    const later: Adjustment = { charges: [], units: [] }
+    for (const [i, charge] of charges.entries()) {
+      if (units[i] === 0) continue
+      const to = this.health.isOutFor([charge]) ? later : now
+      to.charges.push(charge)
+      to.units.push(units[i]!)
+    }
+    if (later.charges.length > 0) this.#backlog.add(later)
+    if (now.charges.length > 0)
+      await this.#send(now.charges, () => this.inner.adjust(now.charges, now.units), 'resolve')
+  }
+
+  /** Deletes a key here and in the store. Rejects with `STORE_FAILED` when the store does not confirm it. */
+  async forget(limiter: string, key: string): Promise<void> {
+    this.local.forget(limiter, key)
+    if (this.health.isOut(limiter, key)) throw notReset('')
+    await this.#send(this.#placeOf(limiter, key), () => this.inner.forget(limiter, key), 'reject')
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.health.stop()
+    this.deadlines.close()
+    this.local.close()
+    await this.inner.close()
+  }
+
+  /** Calls the store. At the deadline the promise is settled: it resolves, or rejects with `STORE_FAILED`. */
+  #send(charges: readonly Charge[], work: () => Promise<void>, atDeadline: 'resolve' | 'reject'): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const call = this.#call(charges, () => {
+        this.missed(charges)
+        if (atDeadline === 'resolve') resolve()
+        else reject(notReset(` (${this.#late})`))
+      })
+      const answered = (): void => {
+        if (!this.deadlines.remove(call)) return
+        this.health.answered(charges)
+        resolve()
+      }
+      const failed = (error: unknown): void => {
+        if (!this.deadlines.remove(call)) return atDeadline === 'resolve' ? this.#reporter.warnLost(error) : undefined
+        this.failed(charges, error)
+        reject(error as Error)
+      }
+      void started(work).then(answered, failed)
+    })
+  }
+
+  /** A charge that stands for a key, so that a failure counts for its part. Nothing before the first failure of a decision. */
+  #placeOf(limiter: string, key: string): Charge[] {
+    return this.#probed === undefined ? [] : [new Charge({ ...this.#probed, limiter }, key, 0)]
+  }
+
+  #call(charges: readonly Charge[], expire: () => void): Call {
+    const call: Call = { expire, charges, since: 0, isPending: false, before: undefined, after: undefined }
+    this.deadlines.add(call)
+    return call
+  }
+
+  #failed(charges: readonly Charge[], reason: string): void {
+    if (this.#isClosed) return
+    this.#probed ??= charges[0] && createPolicy(PROBE_LIMITER, charges[0].limit, this.inner, this)
+    if (this.#probed !== undefined) this.health.failed(charges, reason)
+  }
+
+  #lost(part: string, reason: string): void {
+    this.#reporter.changed('degraded', part === '' ? reason : `${part}: ${reason}`, this.health.out > 1)
+    // Those that wait for this part are not left waiting.
+    this.deadlines.expireWhere(({ charges }) => this.health.isOutFor(charges))
+  }
+
+  #regained(part: string): void {
+    const reason = part === '' ? 'the store answers again' : `${part} answers again`
+    this.#reporter.changed('healthy', reason, this.health.out > 0)
+    void this.#catchUp()
+  }
+
+  /** Makes the adjustments that were kept, some at a time. One call of the store may not have two for the same key. */
+  async #catchUp(): Promise<void> {
+    const due = this.#backlog.drain((charges) => !this.health.isOutFor(charges))
+    for (let i = 0; i < due.length; i += AT_ONCE) {
+      await Promise.all(due.slice(i, i + AT_ONCE).map((each) => this.#apply(each)))
+    }
+  }
+
+  async #apply({ charges, units }: Adjustment): Promise<void> {
+    await started(() => this.inner.adjust(charges, units)).catch((error: unknown) => this.#reporter.warnLost(error))
+  }
+
+  /** Charges one unit to a key of the guard's own, since a store that cannot write cannot decide either. */
+  #probe(part: string): Promise<ProbeResult> {
+    const key = this.#keyIn(part)
+    // The store has no such part any longer.
+    if (key === undefined) return Promise.resolve('answered')
+    return new Promise((resolve) => {
+      const call = this.#call([], () => undefined)
+      const charge = new Charge(this.#probed!, key, 1)
+      const answered = (): void => {
+        resolve(this.deadlines.remove(call) ? 'answered' : 'late')
+        if (charge.charged > 0) void started(() => this.inner.forget(PROBE_LIMITER, key)).catch(() => undefined)
+      }
+      const failed = (): void => {
+        this.deadlines.remove(call)
+        resolve('failed')
+      }
+      void started(() => this.inner.take([charge], 'consume')).then(answered, failed)
+    })
+  }
+
+  #keyIn(part: string): string | undefined {
+    for (let i = 0; i < TRIES; i++) {
+      const key = String(this.#probes++)
+      if ((this.inner.partOf?.(PROBE_LIMITER, key) ?? '') === part) return key
+    }
+    return undefined
+  }
+}
+
+/** Calls a function. What it throws is a rejection, too. */
+async function started<Result>(work: () => Promise<Result>): Promise<Result> {
+  return work()
+}
+
+function notReset(reason: string): SluiceError {
+  return new SluiceError(
+    'STORE_FAILED',
+    `The store does not answer${reason}. The key was reset in this process alone. Reset it again once the store answers`,
+  )
+}

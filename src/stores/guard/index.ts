@@ -1,0 +1,93 @@
+import type { Duration } from '../../limits/limit.ts'
+import { knownOptions, milliseconds, oneOf, refuse } from '../../util/validate.ts'
+import { checkedMaxKeys } from '../memory/index.ts'
+import type { AsyncStore, Degraded, Store, SyncStore } from '../store.ts'
+import { Core } from './core.ts'
+import { GuardedStore } from './guarded-store.ts'
+import { Reporter, type StoreChange } from './reporter.ts'
+
+export type { StoreChange }
+
+export interface GuardOptions {
+  /** How long a decision waits for the store, whatever the client of the store waits for. Default `'50ms'`. */
+  readonly deadline?: Duration
+  /**
+   * How a limiter decides while the store does not answer. Default `'local'`.
+   * - `'local'`: by the same limits, counted in this process.
+   * - `'open'`: admits every request and counts none.
+   * - `'closed'`: denies every request. Adapters answer 503 with a `Retry-After`.
+   */
+  readonly onOutage?: Degraded
+  /**
+   * The part of each quota that this process admits under `'local'`, from 0 to 1. Each process of a fleet admits its part, so
+   * take 1 divided by their number if an outage must not admit more. 0 denies, as `'closed'` does. Default 1.
+   */
+  readonly localShare?: number
+  /** The most keys that each limit remembers under `'local'`, as in `memoryStore`. Default: a million. */
+  readonly maxKeys?: number
+  /**
+   * Called when the store, or a part of it, is not asked any longer, and when it is asked again. What it throws, or a promise that it returns
+   * rejects with, becomes a warning.
+   */
+  readonly onChange?: (change: StoreChange) => unknown
+}
+
+const OPTIONS = ['deadline', 'onOutage', 'localShare', 'maxKeys', 'onChange']
+const MODES = ['local', 'open', 'closed'] as const
+
+/**
+ * Returns a store that decides within a deadline, also when the given store does not answer. After three failures or late answers in a
+ * row it sends nothing more but one probe at a time, at most every 250 ms, until a probe is answered. `decision.degraded` tells how a decision was
+ * made without the store.
+ *
+ * An answer that comes late changes no decision, and what it charged is given back. Refunds and settlements of charges that the store
+ * counted are made when it answers again; up to 10,000 are kept. `reset` rejects with `STORE_FAILED` when the store has not
+ * confirmed it. Errors that say that a request was wrong, such as `STORE_REJECTED`, are passed on.
+ *
+ * A store that decides at once needs no guard and is returned as it is. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store that
+ * is guarded already.
+ * @example createLimiter({ keyer, limits, store: guard(redisStore(redis), { deadline: '100ms', localShare: 1 / 8 }) })
+ */
+export function guard(store: SyncStore, options?: GuardOptions): SyncStore
+export function guard(store: AsyncStore, options?: GuardOptions): AsyncStore
+export function guard(store: Store, options?: GuardOptions): Store
+export function guard(store: Store, options: GuardOptions = {}): Store {
+  knownOptions('guard', options, OPTIONS)
+  const { deadline = 50, onOutage = 'local', localShare = 1, maxKeys = 1_000_000, onChange } = options
+  if (typeof store?.take !== 'function') refuse('store', 'a store such as redisStore(client)', store)
+  if (store.withOutage !== undefined) refuse('store', 'a store that is not guarded yet', store)
+  if (onChange !== undefined && typeof onChange !== 'function') refuse('onChange', 'a function', onChange)
+  const checked = {
+    deadline: milliseconds('deadline', deadline),
+    localShare: share(localShare),
+    maxKeys: checkedMaxKeys(maxKeys),
+  }
+  checkedOutage(onOutage)
+  if (store.sync) return store
+  return new GuardedStore(new Core(store, checked, new Reporter(onChange)), onOutage)
+}
+
+/** The guards that adapters have made, by the store in each. */
+const guards = new WeakMap<Store, AsyncStore>()
+
+/**
+ * Returns the guard of a store, with the default options: the same one for each user of the store. A store that decides at once
+ * or is guarded already needs none. `onOutage` applies to the returned store alone, and not to others with the same guard.
+ */
+export function guarded(store: Store, onOutage: Degraded | undefined): Store {
+  if (store.sync) return store
+  if (store.withOutage !== undefined) return onOutage === undefined ? store : store.withOutage(onOutage)
+  const made = guards.get(store) ?? guard(store)
+  guards.set(store, made)
+  return onOutage === undefined ? made : made.withOutage!(onOutage)
+}
+
+/** Returns a valid `onOutage`. Throws `INVALID_OPTION`. */
+export function checkedOutage(onOutage: unknown): Degraded {
+  return oneOf('onOutage', onOutage, MODES)
+}
+
+function share(given: unknown): number {
+  if (typeof given === 'number' && given >= 0 && given <= 1) return given
+  return refuse('localShare', 'a number from 0 to 1', given)
+}

@@ -1,0 +1,92 @@
+import type { Limit } from '../../limits/limit.ts'
+import type { Clock } from '../../util/clock.ts'
+import { standInStore } from '../memory/index.ts'
+import { Charge, createPolicy, type DecisionMode, type Degraded, type Policy, type SyncStore } from '../store.ts'
+import { shareOf } from './share.ts'
+
+/** Milliseconds after which a denied request may come again: the store may be back by then. */
+const RETRY_AFTER = 1000
+
+/** Decides without the store, and remembers what it decided, so that it can be undone here. */
+export class LocalDecisions {
+  readonly #share: number
+  readonly #maxKeys: number
+  readonly #clock: Clock | undefined
+  #store: SyncStore | undefined
+  readonly #policies = new WeakMap<Policy, Policy>()
+  /** Charges that were not decided by the store, with their copies in this process. */
+  readonly #own = new WeakMap<Charge, Charge | undefined>()
+
+  /** @param share the part of each quota that this process admits, from 0 to 1 */
+  constructor(share: number, maxKeys: number, clock: Clock | undefined) {
+    this.#share = share
+    this.#maxKeys = maxKeys
+    this.#clock = clock
+  }
+
+  /** Decides, and writes each verdict into its charge. A share of 0 denies, as `'closed'` does. */
+  take(charges: readonly Charge[], mode: DecisionMode, onOutage: Degraded): Degraded {
+    if (onOutage === 'open') return this.#open(charges)
+    if (onOutage === 'closed' || this.#share === 0) return this.#close(charges)
+    const copies = charges.map((charge) => this.#copy(charge))
+    this.#memory().take(copies, mode)
+    for (const [i, charge] of charges.entries()) {
+      charge.adopt(copies[i]!)
+      // More than the share of this process may still be less than the quota.
+      if (this.#share < 1 && charge.retryAfter === Infinity) charge.retryAfter = RETRY_AFTER
+      this.#own.set(charge, copies[i])
+    }
+    return 'local'
+  }
+
+  /** True if the store has not decided about this charge. */
+  has(charge: Charge): boolean {
+    return this.#own.has(charge)
+  }
+
+  /** Adds units to the key of a charge that was decided here. Nothing was counted where everybody was admitted. */
+  adjust(charge: Charge, units: number): void {
+    const copy = this.#own.get(charge)
+    if (copy !== undefined) this.#memory().adjust([copy], [units])
+  }
+
+  forget(limiter: string, key: string): void {
+    this.#store?.forget(limiter, key)
+  }
+
+  close(): void {
+    this.#store?.close()
+  }
+
+  #open(charges: readonly Charge[]): Degraded {
+    for (const charge of charges) {
+      charge.allowed = true
+      charge.remaining = Infinity
+      this.#own.set(charge, undefined)
+    }
+    return 'open'
+  }
+
+  #close(charges: readonly Charge[]): Degraded {
+    for (const charge of charges) {
+      charge.allowed = !charge.policy.compiled.enforced
+      charge.retryAfter = charge.allowed ? 0 : RETRY_AFTER
+      this.#own.set(charge, undefined)
+    }
+    return 'closed'
+  }
+
+  #memory(): SyncStore {
+    return (this.#store ??= standInStore(this.#maxKeys, this.#clock))
+  }
+
+  #copy({ policy, key, cost }: Charge): Charge {
+    let own = this.#policies.get(policy)
+    if (own === undefined) {
+      const limit: Limit = shareOf(policy.limit, this.#share)
+      own = createPolicy(policy.limiter, limit, this.#memory(), policy.home)
+      this.#policies.set(policy, own)
+    }
+    return new Charge(own, key, cost)
+  }
+}

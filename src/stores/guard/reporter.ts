@@ -1,0 +1,61 @@
+import { isPromise } from '../../util/maybe-promise.ts'
+import { warn } from '../../util/warn.ts'
+
+/** Milliseconds between two warnings, at least. */
+const WARN_EVERY = 60_000
+
+/** A change of a guarded store. */
+export interface StoreChange {
+  /** `'degraded'` while the store, or a part of it, is not asked. */
+  readonly state: 'healthy' | 'degraded'
+  /** What happened, in words. For a cluster it begins with the server. */
+  readonly reason: string
+}
+
+/** Reports that a store is lost or back: every change to the user's function, and one warning a minute at most. */
+export class Reporter {
+  readonly #onChange: ((change: StoreChange) => unknown) | undefined
+  #nextWarning = 0
+  #nextLost = 0
+
+  constructor(onChange: ((change: StoreChange) => unknown) | undefined) {
+    this.#onChange = onChange
+  }
+
+  /** The one place through which every change goes. `isPartial`: another part of the store is still not asked. */
+  changed(change: 'healthy' | 'degraded', reason: string, isPartial: boolean): void {
+    if (change === 'degraded') this.#warn(reason)
+    this.#notify({ state: isPartial ? 'degraded' : change, reason })
+  }
+
+  /** A refund or a settlement could not be made. */
+  warnLost(error: unknown): void {
+    const now = performance.now()
+    if (now < this.#nextLost) return
+    this.#nextLost = now + WARN_EVERY
+    warn('SLUICE_OUTAGE', `A refund or settlement may be lost, as the store failed: ${String(error)}`)
+  }
+
+  #warn(reason: string): void {
+    const now = performance.now()
+    if (now < this.#nextWarning) return
+    this.#nextWarning = now + WARN_EVERY
+    warn(
+      'SLUICE_OUTAGE',
+      `A store of rate limits does not answer: ${reason}. Until it does, limiters decide without it, each as its \`onOutage\` says.`,
+    )
+  }
+
+  #notify(change: StoreChange): void {
+    try {
+      const result = this.#onChange?.(change)
+      if (isPromise(result)) void Promise.resolve(result).catch(warnCallback)
+    } catch (error) {
+      warnCallback(error)
+    }
+  }
+}
+
+function warnCallback(error: unknown): void {
+  warn('SLUICE_OUTCOME', `onChange of a guard failed. ${String(error)}`)
+}

@@ -1,0 +1,455 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  type AsyncStore,
+  createLimiter,
+  gcra,
+  guard,
+  type GuardOptions,
+  type Limiter,
+  memoryStore,
+  perMinute,
+  SluiceError,
+  stack,
+  type StoreChange,
+} from '../../../src/index.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { storeBehaviours } from '../../../src/testing.ts'
+import { recordWarnings, timed } from '../../support/guarded.ts'
+import { redisForAll, until } from '../../support/redis-tests.ts'
+
+/** An asynchronous store whose next answers a test holds back or lets fail. */
+class TestStore implements AsyncStore {
+  readonly sync = false
+  readonly near = memoryStore()
+  readonly asked: string[] = []
+  error: Error | undefined
+  /** Milliseconds before it answers. */
+  delay = 0
+  closed = 0
+  readonly held: (() => void)[] = []
+  isHeld = false
+
+  take: AsyncStore['take'] = (charges, mode) => {
+    const name = `${mode} ${charges[0]!.policy.limiter} ${charges[0]!.key}`
+    return this.#later(name, () => this.near.take(charges, mode))
+  }
+  adjust: AsyncStore['adjust'] = (charges, units) =>
+    this.#later(`adjust ${charges[0]!.key} ${units.join()}`, () => this.near.adjust(charges, units))
+  forget: AsyncStore['forget'] = (limiter, key) =>
+    this.#later(`forget ${limiter} ${key}`, () => this.near.forget(limiter, key))
+  close: AsyncStore['close'] = async () => {
+    this.closed++
+  }
+
+  /** Answers everything that is held, late. */
+  release(): void {
+    this.isHeld = false
+    for (const go of this.held.splice(0)) go()
+  }
+
+  own(): string[] {
+    return this.asked.filter((each) => !each.includes('·probe'))
+  }
+
+  async #later<Answer>(name: string, answer: () => Answer): Promise<Answer> {
+    this.asked.push(name)
+    const { error } = this
+    if (this.isHeld) await new Promise<void>((resolve) => this.held.push(resolve))
+    if (this.delay > 0) await pause(this.delay)
+    if (error !== undefined) throw error
+    return answer()
+  }
+}
+
+interface Setup {
+  readonly store: TestStore
+  readonly guarded: AsyncStore
+  readonly limiter: Limiter<string>
+  readonly changes: StoreChange[]
+}
+
+function setup(options: GuardOptions = {}, limits = perMinute(100)): Setup {
+  const changes: StoreChange[] = []
+  const store = new TestStore()
+  const guarded = guard(store, { deadline: 20, onChange: (change) => void changes.push(change), ...options })
+  const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: guarded })
+  return { store, guarded, limiter, changes }
+}
+
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
+
+const failed = new SluiceError('STORE_FAILED', 'no')
+
+async function lose({ store, limiter }: Setup): Promise<void> {
+  store.error = failed
+  for (let i = 0; i < 3; i++) await limiter.consume('lost')
+}
+
+describe('the conformance suite', () => {
+  const redis = redisForAll()
+  let runs = 0
+  const stores = {
+    'an asynchronous store': (clock: { now(): number }) => {
+      const near = memoryStore({ clock })
+      return guard({
+        sync: false,
+        clock,
+        take: async (charges, mode) => near.take(charges, mode),
+        adjust: async (charges, units) => near.adjust(charges, units),
+        forget: async (limiter, key) => near.forget(limiter, key),
+        close: async () => near.close(),
+      } satisfies AsyncStore)
+    },
+    Redis: (clock: { now(): number }) =>
+      guard(redisStore(redis.client, { clock, prefix: `guard${++runs}:` }), { deadline: '5s' }),
+    // Each decision is made in this process.
+    'a store that never answers': (clock: { now(): number }) => {
+      const never = async (): Promise<never> => Promise.reject(failed)
+      const done = async (): Promise<void> => undefined
+      return guard({ sync: false, clock, take: never, adjust: done, forget: done, close: done })
+    },
+  }
+  for (const [name, make] of Object.entries(stores)) {
+    describe(name, () => {
+      const reset = /deletes|forget|reset/i
+      for (const each of storeBehaviours(make, { runs: 40 })) {
+        // Without a store a reset rejects, and the trace has resets.
+        if (name.includes('never') && (reset.test(each.name) || each.name.includes('same as memoryStore'))) continue
+        it(each.name, each.run)
+      }
+    })
+  }
+})
+
+describe('the deadline', () => {
+  it('bounds a decision, and a late answer does not change it', async () => {
+    const { store, limiter } = setup({}, perMinute(1))
+    store.isHeld = true
+    const [ms, decision] = await timed(() => limiter.consume('k'))
+    expect(ms).toBeLessThan(1000)
+    expect(decision).toMatchObject({ allowed: true, degraded: 'local', remaining: 0 })
+    const before = JSON.stringify(decision)
+    store.near.take([], 'consume')
+    store.release()
+    await pause(10)
+    expect(JSON.stringify(decision)).toBe(before)
+    await limiter.refund(decision)
+    expect(await limiter.peek('k')).toMatchObject({ allowed: true, degraded: undefined })
+  })
+
+  it('lets a late answer give back what it charged', async () => {
+    const { store, limiter } = setup()
+    store.isHeld = true
+    await limiter.consume('k')
+    store.release()
+    await until(async () => store.own().some((each) => each.startsWith('adjust')))
+    expect(store.own()).toEqual(['consume test k', 'adjust k -1'])
+    expect((await limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(100)
+  })
+
+  it('ignores an error that comes late', async () => {
+    const { store, limiter } = setup()
+    store.isHeld = true
+    store.error = failed
+    await limiter.consume('k')
+    store.release()
+    store.error = undefined
+    await pause(10)
+    expect(store.own()).toEqual(['consume test k'])
+  })
+})
+
+describe('the breaker', () => {
+  it('opens after three failures in a row, and then asks nothing more', async () => {
+    const world = setup()
+    await lose(world)
+    expect(world.changes).toEqual([{ state: 'degraded', reason: 'no' }])
+    for (let i = 0; i < 100; i++) expect((await world.limiter.consume('k')).degraded).toBe('local')
+    expect(world.store.own().length).toBe(3)
+  })
+
+  it('starts to count again after an answer', async () => {
+    const { store, limiter, changes } = setup()
+    for (const error of [failed, failed, undefined, failed, failed, undefined]) {
+      store.error = error
+      await limiter.consume('k')
+    }
+    expect(changes).toEqual([])
+  })
+
+  it('answers at once all that still wait when it opens', async () => {
+    const { store, limiter } = setup({ deadline: '2s' })
+    store.isHeld = true
+    const waiting = Array.from({ length: 10 }, async () => limiter.consume('k'))
+    await pause(5)
+    store.isHeld = false
+    store.error = failed
+    for (let i = 0; i < 3; i++) await limiter.consume('other')
+    const [ms, decisions] = await timed(() => Promise.all(waiting))
+    expect(ms).toBeLessThan(1500)
+    for (const { degraded } of decisions) expect(degraded).toBe('local')
+  })
+
+  it('probes in the background, at most every 250 ms, one at a time, and closes at the first answer', async () => {
+    const world = setup()
+    await lose(world)
+    await pause(700)
+    const probes = (): number => world.store.asked.length - world.store.own().length
+    expect(probes()).toBeGreaterThanOrEqual(1)
+    expect(probes()).toBeLessThanOrEqual(2)
+    world.store.error = undefined
+    world.store.isHeld = true
+    await pause(600)
+    expect(probes()).toBeLessThanOrEqual(3)
+    expect(world.changes.length).toBe(1)
+    world.store.release()
+    await until(async () => world.changes.length === 2)
+    expect(world.changes[1]).toEqual({ state: 'healthy', reason: 'the store answers again' })
+    expect((await world.limiter.consume('k')).degraded).toBeUndefined()
+  })
+
+  it('stays open while probes are answered too late', async () => {
+    const world = setup()
+    await lose(world)
+    world.store.error = undefined
+    world.store.delay = 60
+    await pause(800)
+    expect(world.changes.length).toBe(1)
+    world.store.delay = 0
+    await until(async () => world.changes.length === 2)
+  })
+
+  it('leaves nothing of a probe in the store', async () => {
+    const world = setup()
+    await lose(world)
+    world.store.error = undefined
+    await until(async () => world.changes.length === 2)
+    await until(async () => world.store.asked.some((each) => each.startsWith('forget ·probe')))
+  })
+
+  it('passes errors on that say that the request was wrong', async () => {
+    const { store, limiter, changes } = setup()
+    store.error = new SluiceError('STORE_REJECTED', 'wrong')
+    for (let i = 0; i < 5; i++) await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_REJECTED' })
+    expect(changes).toEqual([])
+  })
+
+  it('treats any other error as an outage, also one that is thrown', async () => {
+    const { store, limiter } = setup()
+    store.take = () => {
+      throw new TypeError('broken')
+    }
+    expect((await limiter.consume('k')).degraded).toBe('local')
+  })
+
+  it('opens for a part of the store alone, and finds a key of that part for its probes', async () => {
+    const world = setup()
+    const partOf = (_limiter: string, key: string): string => (/[02468]$|bad/.test(key) ? 'even' : 'odd')
+    const take = world.store.take.bind(world.store)
+    let isDown = true
+    const parted: AsyncStore = Object.assign(Object.create(world.store) as TestStore, {
+      partOf,
+      take: ((charges, mode) =>
+        isDown && charges.some(({ key }) => partOf('', key) === 'even')
+          ? Promise.reject(failed)
+          : take(charges, mode)) satisfies AsyncStore['take'],
+    })
+    const changes: StoreChange[] = []
+    const store = guard(parted, { onChange: (change) => void changes.push(change) })
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store })
+    for (let i = 0; i < 3; i++) await limiter.consume('bad')
+    expect(changes).toEqual([{ state: 'degraded', reason: 'even: no' }])
+    expect((await limiter.consume('0')).degraded).toBe('local')
+    expect((await limiter.consume('1')).degraded).toBeUndefined()
+    await pause(400)
+    expect(changes.length).toBe(1)
+    isDown = false
+    await until(async () => changes.length === 2)
+    expect((await limiter.consume('0')).degraded).toBeUndefined()
+  })
+})
+
+describe('onOutage', () => {
+  it("'local' decides by the same limits, with a share of each quota", async () => {
+    const world = setup({ localShare: 0.1 }, gcra({ quota: 50, window: '1d' }))
+    await lose(world)
+    const seen = []
+    for (let i = 0; i < 6; i++) seen.push((await world.limiter.consume('k')).allowed)
+    expect(seen).toEqual([true, true, true, true, true, false])
+    const { limits, retryAfter } = await world.limiter.consume('k', { cost: 20 })
+    expect(limits[0]!.limit.quota).toBe(50)
+    expect(retryAfter).toBe(1000)
+  })
+
+  it("'local' keeps its counts from one outage to the next", async () => {
+    const world = setup({}, gcra({ quota: 2, window: '1d' }))
+    await lose(world)
+    expect((await world.limiter.consume('k')).allowed).toBe(true)
+    world.store.error = undefined
+    await until(async () => world.changes.length === 2)
+    await lose(world)
+    const seen = [await world.limiter.consume('k'), await world.limiter.consume('k')]
+    expect(seen.map(({ allowed }) => allowed)).toEqual([true, false])
+  })
+
+  it("'open' admits and counts nothing, also at a settlement", async () => {
+    const world = setup({ onOutage: 'open' }, perMinute(1))
+    await lose(world)
+    const decision = await world.limiter.consume('k', { cost: 0 })
+    expect(decision).toMatchObject({ allowed: true, degraded: 'open', retryAfter: 0, remaining: Infinity })
+    for (let i = 0; i < 5; i++) expect((await world.limiter.consume('k')).allowed).toBe(true)
+    world.store.error = undefined
+    await until(async () => world.changes.length === 2)
+    await world.limiter.settle(decision, 1)
+    await world.limiter.refund(await world.limiter.consume('other'))
+    expect((await world.limiter.consume('k')).allowed).toBe(true)
+  })
+
+  it("'closed' denies for a second, except by limits in shadow, and so does a share of 0", async () => {
+    for (const options of [{ onOutage: 'closed' }, { localShare: 0 }] as const) {
+      const world = setup(options)
+      await lose(world)
+      const denied = { allowed: false, degraded: 'closed', retryAfter: 1000, remaining: 0, resetAfter: 0 }
+      expect(await world.limiter.consume('k')).toMatchObject(denied)
+      expect(await world.limiter.peek('k')).toMatchObject(denied)
+      const shadow = createLimiter<string>({
+        name: 'shadow',
+        keyer: (key) => key,
+        limits: perMinute(1, { shadow: true }),
+        store: world.guarded,
+      })
+      expect(await shadow.consume('k')).toMatchObject({ allowed: true, degraded: 'closed' })
+    }
+  })
+})
+
+describe('what was decided without the store', () => {
+  it('is refunded and settled in this process, also after the outage', async () => {
+    const world = setup({}, gcra({ quota: 10, window: '1d' }))
+    await lose(world)
+    const [a, b] = [await world.limiter.consume('k'), await world.limiter.consume('k')]
+    world.store.error = undefined
+    await until(async () => world.changes.length === 2)
+    await world.limiter.refund(a)
+    await world.limiter.settle(b, 4)
+    expect(world.store.own().filter((each) => each.startsWith('adjust'))).toEqual([])
+    await lose(world)
+    expect((await world.limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(6)
+  })
+
+  it('belongs to whole stacks: all limits of all limiters admit, or nothing is charged', async () => {
+    const world = setup({}, perMinute(1))
+    const other = createLimiter<string>({
+      name: 'other',
+      keyer: () => 'all',
+      limits: perMinute(5),
+      store: world.guarded,
+    })
+    const both = stack(world.limiter, other)
+    await lose(world)
+    expect((await both.consume('a')).allowed).toBe(true)
+    expect((await both.consume('a')).allowed).toBe(false)
+    expect((await other.peek('x')).limits[0]!.remaining).toBe(3)
+  })
+
+  it('keeps at most 10,000 adjustments of the store for later, and rejects the next', async () => {
+    const world = setup({}, perMinute(1_000_000))
+    const decisions = await Promise.all(Array.from({ length: 10_001 }, async () => world.limiter.consume('k')))
+    await lose(world)
+    for (const decision of decisions.slice(1)) await world.limiter.refund(decision)
+    await expect(world.limiter.refund(decisions[0]!)).rejects.toMatchObject({ code: 'STORE_FAILED' })
+    world.store.error = undefined
+    await until(async () => world.changes.length === 2)
+    await until(async () => (await world.limiter.peek('k', { cost: 0 })).limits[0]!.remaining >= 999_999)
+  })
+})
+
+describe('guard', () => {
+  it('returns a store that decides at once as it is', () => {
+    const store = memoryStore()
+    expect(guard(store)).toBe(store)
+  })
+
+  it.each([
+    [{ deadline: 0 }, 'INVALID_OPTION'],
+    [{ deadline: 'soon' }, 'INVALID_OPTION'],
+    [{ onOutage: 'shut' }, 'INVALID_OPTION'],
+    [{ localShare: 1.1 }, 'INVALID_OPTION'],
+    [{ localShare: -0.1 }, 'INVALID_OPTION'],
+    [{ localShare: NaN }, 'INVALID_OPTION'],
+    [{ maxKeys: 0 }, 'INVALID_OPTION'],
+    [{ onChange: true }, 'INVALID_OPTION'],
+    [{ timeout: 50 }, 'UNKNOWN_OPTION'],
+  ])('refuses %o', (options, code) => {
+    expect(() => guard(new TestStore(), options as GuardOptions)).toThrow(expect.objectContaining({ code }))
+    expect(() => guard(memoryStore(), options as GuardOptions)).toThrow(expect.objectContaining({ code }))
+  })
+
+  it('refuses what is no store, and a store that is guarded already', () => {
+    const invalid = expect.objectContaining({ code: 'INVALID_OPTION' })
+    for (const given of [undefined, {}, 'redis']) expect(() => guard(given as never)).toThrow(invalid)
+    expect(() => guard(guard(new TestStore()))).toThrow(invalid)
+  })
+
+  it('counts in the same place as its store, and with its clock', () => {
+    const store = Object.assign(new TestStore(), { clock: Date, identity: {} })
+    const guarded = guard(store)
+    expect([guarded.clock, guarded.identity]).toEqual([Date, store.identity])
+    const bare = new TestStore()
+    expect(guard(bare).identity).toBe(bare)
+    expect(guarded.forecast).toBeUndefined()
+    expect(guarded.partOf).toBeUndefined()
+  })
+
+  it('warns once a minute at most, and reports every change', async () => {
+    const world = setup()
+    for (const changes of [2, 4]) {
+      await lose(world)
+      world.store.error = undefined
+      await until(async () => world.changes.length === changes)
+    }
+    expect(world.changes.map(({ state }) => state)).toEqual(['degraded', 'healthy', 'degraded', 'healthy'])
+    expect(warnings.codes).toEqual(['SLUICE_OUTAGE'])
+  })
+
+  it('survives an onChange that throws or rejects', async () => {
+    for (const onChange of [
+      () => {
+        throw new Error('mine')
+      },
+      async () => Promise.reject(new Error('mine')),
+    ]) {
+      const world = setup({ onChange })
+      await lose(world)
+      expect((await world.limiter.consume('k')).degraded).toBe('local')
+    }
+    await pause(1)
+    expect(warnings.codes.filter((code) => code === 'SLUICE_OUTCOME')).toEqual(['SLUICE_OUTCOME', 'SLUICE_OUTCOME'])
+  })
+
+  it('closes its store, stops its probes and rejects what comes later', async () => {
+    const world = setup()
+    await lose(world)
+    await world.guarded.close()
+    const { length } = world.store.asked
+    await pause(400)
+    expect(world.store.asked.length).toBe(length)
+    expect(world.store.closed).toBe(1)
+    await expect(world.limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
+    await expect(world.limiter.reset('k')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
+  })
+
+  it('decides what is under way when it is closed', async () => {
+    const { store, limiter, guarded } = setup({ deadline: '10s' })
+    store.isHeld = true
+    const asked = Array.from({ length: 5 }, async () => limiter.consume('k'))
+    await pause(1)
+    await guarded.close()
+    for (const { degraded } of await Promise.all(asked)) expect(degraded).toBe('local')
+  })
+})

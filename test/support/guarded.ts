@@ -1,0 +1,55 @@
+import type { Redis } from 'ioredis'
+import {
+  createLimiter,
+  guard,
+  type GuardOptions,
+  type Limiter,
+  type Limits,
+  type StoreChange,
+} from '../../src/index.ts'
+import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+
+/** Codes of the warnings that the process has emitted since. They are not printed. */
+export function recordWarnings(): { readonly codes: string[]; stop(): void } {
+  const codes: string[] = []
+  const printers = process.listeners('warning')
+  process.removeAllListeners('warning')
+  const note = (warning: Error & { code?: string }): void => void codes.push(warning.code ?? warning.name)
+  process.on('warning', note)
+  return {
+    codes,
+    stop() {
+      process.off('warning', note)
+      for (const printer of printers) process.on('warning', printer)
+    },
+  }
+}
+
+/** A limiter on a guarded Redis, and the changes that the guard has reported. */
+export interface Guarded {
+  readonly limiter: Limiter<string>
+  readonly changes: StoreChange[]
+  states(): string[]
+}
+
+/** Milliseconds, so many that a healthy server meets them on a machine that does much else. */
+export const DEADLINE = 300
+
+export function guardedLimiter(
+  client: RedisClient | Redis,
+  limits: Limits<string>,
+  options: GuardOptions = {},
+): Guarded {
+  const changes: StoreChange[] = []
+  const onChange = (change: StoreChange): void => void changes.push(change)
+  const store = guard(redisStore(client), { deadline: DEADLINE, onChange, ...options })
+  const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store, shared: true })
+  return { limiter, changes, states: () => changes.map(({ state }) => state) }
+}
+
+/** Returns the milliseconds that a promise takes, and its value. */
+export async function timed<Value>(work: () => Value | Promise<Value>): Promise<readonly [ms: number, value: Value]> {
+  const since = performance.now()
+  const value = await work()
+  return [performance.now() - since, value]
+}
