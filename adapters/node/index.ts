@@ -10,7 +10,7 @@ import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import type { MaybePromise } from '../../src/util/maybe-promise.ts'
-import { SluiceError } from '../../src/util/errors.ts'
+import { isStoreError } from '../../src/util/errors.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { warn } from '../../src/util/warn.ts'
 import { requestAdapter } from './request.ts'
@@ -162,7 +162,7 @@ function answerFaults(): OnError {
 
 /** The cause of a failed store, which says what to do: the error itself has a message for clients. */
 function causeOf(error: unknown): unknown {
-  return error instanceof SluiceError && error.code === 'STORE_FAILED' ? (error.cause ?? error) : error
+  return isStoreError(error) ? (error.cause ?? error) : error
 }
 
 function ignore(): void {}

@@ -1,4 +1,5 @@
-import { type Limiter, preflightLimiterOf } from '../limiter/limiter.ts'
+import type { Limiter } from '../limiter/limiter.ts'
+import { preflightLimiterOf } from '../limiter/variants.ts'
 import { type StackedHeaderWriter, stackedHeaderWriter } from './headers/stacked.ts'
 import type { ResponseHeaders } from './headers/types.ts'
 import { countedFinder, type FindCounted } from './history.ts'

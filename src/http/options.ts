@@ -1,7 +1,10 @@
 import type { Decision } from '../limiter/decision.ts'
 import { createLimiter, type Limiter } from '../limiter/limiter.ts'
 import { LIMITER_OPTIONS, type LimiterOptions } from '../limiter/options.ts'
+import { guardedLimiterOf } from '../limiter/variants.ts'
 import type { Limit } from '../limits/limit.ts'
+import { checkedOutage } from '../stores/guard/index.ts'
+import type { Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, oneOf, refuse } from '../util/validate.ts'
 import type { HeaderOptions } from './headers/options.ts'
@@ -52,6 +55,16 @@ export interface HttpOptions<Request, Response> extends HeaderOptions {
     request: Request,
     response: Response,
   ) => MaybePromise<number | ((limit: Limit) => number) | undefined>
+  /**
+   * How requests are decided while the store does not answer. Adapters guard a store that answers later, such as `redisStore(client)`, with the
+   * defaults of `guard`, unless it is guarded already. A store that decides at once is never in an outage.
+   * - `'local'`: by the same limits, counted in this process.
+   * - `'open'`: all are admitted, and none is counted.
+   * - `'closed'`: all are denied, with status 503 and a `Retry-After`.
+   *
+   * Default: that of the guard, which is `'local'` unless `guard` was called with another one.
+   */
+  readonly onOutage?: Degraded
   /** Called with every decision, also with denials, before it takes effect. A promise that it returns is not awaited. */
   readonly onDecision?: (decision: Decision, request: Request) => void
 }
@@ -66,6 +79,7 @@ const HTTP_OPTIONS = [
   'onDenied',
   'refundWhen',
   'settleWith',
+  'onOutage',
   'onDecision',
 ]
 
@@ -85,13 +99,23 @@ export function validateHttpOptions(
   optionalFunction('onDenied', options.onDenied)
   optionalFunction('settleWith', options.settleWith)
   optionalFunction('onDecision', options.onDecision)
+  if (options.onOutage !== undefined) checkedOutage(options.onOutage)
   const { refundWhen } = options
   if (refundWhen !== undefined && typeof refundWhen !== 'function')
     oneOf('refundWhen', refundWhen, ['success', 'failure'])
 }
 
-/** Returns the given limiter, or creates one. Throws `INVALID_OPTION` for a limiter together with options of `createLimiter`. */
-export function limiterOf<Request>(options: LimiterSource<Request>): Limiter<Request> {
+/**
+ * Returns the given limiter, or creates one, on a guarded store if its store answers later. Throws `INVALID_OPTION` for a limiter
+ * together with options of `createLimiter`.
+ */
+export function limiterOf<Request>(
+  options: LimiterSource<Request> & { readonly onOutage?: Degraded },
+): Limiter<Request> {
+  return guardedLimiterOf(givenLimiter(options), options.onOutage)
+}
+
+function givenLimiter<Request>(options: LimiterSource<Request>): Limiter<Request> {
   const own = Object.entries(options).filter(([name, value]) => LIMITER_OPTIONS.includes(name) && value !== undefined)
   if (options.limiter === undefined) return createLimiter(Object.fromEntries(own) as unknown as LimiterOptions<Request>)
   for (const [name, value] of own) refuse(name, 'nothing beside `limiter`, which has its own', value)

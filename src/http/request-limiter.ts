@@ -1,5 +1,5 @@
 import type { Decision } from '../limiter/decision.ts'
-import { shown, SluiceError } from '../util/errors.ts'
+import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
 import { warn } from '../util/warn.ts'
@@ -146,12 +146,11 @@ function failureIgnorer(): (result: unknown) => void {
 }
 
 /** A framework may show a message to clients, so that of a failed store says nothing about the store. */
-const STORE_FAILED = 'Requests cannot be counted at the moment'
+const STORE_ERROR = 'Requests cannot be counted at the moment'
 
 /** Throws an Error in any case. For some frameworks `undefined` or a text such as 'route' is not an error. */
 function rethrow(reason: unknown): never {
-  if (reason instanceof SluiceError && reason.code === 'STORE_FAILED')
-    throw new SluiceError('STORE_FAILED', STORE_FAILED, { cause: reason })
+  if (isStoreError(reason)) throw new SluiceError(reason.code, STORE_ERROR, { cause: reason })
   if (typeof reason === 'object' && reason !== null) throw reason as Error
   throw new SluiceError('INVALID_OPTION', `A function given to rateLimit threw ${shown(reason)}; throw an Error`, {
     cause: reason,

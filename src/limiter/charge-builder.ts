@@ -54,6 +54,11 @@ export class ChargeBuilder<Input> {
     return chain(key, (known) => chain(this.#limits(input), (policies) => this.#costed(input, known, policies, cost)))
   }
 
+  /** Returns a builder with the same limits and the same counts on another store. */
+  withStore(store: Store): ChargeBuilder<Input> {
+    return new ChargeBuilder(this.#options, this.name, store, this.home, this.#prefix)
+  }
+
   /** Returns a builder with the same limits whose keys have a prefix. */
   withPrefix(prefix: string): ChargeBuilder<Input> {
     return new ChargeBuilder(this.options, this.name, this.store, this.home, prefix)

@@ -7,7 +7,7 @@ import type { Limit } from '../limits/limit.ts'
 import { type LimiterOptions, type SyncLimiterOptions, validateOptions } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { ChargeBuilder } from './charge-builder.ts'
-import type { AsyncStore, Charge, Store, SyncStore, DecisionMode } from '../stores/store.ts'
+import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
@@ -21,8 +21,6 @@ export interface ConsumeOptions {
 }
 
 const CONSUME_OPTIONS = ['cost']
-/** No key of an input begins like this: see `boundedKey`. */
-const PREFLIGHT_PREFIX = 'sha256:preflight:'
 
 /** Resolves or returns without a value. */
 type Done<Answer> = Answer extends Promise<unknown> ? Promise<void> : void
@@ -110,13 +108,17 @@ export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<In
   return new DefaultLimiter(builders, store)
 }
 
-class DefaultLimiter<Input> implements Limiter<Input> {
+/** Decisions that were refunded or settled. */
+const closedDecisions = new WeakSet<Decision>()
+
+/** The limiter behind `createLimiter` and `stack`. */
+export class DefaultLimiter<Input> implements Limiter<Input> {
   readonly #builders: readonly ChargeBuilder<Input>[]
   readonly #store: Store
-  readonly #closed = new WeakSet<Decision>()
   readonly #queue: WaitQueue
   #warned = false
-  #preflights: DefaultLimiter<Input> | undefined
+  /** What adapters made of this limiter. */
+  readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
 
   constructor(builders: readonly ChargeBuilder<Input>[], store: Store) {
     this.#builders = builders
@@ -129,9 +131,20 @@ class DefaultLimiter<Input> implements Limiter<Input> {
     return refuse('stack', 'limiters made by createLimiter or stack, as separate arguments', limiter)
   }
 
-  static preflights<Input>(limiter: DefaultLimiter<Input>): DefaultLimiter<Input> {
-    const prefixed = limiter.#builders.map((builder) => builder.withPrefix(PREFLIGHT_PREFIX))
-    return (limiter.#preflights ??= new DefaultLimiter(prefixed, limiter.#store))
+  get store(): Store {
+    return this.#store
+  }
+
+  /** Returns a limiter with the same limits, with each builder changed. It is made once for each `id`. */
+  static variant<Input>(
+    limiter: DefaultLimiter<Input>,
+    id: unknown,
+    store: Store,
+    change: (builder: ChargeBuilder<Input>) => ChargeBuilder<Input>,
+  ): DefaultLimiter<Input> {
+    const made = limiter.#variants.get(id) ?? new DefaultLimiter(limiter.#builders.map(change), store)
+    limiter.#variants.set(id, made)
+    return made
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -158,11 +171,11 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   }
 
   reset(input: Input): MaybePromise<void> {
-    const others = this.#preflights === undefined ? [] : this.#preflights.#builders
-    const done = [...this.#builders, ...others].map((builder) =>
+    const variants = [...this.#variants.values()].map((each) => each.reset(input))
+    const done = this.#builders.map((builder) =>
       chain(builder.key(input), (key) => builder.store.forget(builder.name, key)),
     )
-    return chain(all<void>(done), () => this.#queue.wake())
+    return chain(all<void>([...done, ...variants]), () => this.#queue.wake())
   }
 
   #decide(input: Input, mode: DecisionMode, options: ConsumeOptions | undefined): MaybePromise<Decision> {
@@ -199,11 +212,13 @@ class DefaultLimiter<Input> implements Limiter<Input> {
   /** Replaces what a decision charged by `actual`, past any limit. */
   #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
     const charges = chargesOf(decision)
-    if (this.#closed.has(decision)) return
+    if (closedDecisions.has(decision)) return
     if (chargedNothing(decision, charges)) return this.#warnUncharged(decision)
     const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
-    this.#closed.add(decision)
-    return chain(this.#store.adjust(charges, units) as MaybePromise<void>, () => this.#queue.wake(charges))
+    closedDecisions.add(decision)
+    // The store that decided: an adapter may have guarded it.
+    const store = charges[0]?.policy.store ?? this.#store
+    return chain(store.adjust(charges, units) as MaybePromise<void>, () => this.#queue.wake(charges))
   }
 
   #warnUncharged({ allowed }: Decision): void {
@@ -227,12 +242,4 @@ function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number
 /** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
 export function chargeBuildersOf<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
   return limiter instanceof DefaultLimiter ? DefaultLimiter.builders<Input>(limiter) : []
-}
-
-/**
- * Returns a limiter with the same limits and the same limiters in a stack, but with a bucket of its own for each key. `reset`
- * of the given limiter resets both. A limiter that was not made by `createLimiter` or `stack` is returned itself.
- */
-export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Input> {
-  return limiter instanceof DefaultLimiter ? DefaultLimiter.preflights(limiter as DefaultLimiter<Input>) : limiter
 }

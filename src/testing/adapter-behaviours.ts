@@ -5,6 +5,7 @@ import type { AdapterHarness, Lack } from './adapter/harness.ts'
 import { earlyHeaderCases, headerCases } from './adapter/header-cases.ts'
 import { addressCases, keyerCases, proxyCases, skipCases } from './adapter/keyer-cases.ts'
 import { limitCases } from './adapter/limit-cases.ts'
+import { outageCases } from './adapter/outage-cases.ts'
 import { preflightCases } from './adapter/preflight-cases.ts'
 import { settlementCases } from './adapter/settlement-cases.ts'
 import { createWorld } from './adapter/world.ts'
@@ -30,6 +31,7 @@ export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[]
     'CORS preflights': preflightCases,
     'the decision': decisionCases,
     'an error': faultCases,
+    'an outage of the store': outageCases,
     'the options': optionCases,
     'a delay': delayCases,
     'a refund or settlement': { ...settlementCases, ...endCases },

@@ -51,15 +51,17 @@ const strict = {
   include: ['.'],
 }
 
-// Servers listen on a free port and print it. Then their clock stops, so that the responses do not depend on the speed of the
-// machine.
+// Servers listen on a free port and print it. Then their clock stops, so that the responses in a transcript do not depend on the
+// speed of the machine.
 const preload = `
   import { Server } from 'node:net'
   const { listen } = Server.prototype
   Server.prototype.listen = function listenAnywhere(...args) {
     const [now, time] = [performance.now(), process.hrtime()]
-    performance.now = () => now
-    process.hrtime = Object.assign(() => time, process.hrtime)
+    if (process.env.CLOCK === 'stops') {
+      performance.now = () => now
+      process.hrtime = Object.assign(() => time, process.hrtime)
+    }
     process.on('disconnect', () => process.exit())
     this.once('listening', () => process.send(this.address().port))
     return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
@@ -102,7 +104,8 @@ export class Programs {
   async verify(name: string, { code, transcript }: Block, silent?: (port: number) => Promise<void>): Promise<void> {
     expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
     const execArgv = ['--import', join(this.#folder, 'preload.mjs')]
-    const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, stdio: 'pipe' })
+    const env = { ...process.env, CLOCK: transcript === undefined ? 'runs' : 'stops' }
+    const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, env, stdio: 'pipe' })
     try {
       if (!code.includes('.listen(')) return await verifyOutput(child, code)
       const port = await portOf(child)

@@ -25,11 +25,11 @@ export const faultCases: Cases = {
     }
   },
   'of the store reaches it with a neutral message, and the reason as its cause': async (world) => {
-    const reason = new SluiceError('STORE_FAILED', 'Redis could not decide: NOPERM this user')
+    const reason = new SluiceError('STORE_REJECTED', 'Redis could not decide: WRONGTYPE')
     const store = { ...remoteStore(world), take: async () => Promise.reject(reason) }
     const server = await world.serve({ limits: [world.limit(one, { store })] })
     equal((await ask(server)).status, 500)
-    like(server.errors, [{ message: 'Requests cannot be counted at the moment', code: 'STORE_FAILED' }])
+    like(server.errors, [{ message: 'Requests cannot be counted at the moment', code: 'STORE_REJECTED' }])
     equal((server.errors[0] as Error).cause, reason)
   },
   'in onDenied reaches the error handling of the framework': async ({ limit, serve }) => {
@@ -79,6 +79,7 @@ export const optionCases: Cases = {
       ['INVALID_OPTION', { ...fine, refundWhen: 'maybe' }],
       ['INVALID_OPTION', { ...fine, settleWith: 3 }],
       ['INVALID_OPTION', { ...fine, onDecision: {} }],
+      ['INVALID_OPTION', { ...fine, onOutage: 'shut' }],
       ['INVALID_OPTION', Object.assign(Object.create({ method: 'GET' }) as object, { url: '/' })],
       ['INVALID_OPTION', { limiter: createLimiter(fine), limits: one }],
       ['INVALID_OPTION', { limiter: {} }],

@@ -1,0 +1,28 @@
+import { guarded } from '../stores/guard/index.ts'
+import type { Degraded } from '../stores/store.ts'
+import { DefaultLimiter, type Limiter } from './limiter.ts'
+
+/** No key of an input begins like this: see `boundedKey`. */
+const PREFLIGHT_PREFIX = 'sha256:preflight:'
+
+/**
+ * Returns a limiter with the same limits and the same limiters in a stack, but with a bucket of its own for each key. `reset`
+ * of the given limiter resets both. A limiter that was not made by `createLimiter` or `stack` is returned itself.
+ */
+export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Input> {
+  if (!(limiter instanceof DefaultLimiter)) return limiter
+  const own = limiter as DefaultLimiter<Input>
+  return DefaultLimiter.variant(own, 'preflights', own.store, (each) => each.withPrefix(PREFLIGHT_PREFIX))
+}
+
+/**
+ * Returns the same limiter on its guarded store, for an adapter. Both count together, and `reset` of the given limiter resets both.
+ * Returns the given one if its store decides at once or is guarded already, or if it was not made by `createLimiter` or `stack`.
+ */
+export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degraded | undefined): Limiter<Input> {
+  if (!(limiter instanceof DefaultLimiter)) return limiter
+  const own = limiter as DefaultLimiter<Input>
+  const safe = guarded(own.store, onOutage)
+  if (safe === own.store) return limiter
+  return DefaultLimiter.variant(own, safe, safe, (each) => each.withStore(guarded(each.store, onOutage)))
+}
