@@ -56,7 +56,7 @@ export class ChargeBuilder<Input> {
 
   /** Returns a builder with the same limits and the same counts on another store. */
   withStore(store: Store): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, this.name, store, this.home, this.#prefix)
+    return new ChargeBuilder(this.options, this.name, store, this.home, this.#prefix)
   }
 
   /** Returns a builder with the same limits whose keys have a prefix. */

@@ -186,6 +186,14 @@ export interface Forecast {
   forget(charge: Charge): void
 }
 
+/** A decision that can be given up before the store has answered. */
+export interface Inquiry {
+  /** The store writes verdicts into the charges that are here when it answers. They are copies once the decision was given up. */
+  readonly charges: readonly Charge[]
+  answered(degraded: Degraded | undefined): void
+  failed(error: unknown): void
+}
+
 /** A store that decides at once. */
 export interface SyncStore extends StoreBase {
   readonly sync: true
@@ -206,6 +214,11 @@ export interface AsyncStore extends StoreBase {
   readonly sync: false
   /** @param fresh true if the answer must be the store's own: a wrapper that remembers answers asks it again. Default false. */
   take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Promise<Degraded | undefined>
+  /**
+   * Does the same as `take` without a promise, for a guard, and returns true. Returns false, and does nothing, when only `take`
+   * can decide about these charges. Optional: it costs less.
+   */
+  inquire?(inquiry: Inquiry, mode: DecisionMode): boolean
   adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
   forget(limiter: string, key: string): Promise<void>
   close(): Promise<void>

@@ -100,11 +100,17 @@ export class Programs {
   /**
    * Runs a program. Throws unless it prints what its comments `// → …` say, in order, and a server responds as in its transcript.
    * @param silent checks a server that has no transcript
+   * @param clock whether the clock of a server stops once it listens
    */
-  async verify(name: string, { code, transcript }: Block, silent?: (port: number) => Promise<void>): Promise<void> {
+  async verify(
+    name: string,
+    { code, transcript }: Block,
+    silent?: (port: number) => Promise<void>,
+    clock: 'stops' | 'runs' = 'stops',
+  ): Promise<void> {
     expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
     const execArgv = ['--import', join(this.#folder, 'preload.mjs')]
-    const env = { ...process.env, CLOCK: transcript === undefined ? 'runs' : 'stops' }
+    const env = { ...process.env, CLOCK: clock }
     const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, env, stdio: 'pipe' })
     try {
       if (!code.includes('.listen(')) return await verifyOutput(child, code)

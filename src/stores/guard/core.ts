@@ -67,7 +67,8 @@ export class Core {
     const charged = charges.filter((charge) => charge.charged !== 0)
     if (charged.length === 0) return
     const units = charged.map((charge) => -charge.charged)
-    await this.#apply({ charges: charged, units })
+    // If this fails, the charge stays, which is too strict and never too lenient.
+    await started(() => this.inner.adjust(charged, units)).catch(() => undefined)
   }
 
   /** Adjusts charges that the store has counted. Where it does not answer, it is done later. Resolves at the deadline at the latest. */

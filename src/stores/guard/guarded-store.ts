@@ -2,7 +2,7 @@ import type { Clock } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { AsyncStore, Charge, DecisionMode, Degraded, Forecast, Store } from '../store.ts'
 import type { Core } from './core.ts'
-import type { Call } from './deadlines.ts'
+import { Question } from './question.ts'
 
 /** A store that decides within a deadline. Those of one core share its health; each decides in its own way without the store. */
 export class GuardedStore implements AsyncStore {
@@ -64,83 +64,6 @@ export class GuardedStore implements AsyncStore {
 
   async close(): Promise<void> {
     await this.#core.close()
-  }
-}
-
-/**
- * A decision that the store is asked for. The store gets copies of the charges, so that an answer that comes too late changes
- * nothing that was decided.
- */
-class Question implements Call {
-  readonly charges: readonly Charge[]
-  since = 0
-  isPending = false
-  before: Call | undefined = undefined
-  after: Call | undefined = undefined
-  readonly #core: Core
-  readonly #onOutage: Degraded
-  readonly #mode: DecisionMode
-  readonly #resolve: (degraded: Degraded | undefined) => void
-  readonly #reject: (reason: unknown) => void
-
-  constructor(
-    core: Core,
-    onOutage: Degraded,
-    charges: readonly Charge[],
-    mode: DecisionMode,
-    resolve: (degraded: Degraded | undefined) => void,
-    reject: (reason: unknown) => void,
-  ) {
-    this.#core = core
-    this.#onOutage = onOutage
-    this.charges = charges
-    this.#mode = mode
-    this.#resolve = resolve
-    this.#reject = reject
-  }
-
-  ask(): void {
-    const copies = this.charges.map((charge) => charge.copy())
-    this.#core.deadlines.add(this)
-    this.#send(copies).then(
-      (degraded) => this.#answered(copies, degraded),
-      (error: unknown) => this.#failed(error),
-    )
-  }
-
-  decideWithout(): void {
-    try {
-      this.#resolve(this.#core.local.take(this.charges, this.#mode, this.#onOutage))
-    } catch (error) {
-      this.#reject(error)
-    }
-  }
-
-  expire(): void {
-    this.#core.missed(this.charges)
-    this.decideWithout()
-  }
-
-  #send(copies: readonly Charge[]): Promise<Degraded | undefined> {
-    try {
-      return this.#core.inner.take(copies, this.#mode)
-    } catch (error) {
-      return Promise.reject(error as Error)
-    }
-  }
-
-  #answered(copies: readonly Charge[], degraded: Degraded | undefined): void {
-    const { deadlines, health } = this.#core
-    if (!deadlines.remove(this)) return void this.#core.undo(copies)
-    health.answered(this.charges)
-    for (let i = 0; i < copies.length; i++) this.charges[i]!.adopt(copies[i]!)
-    this.#resolve(degraded)
-  }
-
-  #failed(error: unknown): void {
-    if (!this.#core.deadlines.remove(this)) return
-    if (this.#core.failed(this.charges, error)) this.decideWithout()
-    else this.#reject(error)
   }
 }
 

@@ -60,6 +60,7 @@ export class LocalDecisions {
 
   #open(charges: readonly Charge[]): Degraded {
     for (const charge of charges) {
+      charge.adopt(charge.copy())
       charge.allowed = true
       charge.remaining = Infinity
       this.#own.set(charge, undefined)
@@ -69,6 +70,7 @@ export class LocalDecisions {
 
   #close(charges: readonly Charge[]): Degraded {
     for (const charge of charges) {
+      charge.adopt(charge.copy())
       charge.allowed = !charge.policy.compiled.enforced
       charge.retryAfter = charge.allowed ? 0 : RETRY_AFTER
       this.#own.set(charge, undefined)

@@ -1,12 +1,13 @@
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
-import type { AsyncStore, Charge, Degraded, Store, DecisionMode } from '../store.ts'
+import type { AsyncStore, Charge, DecisionMode, Degraded, Inquiry, Store } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'
+import { PendingInquiry } from './inquiry.ts'
 import { identityOf } from './place.ts'
 import { RedisQueue } from './queue.ts'
-import { type Transaction, transactionOf } from './request.ts'
+import { isScattered, type Transaction, transactionOf } from './request.ts'
 import { bySlot, takeBySlot } from './cross-slot.ts'
 
 export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
@@ -73,6 +74,15 @@ class RedisStore implements AsyncStore {
     const keys = this.#keys(charges)
     if (!this.#queue.inCluster) return this.#queue.send(transactionOf(mode, keys, charges)) as Promise<undefined>
     return this.#takeInCluster(keys, charges, mode)
+  }
+
+  /** Returns false for what `take` has to bring into order: charges of several slots, and charges of one key that are apart. */
+  inquire(inquiry: Inquiry, mode: DecisionMode): boolean {
+    if (this.#closed) return false
+    const keys = this.#keys(inquiry.charges)
+    if (isScattered(keys) || (this.#queue.inCluster && !this.#queue.shareSlot(keys))) return false
+    this.#queue.enqueue(new PendingInquiry(inquiry, mode, keys))
+    return true
   }
 
   async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {

@@ -6,10 +6,11 @@ import { type Program, programFor } from './library.ts'
 import { ScriptRequest, type Transaction } from './request.ts'
 import { Runner } from './runner.ts'
 
-interface Pending {
+/** A transaction that waits for its reply. */
+export interface Pending {
   readonly transaction: Transaction
-  readonly resolve: () => void
-  readonly reject: (reason: unknown) => void
+  resolve(): void
+  reject(reason: unknown): void
 }
 
 /** Transactions in one call: Redis does nothing else while it runs. */
@@ -47,6 +48,13 @@ export class RedisQueue {
     return calculateSlot(this.#client.keyPrefix + key)
   }
 
+  shareSlot(keys: readonly string[]): boolean {
+    for (let i = 1; i < keys.length; i++) {
+      if (keys[i] !== keys[0] && this.slotOf(keys[i]!) !== this.slotOf(keys[0]!)) return false
+    }
+    return true
+  }
+
   /** The part of the cluster that decides about a key: its server, or its slots where the client names no servers. */
   partOf(key: string): string {
     const slot = this.slotOf(key)
@@ -59,9 +67,12 @@ export class RedisQueue {
    * once, with what else comes of the same event; else when this turn of the event loop ends.
    */
   send(transaction: Transaction): Promise<void> {
-    return new Promise<void>((resolve, reject) => {
-      if (this.#pending.push({ transaction, resolve, reject }) === 1) this.#schedule()
-    })
+    return new Promise<void>((resolve, reject) => this.enqueue({ transaction, resolve, reject }))
+  }
+
+  /** Sends a transaction without a promise. */
+  enqueue(pending: Pending): void {
+    if (this.#pending.push(pending) === 1) this.#schedule()
   }
 
   /** Sends several, in this order. Waits for all, also when one has failed: then nothing is under way any more. */
@@ -104,12 +115,11 @@ export class RedisQueue {
       const request = new ScriptRequest(group.map(({ transaction }) => transaction))
       const reply = await this.#call(request)
       request.settle(reply, (i, message) => {
-        const { resolve, reject } = group[i]!
-        if (message === undefined) resolve()
-        else reject(failure(new Error(message)))
+        if (message === undefined) group[i]!.resolve()
+        else group[i]!.reject(failure(new Error(message)))
       })
     } catch (error) {
-      for (const { reject } of group) reject(failure(error))
+      for (const pending of group) pending.reject(failure(error))
     } finally {
       this.#underWay--
       this.#asked -= group.length

@@ -109,7 +109,7 @@ export function transactionOf(
 }
 
 /** True when a key comes again after another one. */
-function isScattered(keys: readonly string[]): boolean {
+export function isScattered(keys: readonly string[]): boolean {
   for (let i = 2; i < keys.length; i++) if (keys[i] !== keys[i - 1] && keys.indexOf(keys[i]!) < i) return true
   return false
 }

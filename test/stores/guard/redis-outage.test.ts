@@ -84,6 +84,7 @@ it('a connection that is refused at the start is an outage, and ends when the se
   await Promise.all(Array.from({ length: 5 }, async () => limiter.consume('k')))
   await server('--port', String(first.port))
   await until(async () => states().length === 2)
+  await until(async () => (await counted(limiter, 'k')).every((units) => units === 0))
   expect((await limiter.consume('k')).remaining).toBe(99)
 })
 
