@@ -2,6 +2,7 @@
 // notice it. CONTRIBUTING.md lists the options.
 import { parseArgs } from 'node:util'
 import { denyCache } from './deny-cache.mjs'
+import { guard } from './guard.mjs'
 import { http } from './http.mjs'
 import { lua } from './lua.mjs'
 import { redis } from './redis.mjs'
@@ -19,7 +20,7 @@ const { values, positionals } = parseArgs({
   },
 })
 const isChosen = ({ file }) => positionals.length === 0 || positionals.some((each) => file.includes(each))
-const mutations = [...typescript, ...denyCache, ...redis, ...http, ...lua].filter(isChosen)
+const mutations = [...typescript, ...denyCache, ...redis, ...guard, ...http, ...lua].filter(isChosen)
 
 /** For all tests of all scopes, without a mistake. A failure must be repeatable, and these tests take longer. */
 const UNCHANGED = { limitMs: 1_200_000, retry: 1 }
