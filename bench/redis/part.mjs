@@ -1,5 +1,6 @@
 import { cores } from '../lib/machine.mjs'
 import { behindDenyCache, fallback, logAgainstGcra, oneLimit, threeLimits } from './experiments.mjs'
+import { frozenServer, guardedDecisions } from './guard.mjs'
 import { startRedis } from './server.mjs'
 
 const FULL = { rounds: 5, ms: 300, warmUpMs: 80, patienceMs: 20_000 }
@@ -10,8 +11,7 @@ export async function openRedis({ builds, quick }) {
   const { node, other } = cores()
   const server = await startRedis(other)
   const run = { builds, server, core: node, ...(quick ? QUICK : FULL) }
-  const experiments = [oneLimit, threeLimits, logAgainstGcra, behindDenyCache, fallback].map((experiment) =>
-    experiment(run),
-  )
+  const kinds = [oneLimit, threeLimits, logAgainstGcra, behindDenyCache, guardedDecisions, frozenServer, fallback]
+  const experiments = kinds.map((experiment) => experiment(run))
   return { experiments, tools: { redis: server.version }, close: () => server.close() }
 }

@@ -21,13 +21,16 @@ function roomy({ gcra }, i) {
   return gcra({ name: `limit-${i}`, quota: 1000, window: '1d', burst: 20_000_000 })
 }
 
-/** A limiter of a build; each build has keys of its own, and so has a limiter with a cache of denials. Returns a function from a key to a Promise of the decision. */
-export async function ours({ root, build, limits: name, port, username, cached = false }) {
+/**
+ * A limiter of a build, with a cache of denials or a guard if so asked. Each build has keys of its own, and so has a limiter with
+ * a cache. Returns a function from a key to a Promise of the decision.
+ */
+export async function ours({ root, build, limits: name, port, username, cached = false, guarded = false }) {
   const sluice = await entry(root, 'sluice')
   const { redisStore } = await entry(root, 'sluice/redis')
   const client = connect(port, username === undefined ? {} : { username, password: 'none' })
   const redis = redisStore(client, { prefix: `${build}:${name}:${cached}:` })
-  const store = cached ? sluice.denyCache(redis) : redis
+  const store = cached ? sluice.denyCache(redis) : guarded ? sluice.guard(redis) : redis
   return consumer(sluice.createLimiter({ keyer: (key) => key, limits: limits[name](sluice), store }))
 }
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { type Call, Deadlines } from '../../../src/stores/guard/deadlines.ts'
@@ -11,6 +13,20 @@ function call(expired: string[], name: string): Call {
     before: undefined,
     after: undefined,
   }
+}
+
+/** Two ends of a connection on this machine. */
+async function connection(): Promise<[near: Socket, far: Socket, close: () => void]> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [far] = (await once(server, 'connection')) as [Socket]
+  function close(): void {
+    near.destroy()
+    far.destroy()
+    server.close()
+  }
+  return [near, far, close]
 }
 
 describe('deadlines', () => {
@@ -34,16 +50,19 @@ describe('deadlines', () => {
     const expired: string[] = []
     const deadlines = new Deadlines(10)
     const late = call(expired, 'late')
-    deadlines.add(late)
-    const { port1, port2 } = new MessageChannel()
+    const [near, far, close] = await connection()
     const read = new Promise<boolean>((resolve) => {
-      port2.on('message', () => resolve(deadlines.remove(late)))
+      near.once('data', () => resolve(deadlines.remove(late)))
     })
-    port1.postMessage('answer')
-    const until = performance.now() + 40
-    while (performance.now() < until);
+    // After this phase of the event loop come its timers, and only then what was read.
+    setImmediate(() => {
+      deadlines.add(late)
+      far.write('answer')
+      const until = performance.now() + 60
+      while (performance.now() < until);
+    })
     expect(await read).toBe(true)
-    port1.close()
+    close()
     await pause(20)
     expect(expired).toEqual([])
   })
