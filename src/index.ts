@@ -47,6 +47,7 @@ export type {
   AsyncStore,
   Charge,
   Degraded,
+  Inquiry,
   LimitStatus,
   Policy,
   Store,

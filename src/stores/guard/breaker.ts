@@ -71,7 +71,7 @@ export class Breaker {
       this.#patience = Math.min(this.#patience * 2, LONGEST_PATIENCE)
       void this.#probe()
     })
-    const result = await this.#hooks.probe()
+    const result = await this.#hooks.probe().catch((): ProbeResult => 'failed')
     if (!this.#isOpen || this.#isStopped || (isLost && result === 'failed')) return
     if (result === 'answered') this.#close()
     else this.#probeLater()

@@ -153,6 +153,7 @@ export class Core {
   #regained(part: string): void {
     const reason = part === '' ? 'the store answers again' : `${part} answers again`
     this.#reporter.changed('healthy', reason, this.health.out > 0)
+    if (this.health.out === 0) this.local.releaseLater()
     void this.#catchUp()
   }
 
@@ -169,10 +170,10 @@ export class Core {
   }
 
   /** Charges one unit to a key of the guard's own, since a store that cannot write cannot decide either. */
-  #probe(part: string): Promise<ProbeResult> {
+  async #probe(part: string): Promise<ProbeResult> {
     const key = this.#keyIn(part)
     // The store has no such part any longer.
-    if (key === undefined) return Promise.resolve('answered')
+    if (key === undefined) return 'answered'
     return new Promise((resolve) => {
       const call = this.#call([], () => undefined)
       const charge = new Charge(this.#probed!, key, 1)

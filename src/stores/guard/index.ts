@@ -58,7 +58,7 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
   if (store.withOutage !== undefined) refuse('store', 'a store that is not guarded yet', store)
   if (onChange !== undefined && typeof onChange !== 'function') refuse('onChange', 'a function', onChange)
   const checked = {
-    deadline: milliseconds('deadline', deadline),
+    deadline: checkedDeadline(deadline),
     localShare: share(localShare),
     maxKeys: checkedMaxKeys(maxKeys),
   }
@@ -80,6 +80,14 @@ export function guarded(store: Store, onOutage: Degraded | undefined): Store {
   const made = guards.get(store) ?? guard(store)
   guards.set(store, made)
   return onOutage === undefined ? made : made.withOutage!(onOutage)
+}
+
+/** A longer timer than this many milliseconds, an hour, would not bound anything, and platforms have none above 24 days. */
+const LONGEST_DEADLINE = 3_600_000
+
+function checkedDeadline(given: unknown): number {
+  const ms = milliseconds('deadline', given)
+  return ms <= LONGEST_DEADLINE ? ms : refuse('deadline', 'at most an hour', given)
 }
 
 /** Returns a valid `onOutage`. Throws `INVALID_OPTION`. */

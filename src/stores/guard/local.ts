@@ -1,11 +1,14 @@
 import type { Limit } from '../../limits/limit.ts'
 import type { Clock } from '../../util/clock.ts'
+import { background } from '../../util/timer.ts'
 import { standInStore } from '../memory/index.ts'
 import { Charge, createPolicy, type DecisionMode, type Degraded, type Policy, type SyncStore } from '../store.ts'
 import { shareOf } from './share.ts'
 
 /** Milliseconds after which a denied request may come again: the store may be back by then. */
 const RETRY_AFTER = 1000
+/** The longest time, in milliseconds, that a timer can be set to. */
+const LONGEST_TIMER = 2 ** 31 - 1
 
 /** Decides without the store, and remembers what it decided, so that it can be undone here. */
 export class LocalDecisions {
@@ -13,7 +16,10 @@ export class LocalDecisions {
   readonly #maxKeys: number
   readonly #clock: Clock | undefined
   #store: SyncStore | undefined
-  readonly #policies = new WeakMap<Policy, Policy>()
+  #policies = new WeakMap<Policy, Policy>()
+  /** The millisecond of `performance.now()` at which everything that was counted here has expired. */
+  #expires = 0
+  #cancelRelease: () => void = () => undefined
   /** Charges that were not decided by the store, with their copies in this process. */
   readonly #own = new WeakMap<Charge, Charge | undefined>()
 
@@ -28,6 +34,7 @@ export class LocalDecisions {
   take(charges: readonly Charge[], mode: DecisionMode, onOutage: Degraded): Degraded {
     if (onOutage === 'open') return this.#open(charges)
     if (onOutage === 'closed' || this.#share === 0) return this.#close(charges)
+    this.#cancelRelease()
     const copies = charges.map((charge) => this.#copy(charge))
     this.#memory().take(copies, mode)
     for (const [i, charge] of charges.entries()) {
@@ -35,8 +42,25 @@ export class LocalDecisions {
       // More than the share of this process may still be less than the quota.
       if (this.#share < 1 && charge.retryAfter === Infinity) charge.retryAfter = RETRY_AFTER
       this.#own.set(charge, copies[i])
+      this.#expires = Math.max(this.#expires, performance.now() + charge.resetAfter)
     }
     return 'local'
+  }
+
+  /** True if nothing is counted here. */
+  get isEmpty(): boolean {
+    return this.#store === undefined
+  }
+
+  /** Frees the memory once all counts have expired, unless more is decided here before. */
+  releaseLater(): void {
+    this.#cancelRelease()
+    const wait = this.#expires - performance.now()
+    if (this.isEmpty || wait > LONGEST_TIMER) return
+    this.#cancelRelease = background(Math.max(0, wait), () => {
+      this.#store = undefined
+      this.#policies = new WeakMap()
+    })
   }
 
   /** True if the store has not decided about this charge. */
@@ -55,6 +79,7 @@ export class LocalDecisions {
   }
 
   close(): void {
+    this.#cancelRelease()
     this.#store?.close()
   }
 

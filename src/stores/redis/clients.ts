@@ -58,7 +58,7 @@ export interface NodeRedisLike {
 
 /** What node-redis knows of a slot. */
 interface Shard {
-  readonly master: { readonly address: string }
+  readonly master?: { readonly address: string }
 }
 
 /** valkey-glide: `GlideClient` or `GlideClusterClient`. */
@@ -110,7 +110,7 @@ function nodeRedisClient(client: NodeRedisLike, cluster: boolean = 'slots' in cl
   return {
     cluster,
     keyPrefix: keyPrefix.toString(),
-    nodeOf: (slot) => (client.slots as readonly Shard[] | undefined)?.[slot]?.master.address,
+    nodeOf: (slot) => (client.slots as readonly Shard[] | undefined)?.[slot]?.master?.address,
     evalsha: (sha, keys, args) => client.evalSha(sha, scriptOptions(keys, args)),
     eval: (text, keys, args) => client.eval(text, scriptOptions(keys, args)),
     functions: client.fCall && client.functionLoad && nodeRedisFunctions(client),

@@ -379,6 +379,7 @@ describe('guard', () => {
   it.each([
     [{ deadline: 0 }, 'INVALID_OPTION'],
     [{ deadline: 'soon' }, 'INVALID_OPTION'],
+    [{ deadline: '30d' }, 'INVALID_OPTION'],
     [{ onOutage: 'shut' }, 'INVALID_OPTION'],
     [{ localShare: 1.1 }, 'INVALID_OPTION'],
     [{ localShare: -0.1 }, 'INVALID_OPTION'],
