@@ -47,7 +47,7 @@ export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
     refuse('maxKeys', `at most ${MOST_KEYS}, as a Map can hold`, maxKeys)
   const age = milliseconds('maxAge', maxAge)
   warnIfShort('maxAge', maxAge)
-  return store.sync ? store : new DenyCache(store, maxKeys, age * 1000)
+  return store.sync ? store : new DenyCache(store, new Denials(maxKeys, age * 1000))
 }
 
 /** An answer from the cache. */
@@ -58,17 +58,28 @@ class DenyCache implements AsyncStore {
   readonly clock: Clock | undefined
   readonly identity: object
   readonly forecast?: () => Forecast
+  readonly partOf?: (limiter: string, key: string) => string
+  readonly withOutage?: (onOutage: Degraded) => AsyncStore
   readonly #inner: AsyncStore
   readonly #time: Clock
   readonly #denials: Denials
 
-  constructor(inner: AsyncStore, maxKeys: number, maxAge: number) {
+  /** @param others the caches around the same guard, each of which decides in its own way in an outage, with the same denials */
+  constructor(inner: AsyncStore, denials: Denials, others: Map<AsyncStore, DenyCache> = new Map()) {
+    others.set(inner, this)
     this.#inner = inner
     this.clock = inner.clock
     this.identity = inner.identity ?? inner
     if (inner.forecast !== undefined) this.forecast = () => inner.forecast!()
+    if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
+    if (inner.withOutage !== undefined) {
+      this.withOutage = (onOutage) => {
+        const other = inner.withOutage!(onOutage)
+        return others.get(other) ?? new DenyCache(other, denials, others)
+      }
+    }
     this.#time = inner.clock ?? steadyClock
-    this.#denials = new Denials(maxKeys, maxAge)
+    this.#denials = denials
   }
 
   joins(other: Store): boolean {

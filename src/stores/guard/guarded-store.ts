@@ -37,14 +37,14 @@ export class GuardedStore implements AsyncStore {
     return this.#guards.get(onOutage) ?? new GuardedStore(this.#core, onOutage, this.#guards)
   }
 
-  take(charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined> {
+  take(charges: readonly Charge[], mode: DecisionMode, fresh = false): Promise<Degraded | undefined> {
     const core = this.#core
     if (core.isClosed) return Promise.reject(closed())
     if (charges.length === 0) return Promise.resolve(undefined)
     return new Promise((resolve, reject) => {
       const question = new Question(core, this.onOutage, charges, mode, resolve, reject)
       if (core.health.isOutFor(charges)) question.decideWithout()
-      else question.ask()
+      else question.ask(fresh)
     })
   }
 

@@ -32,11 +32,12 @@ export class Question implements Call, Inquiry {
     this.#reject = reject
   }
 
-  ask(): void {
+  /** @param fresh true if no answer will do that a wrapper of the store remembers */
+  ask(fresh: boolean): void {
     const { inner, deadlines } = this.#core
     deadlines.add(this)
     try {
-      if (inner.inquire?.(this, this.#mode) !== true) this.#askForPromise()
+      if (inner.inquire?.(this, this.#mode) !== true) this.#askForPromise(fresh)
     } catch (error) {
       this.failed(error)
     }
@@ -71,9 +72,9 @@ export class Question implements Call, Inquiry {
   }
 
   /** The store writes into copies, which may be late. */
-  #askForPromise(): void {
+  #askForPromise(fresh: boolean): void {
     const copies = copiesOf(this.charges)
-    this.#core.inner.take(copies, this.#mode).then(
+    this.#core.inner.take(copies, this.#mode, fresh).then(
       (degraded) => this.#adopt(copies, degraded),
       (error: unknown) => this.failed(error),
     )

@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type AsyncStore, createLimiter, denyCache, fixedWindow, guard, memoryStore } from '../../../src/index.ts'
+import { guardedLimiterOf } from '../../../src/limiter/variants.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { storeBehaviours } from '../../../src/testing.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+import { redisForAll } from '../../support/redis-tests.ts'
+
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
+
+interface Remote extends AsyncStore {
+  isDown: boolean
+  readonly asked: boolean[]
+}
+
+/** An asynchronous store; `asked` has for each decision whether the answer had to be its own. */
+function remote(): Remote {
+  const near = memoryStore()
+  const store: Remote = {
+    sync: false,
+    isDown: false,
+    asked: [],
+    take: async (charges, mode, fresh = false) => {
+      store.asked.push(fresh)
+      if (store.isDown) throw new Error('down')
+      return near.take(charges, mode)
+    },
+    adjust: async (charges, units) => near.adjust(charges, units),
+    forget: async (limiter, key) => near.forget(limiter, key),
+    close: async () => near.close(),
+  }
+  return store
+}
+
+const one = fixedWindow({ quota: 1, window: '1d', name: 'one' })
+
+describe('a guard and a cache of denials', () => {
+  const redis = redisForAll()
+  let runs = 0
+  const deadline = '5s'
+  const pairs = {
+    'denyCache(guard(store))': (store: AsyncStore) => denyCache(guard(store, { deadline })),
+    'guard(denyCache(store))': (store: AsyncStore) => guard(denyCache(store), { deadline }),
+  }
+  for (const [name, wrap] of Object.entries(pairs)) {
+    describe(name, () => {
+      const make = (clock: { now(): number }): AsyncStore =>
+        wrap(redisStore(redis.client, { clock, prefix: `both${++runs}:` }))
+      // A denial of the cache may report what remained up to `maxAge` ago, so traces are not compared.
+      for (const each of storeBehaviours(make)) if (!each.name.includes('same as memoryStore')) it(each.name, each.run)
+
+      it('answers a denial that comes again without a trip, and remembers nothing of an outage', async () => {
+        const inner = remote()
+        const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner) })
+        for (let i = 0; i < 5; i++) await limiter.consume('k')
+        expect(inner.asked.length).toBe(2)
+        inner.isDown = true
+        for (let i = 0; i < 2; i++) expect((await limiter.consume('new')).degraded).toBe('local')
+        inner.isDown = false
+        expect(await limiter.consume('new')).toMatchObject({ allowed: true, degraded: undefined })
+      })
+
+      it('passes on that an answer must be the own one of the store', async () => {
+        const inner = remote()
+        const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner) })
+        await limiter.wait('k')
+        expect(inner.asked).toEqual([true])
+      })
+    })
+  }
+
+  it('is not guarded once more by an adapter, and has its own way in an outage for each', async () => {
+    const inner = remote()
+    const store = denyCache(guard(inner))
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store })
+    expect(guardedLimiterOf(limiter, undefined)).toBe(limiter)
+    expect(guardedLimiterOf(limiter, 'local')).toBe(limiter)
+    const closed = guardedLimiterOf(limiter, 'closed')
+    expect(guardedLimiterOf(limiter, 'closed')).toBe(closed)
+    for (let i = 0; i < 3; i++) await limiter.consume('k')
+    await closed.consume('k')
+    expect(inner.asked.length).toBe(2)
+    inner.isDown = true
+    expect(await closed.consume('new')).toMatchObject({ allowed: false, degraded: 'closed' })
+    expect(await limiter.consume('new')).toMatchObject({ allowed: true, degraded: 'local' })
+  })
+})
