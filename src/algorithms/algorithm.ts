@@ -165,7 +165,7 @@ export interface Algorithm<Name extends string = string> {
    * - `adjust(params, cells, offset, now, chargedAt, units, entries)` returns `persist` and the next cells.
    * - `convert(params, from, cells, offset, now, entries)` returns the next cells.
    *
-   * An algorithm that keeps entries also calls `entries.edit(drop, amend, amendCost, pushTime, pushCost)`.
+   * An algorithm that keeps entries also calls `entries.edit(drop, takeTime, takeCost, pushTime, pushCost)`.
    */
   readonly lua: string
 }
@@ -187,7 +187,7 @@ export function createOutcome(): Outcome {
     charged: 0.5,
     persist: false,
     next: new Float64Array(MAX_CELLS),
-    edit: { drop: 0, amend: -1, amendCost: 0, pushTime: 0, pushCost: 0 },
+    edit: { drop: 0, takeTime: 0, takeCost: 0, pushTime: 0, pushCost: 0 },
   }
 }
 

@@ -1,98 +1,161 @@
-/** A change to a key's entries: drop the oldest `drop`, set the cost of entry `amend`, append one. Applied in this order. */
+/**
+ * A change to a key's entries, in this order: the oldest cost is dropped, some cost is taken off an entry, one entry is
+ * added. An entry whose cost comes to 0 is gone.
+ */
 export interface Edit {
+  /** The cost to drop, oldest first. It may end within an entry, whose rest stays. */
   drop: number
-  /** An entry that stays, or -1. */
-  amend: number
-  amendCost: number
-  /** An entry is appended when `pushCost` > 0; one of the same time as the newest is added to it. */
+  /** The time of the entry off which `takeCost` is taken. */
+  takeTime: number
+  takeCost: number
+  /** An entry is added when `pushCost` > 0. It is not older than the newest; one of the same time is added to it. */
   pushTime: number
   pushCost: number
 }
 
 /**
- * The entries of a key whose state grows with use: a queue of (time, cost), oldest first, read through handles.
- * @example for (let e = entries.first; e !== -1; e = entries.next(e)) sum += entries.cost(e)
+ * The entries of a key whose state grows with use: (time, cost), oldest first. A time is a whole number and occurs once; a
+ * cost is above 0. A store answers each question in far fewer steps than there are entries.
  */
 export interface Entries {
-  /** The oldest entry, or -1. */
-  readonly first: number
-  /** The entry after `e`, or -1. */
-  next(e: number): number
-  time(e: number): number
-  cost(e: number): number
+  /** Returns the cost of all entries up to a time, that of the time itself included. */
+  costUntil(time: number): number
+  /** Returns the time of the entry with which the cost of all up to it reaches `cost`, -Infinity when it never does. */
+  timeOf(cost: number): number
+  /** Returns the cost of the entry of a time, 0 when there is none. */
+  costAt(time: number): number
+  /** Returns the time of the entry before the newest, -Infinity when there is none. */
+  beforeNewest(): number
 }
 
 /** Leaves the entries as they are, unless an algorithm says otherwise. */
 export function clearEdit(edit: Edit): void {
-  edit.drop = 0
-  edit.amend = -1
-  edit.pushCost = 0
+  writeEdit(edit, 0, 0, 0, 0, 0)
 }
 
 /** Writes all of an edit. */
 export function writeEdit(
   edit: Edit,
   drop: number,
-  amend: number,
-  amendCost: number,
+  takeTime: number,
+  takeCost: number,
   pushTime: number,
   pushCost: number,
 ): void {
   edit.drop = drop
-  edit.amend = amend
-  edit.amendCost = amendCost
+  edit.takeTime = takeTime
+  edit.takeCost = takeCost
   edit.pushTime = pushTime
   edit.pushCost = pushCost
 }
 
 /** The entries of a key that has none. */
-export const noEntries: Entries = { first: -1, next: () => -1, time: () => 0, cost: () => 0 }
+export const noEntries: Entries = {
+  costUntil: () => 0,
+  timeOf: () => -Infinity,
+  costAt: () => 0,
+  beforeNewest: () => -Infinity,
+}
 
-/** Entries in two plain arrays: a copy to work on, where a handle is an index. */
+/** A copy of entries, to go on with: times, and the cost of all up to each. A question takes a binary search. */
 export class EntryArray implements Entries {
-  #times: number[] = []
-  #costs: number[] = []
-  #head = 0
+  readonly #times: number[] = []
+  readonly #totals: number[] = []
+  /** The cost that was dropped. */
+  #dropped = 0
 
-  get first(): number {
-    return this.#head < this.#times.length ? this.#head : -1
+  costUntil(time: number): number {
+    const count = firstThat(this.#times.length, (i) => this.#times[i]! > time)
+    return Math.max(0, this.#totalBefore(count) - this.#dropped)
   }
 
-  next(e: number): number {
-    return e + 1 < this.#times.length ? e + 1 : -1
+  timeOf(cost: number): number {
+    const i = firstThat(this.#times.length, (each) => this.#totals[each]! - this.#dropped >= cost)
+    return this.#times[i] ?? -Infinity
   }
 
-  time(e: number): number {
-    return this.#times[e]!
+  costAt(time: number): number {
+    return this.costUntil(time) - this.costUntil(time - 1)
   }
 
-  cost(e: number): number {
-    return this.#costs[e]!
-  }
-
-  copy(from: Entries): void {
-    this.clear()
-    for (let e = from.first; e !== -1; e = from.next(e)) this.push(from.time(e), from.cost(e))
+  beforeNewest(): number {
+    const i = this.#times.length - 2
+    return i >= 0 && this.#totals[i]! > this.#dropped ? this.#times[i]! : -Infinity
   }
 
   clear(): void {
     this.#times.length = 0
-    this.#costs.length = 0
-    this.#head = 0
+    this.#totals.length = 0
+    this.#dropped = 0
   }
 
+  /** Carries out an edit that takes nothing. */
   apply(edit: Edit): void {
-    if (edit.amend !== -1) this.#costs[edit.amend] = edit.amendCost
-    this.#head += edit.drop
+    this.#dropped = Math.min(this.#dropped + edit.drop, this.#totalBefore(this.#times.length))
     if (edit.pushCost > 0) this.push(edit.pushTime, edit.pushCost)
   }
 
   push(time: number, cost: number): void {
     const newest = this.#times.length - 1
-    if (newest >= this.#head && this.#times[newest] === time) this.#costs[newest]! += cost
+    const total = this.#totalBefore(newest + 1) + cost
+    if (this.#times[newest] === time) this.#totals[newest] = total
     else {
       this.#times.push(time)
-      this.#costs.push(cost)
+      this.#totals.push(total)
     }
+  }
+
+  #totalBefore(i: number): number {
+    return i === 0 ? 0 : this.#totals[i - 1]!
+  }
+}
+
+/** Returns the first of `count` indices for which a condition holds, `count` when for none. It holds for all after that. */
+function firstThat(count: number, holds: (index: number) => boolean): number {
+  let low = 0
+  let high = count
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (holds(middle)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** Entries as they are once an edit that takes nothing has been carried out. */
+export class EditedEntries implements Entries {
+  #base: Entries = noEntries
+  #edit!: Readonly<Edit>
+  /** What is left of the base. */
+  #left = 0
+
+  /** Shows `base` after `edit`. Neither may change while this is in use. */
+  aim(base: Entries, edit: Readonly<Edit>): this {
+    this.#base = base
+    this.#edit = edit
+    this.#left = Math.max(0, base.costUntil(Infinity) - edit.drop)
+    return this
+  }
+
+  costUntil(time: number): number {
+    const { drop, pushTime, pushCost } = this.#edit
+    return Math.max(0, this.#base.costUntil(time) - drop) + (pushTime <= time ? pushCost : 0)
+  }
+
+  timeOf(cost: number): number {
+    const { drop, pushTime, pushCost } = this.#edit
+    if (cost <= this.#left) return this.#base.timeOf(cost + drop)
+    return cost <= this.#left + pushCost ? pushTime : -Infinity
+  }
+
+  costAt(time: number): number {
+    return this.costUntil(time) - this.costUntil(time - 1)
+  }
+
+  beforeNewest(): number {
+    const { pushTime, pushCost } = this.#edit
+    const newest = pushCost > 0 ? pushTime : this.timeOf(this.#left)
+    const before = this.costUntil(newest - 1)
+    return before > 0 ? this.timeOf(before) : -Infinity
   }
 }

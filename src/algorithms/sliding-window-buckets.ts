@@ -1,6 +1,6 @@
 import type { Algorithm, ParameterInput } from './algorithm.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
-import { log, type Name } from './sliding-window-log.ts'
+import { log, MOST_ENTRIES, type Name } from './sliding-window-log.ts'
 
 /**
  * `slidingWindowBuckets`, the "partial" sliding window: a log whose entries are whole buckets, `window / buckets` long.
@@ -11,6 +11,7 @@ import { log, type Name } from './sliding-window-log.ts'
  */
 function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
   const buckets = wholeNumber('buckets', input.own['buckets'] ?? 10)
+  if (buckets > MOST_ENTRIES) refuse('buckets', `at most ${MOST_ENTRIES}`, buckets)
   const grain = input.window / buckets
   if (!Number.isInteger(grain)) {
     const unit = input.perMs === 1 ? 'milliseconds' : 'microseconds'

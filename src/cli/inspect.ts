@@ -1,5 +1,5 @@
 import { type Algorithm, createOutcome, MAX_CELLS, type Parameters } from '../algorithms/algorithm.ts'
-import type { Entries } from '../algorithms/entries.ts'
+import { EntryArray } from '../algorithms/entries.ts'
 import { knownAlgorithms } from '../limits/limit.ts'
 import type { Stored } from './fetch.ts'
 import { type Entry, type StoredState, storedStates } from './stored.ts'
@@ -102,12 +102,8 @@ function verdict(
 ): HeldByLimit['verdict'] {
   const state = new Float64Array(MAX_CELLS)
   state.set(cells)
-  const entries: Entries = {
-    first: list.length > 0 ? 0 : -1,
-    next: (e) => (e + 1 < list.length ? e + 1 : -1),
-    time: (e) => list[e]!.time,
-    cost: (e) => list[e]!.cost,
-  }
+  const entries = new EntryArray()
+  for (const { time, cost } of list) entries.push(time, cost)
   const { perMs } = parameters
   const out = createOutcome()
   algorithm.step({ ...parameters, strict: 0 }, state, 0, Math.floor((now / 1000) * perMs), 0, out, entries)

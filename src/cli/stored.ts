@@ -1,5 +1,5 @@
 import { readSignature } from '../stores/redis/signature.ts'
-import { CHUNK, ENTRY } from '../stores/redis/lua/entries.ts'
+import { ENTRY, RECORD } from '../stores/redis/lua/entries.ts'
 
 /** The stored state of one limit. */
 export interface StoredState {
@@ -23,6 +23,8 @@ type Fields = ReadonlyMap<string, Buffer>
 
 /** Bytes before the numbers: the hash of the header, and the second until which the key is known to be kept. */
 const NUMBERS_AT = 12
+/** Bytes between the cells of a log and its entries. */
+const LAYOUT = 12
 
 /** Reads the fields of a hash, by the names of the limits. */
 export function storedStates(fields: Fields): StoredState[] {
@@ -50,24 +52,35 @@ function stateOf(line: string, read: () => number, fields: Fields): StoredState 
 function logState(field: string, count: number, fields: Fields): Pick<StoredState, 'cells' | 'entries'> {
   const value = fields.get(field)
   if (value === undefined) return { cells: Array.from({ length: count }, () => 0), entries: [] }
-  const numbers = Array.from({ length: count + 2 }, (_, i) => value.readDoubleLE(8 * i))
-  const [head, tail] = numbers.slice(-2) as [number, number]
-  const entries = entriesIn(field, fields, value.subarray(8 * numbers.length), head, tail)
-  return { cells: numbers.slice(0, count), entries }
+  const cells = Array.from({ length: count }, (_, i) => value.readDoubleLE(8 * i))
+  return { cells, entries: entriesIn(value.subarray(8 * count), field, fields) }
 }
 
-/** The first and the newest chunk are part of the value, the others have fields of their own. */
-function entriesIn(field: string, fields: Fields, inline: Buffer, head: number, tail: number): Entry[] {
-  const firstEnd = Math.min((Math.floor(head / CHUNK) + 1) * CHUNK, tail)
-  const newest = Math.max(Math.floor((tail - 1) / CHUNK) * CHUNK, firstEnd)
-  return Array.from({ length: tail - head }, (_, i) => {
-    const index = head + i
-    if (index < firstEnd) return entryAt(inline, i)
-    if (index >= newest) return entryAt(inline, firstEnd - head + index - newest)
-    return entryAt(fields.get(`${field}\0${Math.floor(index / CHUNK)}`)!, index % CHUNK)
-  })
+/** The entries of the first chunk, of the blocks from the oldest to the newest, and of the open chunk. */
+function entriesIn(value: Buffer, field: string, fields: Fields): Entry[] {
+  const [first, skipped, head, tail] = [
+    value.readUInt16LE(0),
+    value.readUInt16LE(2),
+    value.readUInt32LE(4),
+    value.readUInt32LE(8),
+  ]
+  const chunks = value.subarray(LAYOUT)
+  if (head === 0) return entriesOf(chunks)
+  const between = numbersIn(fields.get(`${field}\0`) ?? Buffer.alloc(0))
+  const blocks = [...new Set([head, ...between, tail])].map((number) => fields.get(`${field}\0${number}`)!)
+  const all = [chunks.subarray(0, first), ...blocks, chunks.subarray(first)]
+  all[1] = all[1]!.subarray(skipped)
+  return all.flatMap((each) => entriesOf(each))
 }
 
-function entryAt(bytes: Buffer, index: number): Entry {
-  return { time: bytes.readDoubleLE(index * ENTRY), cost: bytes.readDoubleLE(index * ENTRY + 8) }
+/** The numbers of the blocks between the oldest and the newest. */
+function numbersIn(index: Buffer): number[] {
+  return Array.from({ length: index.length / RECORD }, (_, i) => index.readUInt32LE(i * RECORD))
+}
+
+function entriesOf(bytes: Buffer): Entry[] {
+  return Array.from({ length: bytes.length / ENTRY }, (_, i) => ({
+    time: bytes.readDoubleLE(i * ENTRY),
+    cost: bytes.readDoubleLE(i * ENTRY + 8),
+  }))
 }

@@ -72,7 +72,7 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
 }
 
 /**
- * Allows `quota` in any window, exactly: it keeps every admitted request until it is `window` old.
+ * Allows `quota` in any window, exactly: it keeps every admitted request until it is `window` old. The quota is at most 100,000.
  * @example slidingWindowLog({ quota: 5, window: '15m' })
  */
 export function slidingWindowLog(options: QuotaOptions): Limit {
@@ -89,7 +89,7 @@ export function slidingWindowCounter(options: QuotaOptions): Limit {
 }
 
 export interface SlidingWindowBucketsOptions extends QuotaOptions {
-  /** Sub-windows. Must divide the window. Default 10. */
+  /** Sub-windows, at most 100,000. Must divide the window. Default 10. */
   readonly buckets?: number
 }
 

@@ -53,8 +53,8 @@ local function moveToPresent(attempt, kind, params, cells, offset, tick)
   end
   attempt.isCarriedOver = true
   if not attempt.own then return end
-  attempt.entries = copyOf(false)
-  attempt.entries.edit(0, -1, 0, cells[offset + newest], cells[offset + 1])
-  editCopy(attempt.entries)
+  attempt.own.edit(huge, 0, 0, cells[offset + newest], cells[offset + 1])
+  applyEdit(attempt.own)
+  goOn(attempt.own)
 end
 `

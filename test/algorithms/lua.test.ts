@@ -14,11 +14,26 @@ local function number(x)
   if x == 'inf' then return math.huge elseif x == '-inf' then return -math.huge else return x end
 end
 local function entries(list)
-  local E = { first = #list > 0 and 0 or -1, drop = 0, amend = -1, pushCost = 0 }
-  function E.next(e) return e + 1 < #list and e + 1 or -1 end
-  function E.time(e) return list[e + 1].time end
-  function E.cost(e) return list[e + 1].cost end
-  function E.edit(...) E.drop, E.amend, E.amendCost, E.pushTime, E.pushCost = ... end
+  local E = { drop = 0, takeCost = 0, pushCost = 0 }
+  function E.costUntil(time)
+    local sum = 0
+    for _, each in ipairs(list) do if each.time <= time then sum = sum + each.cost end end
+    return sum
+  end
+  function E.timeOf(cost)
+    local sum = 0
+    for _, each in ipairs(list) do
+      sum = sum + each.cost
+      if sum >= cost then return each.time end
+    end
+    return -math.huge
+  end
+  function E.costAt(time)
+    for _, each in ipairs(list) do if each.time == time then return each.cost end end
+    return 0
+  end
+  function E.beforeNewest() return #list > 1 and list[#list - 1].time or -math.huge end
+  function E.edit(...) E.drop, E.takeTime, E.takeCost, E.pushTime, E.pushCost = ... end
   return E
 end
 local twins = (function()
@@ -41,8 +56,8 @@ for i, case in ipairs(cjson.decode(ARGV[1])) do
     if type(x) == 'boolean' then said[k] = tostring(x) else said[k] = string.format('%.17g', x) end
   end
   if case.keeps then
-    for _, name in ipairs({ 'drop', 'amend', 'pushCost' }) do said[#said + 1] = string.format('%.17g', E[name]) end
-    if E.amend ~= -1 then said[#said + 1] = string.format('%.17g', E.amendCost) end
+    for _, name in ipairs({ 'drop', 'takeCost', 'pushCost' }) do said[#said + 1] = string.format('%.17g', E[name]) end
+    if E.takeCost > 0 then said[#said + 1] = string.format('%.17g', E.takeTime) end
     if E.pushCost > 0 then said[#said + 1] = string.format('%.17g', E.pushTime) end
   end
   answers[i] = table.concat(said, ' ')
@@ -80,9 +95,9 @@ function said({ verb, algorithm, p, from, now, when, cost, cells, entries }: Cas
     ...FIELDS[verb].map((name) => out[name]),
     ...out.next.subarray(0, algorithm.initialState.length),
   ]
-  const { drop, amend, amendCost, pushTime, pushCost } = out.edit
-  if (algorithm.entries) words.push(drop, amend, pushCost)
-  if (algorithm.entries && amend !== -1) words.push(amendCost)
+  const { drop, takeTime, takeCost, pushTime, pushCost } = out.edit
+  if (algorithm.entries) words.push(drop, takeCost, pushCost)
+  if (algorithm.entries && takeCost > 0) words.push(takeTime)
   if (algorithm.entries && pushCost > 0) words.push(pushTime)
   return words.join(' ')
 }

@@ -79,12 +79,19 @@ describe('a limit too large to be counted exactly', () => {
     expect(() => perMs(1_000_003)).toThrow(/cannot be counted exactly/)
   })
 
-  it.each(['fixedWindow', 'slidingWindowLog', 'slidingWindowBuckets', 'exponential'])(
-    'is not a year of 1e9: %s',
-    (algorithm) => {
-      expect(compiled(limit({ algorithm, quota: 1e9, window: year })).parameters.perMs).toBe(1000)
-    },
-  )
+  it.each(['fixedWindow', 'slidingWindowBuckets', 'exponential'])('is not a year of 1e9: %s', (algorithm) => {
+    expect(compiled(limit({ algorithm, quota: 1e9, window: year })).parameters.perMs).toBe(1000)
+  })
+
+  it('refuses a log that would be too long, and too many buckets', () => {
+    expect(limit({ algorithm: 'slidingWindowLog', quota: 100_000, window: year }).quota).toBe(100_000)
+    expect(() => limit({ algorithm: 'slidingWindowLog', quota: 100_001, window: 1000 })).toThrow(
+      'quota: expected at most 100000 for slidingWindowLog (slidingWindowBuckets and slidingWindowCounter take more), got 100001',
+    )
+    const buckets = { algorithm: 'slidingWindowBuckets', quota: 10, window: 1_000_000 }
+    expect(limit({ ...buckets, buckets: 100_000 })['buckets']).toBe(100_000)
+    expect(() => limit({ ...buckets, buckets: 1_000_000 })).toThrow('buckets: expected at most 100000, got 1000000')
+  })
 
   it('requires buckets that divide milliseconds when it counts in them', () => {
     const json = { algorithm: 'slidingWindowBuckets', quota: 10, window: 4_503_599_628_000 }

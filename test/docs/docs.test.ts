@@ -23,7 +23,7 @@ import {
   spacing,
   tokenBucket,
 } from '../../src/index.ts'
-import { CHUNK } from '../../src/stores/redis/lua/entries.ts'
+import { BLOCK_ENTRIES } from '../../src/stores/redis/lua/entries.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { blocksOf, fencesOf, Programs, root } from '../support/programs.ts'
 
@@ -168,7 +168,7 @@ describe('docs/algorithms.md: the worst case of 10 per 10 s', () => {
 })
 
 it.each(['algorithms.md', 'redis.md'])('docs/%s states the number of entries in one field of Redis', (name) => {
-  expect(readFileSync(join(root, 'docs', name), 'utf8')).toMatch(new RegExp(`in chunks of ${CHUNK}\\b`))
+  expect(readFileSync(join(root, 'docs', name), 'utf8')).toMatch(new RegExp(`in blocks of ${BLOCK_ENTRIES}\\b`))
 })
 
 describe('docs/algorithms.md: links', () => {

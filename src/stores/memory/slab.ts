@@ -1,6 +1,6 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { isAhead } from '../clock-fault.ts'
-import { EntryLists, EntryView } from './entry-lists.ts'
+import { EntryLists } from './entry-lists.ts'
 import { LimitIds, NO_LIMIT } from './limit-ids.ts'
 
 /** The second at which what is never forgotten would be. */
@@ -123,7 +123,7 @@ export class Slab {
       this.fit(writer)
       for (let i = 0; i < writer.cells; i++) this.cells[this.offset(slot) + i] = from.cells[from.offset(source) + i]!
       this.setWriter(slot, writer)
-      if (writer.hasEntries) this.lists!.replace(slot, new EntryView().aim(from.lists!, source))
+      if (writer.hasEntries) this.lists!.replace(slot, from.lists!, source)
     }
     this.#expiries[slot] = from.expiry(source)
     this.#longest = Math.max(this.#longest, from.#longest)

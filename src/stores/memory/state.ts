@@ -1,8 +1,16 @@
 import { createOutcome, isCompatible, MAX_CELLS, type Outcome, type Parameters } from '../../algorithms/algorithm.ts'
-import { clearEdit, type Entries, EntryArray, noEntries, writeEdit } from '../../algorithms/entries.ts'
+import {
+  clearEdit,
+  type Edit,
+  EditedEntries,
+  type Entries,
+  EntryArray,
+  noEntries,
+  writeEdit,
+} from '../../algorithms/entries.ts'
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { isAhead, moveToPresent } from '../clock-fault.ts'
-import { EntryView } from './entry-lists.ts'
+import { EntryView } from './entry-view.ts'
 import { Slab } from './slab.ts'
 
 export const NONE = -1
@@ -28,7 +36,7 @@ export class Attempt {
   #cells: Float64Array = nowhere.cells
   #offset = 0
   #entries: Entries = noEntries
-  /** True when the state is a copy, converted from another limit's, that is written as a whole. */
+  /** True when the state was converted from another limit's: its entries are those of the slot after `#conversion`. */
   #isConverted = false
   /**
    * True when the state was carried over from a limit that has changed, or from a clock that ran ahead. A denial keeps it, so that it
@@ -37,7 +45,10 @@ export class Attempt {
   isCarriedOver = false
   readonly #view = new EntryView()
   readonly #scratch = new Float64Array(MAX_CELLS)
-  readonly #copy = new EntryArray()
+  readonly #conversion: Edit = createOutcome().edit
+  readonly #edited = new EditedEntries()
+  /** A copy of the entries, for `assume`. */
+  #copy: EntryArray | undefined
 
   /** Steps a slot that the limit itself wrote, in place. */
   stepOwn(compiled: CompiledLimit, slab: Slab, slot: number, now: number, cost: number): void {
@@ -61,6 +72,7 @@ export class Attempt {
     this.isCarriedOver = false
     this.lockedUntil = slot === NONE ? 0 : slab.lockedUntil(slot)
     this.tick = ticks(compiled, now)
+    this.#copy = undefined
     if (writer === undefined) this.#readNew(compiled)
     else if (writer.signature === compiled.signature) this.#readInPlace(compiled)
     else this.#convert(writer, compiled)
@@ -85,26 +97,34 @@ export class Attempt {
   #convert(from: CompiledLimit, to: CompiledLimit): void {
     this.#readNew(to)
     this.#isConverted = true
-    this.#copy.clear()
-    if (!isCompatible(to.algorithm, from.algorithm)) return
+    if (!isCompatible(to.algorithm, from.algorithm)) return this.#dropEntries()
     this.isCarriedOver = true
     const { outcome, slab, slot, tick } = this
+    const entries = to.hasEntries ? this.#view.aim(slab.lists!, slot) : noEntries
     clearEdit(outcome.edit)
-    if (to.hasEntries) this.#copy.copy(this.#view.aim(slab.lists!, slot))
-    to.algorithm.convert(to.parameters, from.parameters, slab.cells, slab.offset(slot), tick, outcome, this.#copy)
-    this.assume(to)
+    to.algorithm.convert(to.parameters, from.parameters, slab.cells, slab.offset(slot), tick, outcome, entries)
+    this.#scratch.set(outcome.next)
+    this.#cells = this.#scratch
+    Object.assign(this.#conversion, outcome.edit)
+    if (to.hasEntries) this.#entries = this.#edited.aim(entries, this.#conversion)
+  }
+
+  #dropEntries(): void {
+    clearEdit(this.#conversion)
+    this.#conversion.drop = Infinity
   }
 
   /** Moves a state from a clock that ran ahead to the present, in a copy. Its entries become one. */
   #moveToPresent(compiled: CompiledLimit): void {
-    const { next, edit } = this.outcome
-    for (let i = 0; i < compiled.cells; i++) next[i] = this.#cells[this.#offset + i]!
-    moveToPresent(compiled, next, this.tick)
-    writeEdit(edit, 0, -1, 0, next[compiled.newest]!, next[0]!)
-    this.#copy.clear()
+    const cells = this.#scratch
+    for (let i = 0; i < compiled.cells; i++) cells[i] = this.#cells[this.#offset + i]!
+    moveToPresent(compiled, cells, this.tick)
+    this.#cells = cells
+    this.#offset = 0
     this.#isConverted = true
     this.isCarriedOver = true
-    this.assume(compiled)
+    writeEdit(this.#conversion, Infinity, 0, 0, cells[compiled.newest]!, cells[0]!)
+    if (compiled.hasEntries) this.#entries = this.#edited.aim(noEntries, this.#conversion)
   }
 
   /** Steps the state that was read. */
@@ -119,15 +139,22 @@ export class Attempt {
     algorithm.adjust(parameters, this.#cells, this.#offset, tick, chargedAt, units, outcome, this.#entries)
   }
 
-  /** Goes on as though the state that follows had been kept. */
+  /** Goes on as though the state that follows had been kept, on a copy. */
   assume({ hasEntries }: CompiledLimit): void {
     this.#scratch.set(this.outcome.next)
     this.#cells = this.#scratch
     this.#offset = 0
     if (!hasEntries) return
-    if (this.#entries !== this.#copy && !this.#isConverted) this.#copy.copy(this.#entries)
-    this.#entries = this.#copy
-    this.#copy.apply(this.outcome.edit)
+    const copy = (this.#copy ??= this.#copied())
+    copy.apply(this.outcome.edit)
+    this.#entries = copy
+  }
+
+  #copied(): EntryArray {
+    const copy = new EntryArray()
+    if (this.slot !== NONE) this.slab.lists!.copy(this.slot, copy)
+    if (this.#isConverted) copy.apply(this.#conversion)
+    return copy
   }
 
   /** Writes the state that follows into the slot. */
@@ -143,9 +170,8 @@ export class Attempt {
 
   #keepEntries(): void {
     const { lists } = this.slab
-    if (this.isOwn || !this.#isConverted) return lists!.apply(this.slot, this.outcome.edit)
-    this.#copy.apply(this.outcome.edit)
-    lists!.replace(this.slot, this.#copy)
+    if (!this.isOwn && this.#isConverted) lists!.apply(this.slot, this.#conversion)
+    lists!.apply(this.slot, this.outcome.edit)
   }
 
   /** Lets the slot expire once its state means nothing. */

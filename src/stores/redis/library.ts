@@ -4,6 +4,7 @@ import { luaPrelude } from '../../algorithms/arithmetic.ts'
 import { luaClockFault } from '../clock-fault.ts'
 import { luaAdjust } from './lua/adjust.ts'
 import { luaDecide } from './lua/decide.ts'
+import { luaEdits } from './lua/edits.ts'
 import { luaEntries } from './lua/entries.ts'
 import { luaRecords } from './lua/records.ts'
 import { luaReply } from './lua/reply.ts'
@@ -44,7 +45,7 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
     luaPrelude,
     luaKindTable(sorted),
     luaKinds,
-    sorted.some(({ entries }) => entries) ? luaEntries : '',
+    sorted.some(({ entries }) => entries) ? luaEntries + luaEdits : '',
     luaClockFault,
     luaRecords,
     luaState,
@@ -113,7 +114,7 @@ function kindOf(algorithm: Algorithm, load: number): string {
 kinds[${quoted(kindName(algorithm))}] = {
   cells = ${cells.length}, blank = { ${cells.join(', ')} }, entries = ${entries}, load = loads[${load}],
   ${newest === 0 ? '' : `newest = ${newest}, times = { ${timesOf(algorithm)} },`}
-  ${compatibleWith === undefined ? '' : `family = ${quoted(familyOf(algorithm))}, `}${entries ? `format = '<${'d'.repeat(cells.length + 2)}',` : ''}
+  ${compatibleWith === undefined ? '' : `family = ${quoted(familyOf(algorithm))}, `}${entries ? `format = '<${'d'.repeat(cells.length)}I2I2I4I4',` : ''}
   parameters = function(signature, strict)
     local ${words} = string.match(signature, '${',([^,]*)'.repeat(parameters.length + 1)}')
     local ticks = perMs == '' and 1000 or numberIn(perMs)

@@ -141,11 +141,11 @@ describe.each(names().filter((name) => name !== 'exponential'))('a flood against
 
 describe('a log', () => {
   it('costs what it holds, not its quota', () => {
-    const limiter = bounded(slidingWindowLog({ quota: 1_000_000_000, window: '1m' }), 10)
+    const limiter = bounded(slidingWindowLog({ quota: 100_000, window: '1m' }), 10)
     for (let i = 0; i < 1000; i++) {
       limiter.consume('a')
       clock.advance(0.001)
     }
-    expect(limiter.peek('a', { cost: 0 }).limits[0]?.remaining).toBe(999_999_000)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]?.remaining).toBe(99_000)
   })
 })

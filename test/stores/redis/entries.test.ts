@@ -13,6 +13,7 @@ import {
 } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
+import { SlowLog } from '../../support/slow-log.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 /** Fields beside those of a log: the names of the limits, and the states of those of fixed size. */
@@ -45,8 +46,8 @@ describe('entries of a log in Redis', () => {
       expect(await inRedis.consume(log)).toEqual(expected)
       most.push(await fields())
     }
-    // Ninety-one of them, eight to a field, the oldest and the newest in the field of the log.
-    expect(Math.max(...most)).toBe(OTHERS + 12)
+    // The oldest and the newest are in the field of the log, the others in blocks.
+    expect(Math.max(...most)).toBe(OTHERS + 3)
     for (const clock of clocks) clock.advance(5000)
     await inRedis.consume(log)
     expect(await fields()).toBe(OTHERS + 1)
@@ -87,6 +88,64 @@ describe('entries of a log in Redis', () => {
     )
   })
 
+  it('are those of the definition, in memory and in Redis, in large logs', { timeout: 60_000 }, async () => {
+    const limits = [2000, 900, 1500].flatMap((quota) =>
+      [4000, 2500].map((window) => slidingWindowLog({ quota, window, name: 'large' })),
+    )
+    const act = fc.oneof(
+      { weight: 4, arbitrary: fc.record({ many: fc.integer({ min: 1, max: 400 }), pause: fc.nat(2) }) },
+      { weight: 6, arbitrary: fc.record({ cost: fc.integer({ min: 1, max: 2000 }), peeks: fc.boolean() }) },
+      { weight: 8, arbitrary: fc.record({ refunds: fc.integer({ min: 1, max: 60 }), back: fc.nat(1500) }) },
+      { weight: 1, arbitrary: fc.record({ pause: fc.nat(3000) }) },
+      { weight: 1, arbitrary: fc.record({ back: fc.nat(500) }) },
+      { weight: 1, arbitrary: fc.record({ limit: fc.constantFrom(...limits) }) },
+    )
+    let runs = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(act, { minLength: 30, maxLength: 60, size: 'max' }), async (acts) => {
+        const clocks = [virtualClock(), virtualClock()] as const
+        const stores = [memoryStore({ clock: clocks[0] }), redisStore(redis.client, { clock: clocks[1] })] as const
+        const both = stores.map((store) => limiterOn(store, `large-${runs}`))
+        runs++
+        const model = new SlowLog()
+        const admitted: { decisions: readonly Decision[]; at: number; cost: number }[] = []
+        let limit: Limit = limits[0]!
+        const advance = (ms: number): void => clocks.forEach((clock) => clock.advance(ms))
+
+        /** Asks all three. */
+        async function ask(cost: number, peeks = false): Promise<void> {
+          const asked = both.map((each) => (peeks ? each.peek(limit, { cost }) : each.consume(limit, { cost })))
+          const decisions = await Promise.all(asked)
+          const { at, ...expected } = model.ask(limit, clocks[0].now(), cost, peeks)
+          for (const { allowed, retryAfter, limits } of decisions) {
+            const { remaining, resetAfter } = limits[0]!
+            expect({ allowed, remaining, retryAfter, resetAfter }).toEqual(expected)
+          }
+          if (expected.allowed && !peeks) admitted.push({ decisions, at, cost })
+        }
+
+        for (const each of acts) {
+          if ('many' in each) {
+            for (let i = 0; i < each.many; i++) {
+              advance(each.pause)
+              await ask(1)
+            }
+          } else if ('cost' in each) await ask(each.cost, each.peeks)
+          else if ('refunds' in each) {
+            const chosen = admitted.splice(Math.max(0, admitted.length - each.back), each.refunds)
+            for (const { decisions, at, cost } of chosen) {
+              await Promise.all(both.map((limiter, i) => limiter.refund(decisions[i]!)))
+              model.refund(clocks[0].now(), at, cost)
+            }
+          } else if ('limit' in each) limit = each.limit
+          else if ('back' in each) clocks.forEach((clock) => clock.set(clock.now() - each.back))
+          else advance(each.pause)
+        }
+      }),
+      { numRuns: 6 },
+    )
+  })
+
   it('go with the algorithm that kept them', async () => {
     await redis.client.flushall()
     const clock = virtualClock()
@@ -95,7 +154,7 @@ describe('entries of a log in Redis', () => {
       clock.advance(1)
       await limiter.consume(log)
     }
-    expect(await fields()).toBe(OTHERS + 8)
+    expect(await fields()).toBe(OTHERS + 2)
     await limiter.consume(counter)
     expect(await fields()).toBe(OTHERS)
   })

@@ -38,19 +38,14 @@ end
 
 -- The entries that a step leaves.
 local function entriesAfter(entries)
-  local first, pushed, after = entries.first, -2, {}
-  for _ = 1, entries.drop do first = entries.next(first) end
-  local last = entries.pushCost > 0 and pushed or -1
-  after.first = first == -1 and last or first
-  function after.next(e)
-    if e == pushed then return -1 end
-    e = entries.next(e)
-    return e == -1 and last or e
+  local drop, time, cost, after = entries.drop, entries.pushTime, entries.pushCost, {}
+  local left = max(0, entries.costUntil(huge) - drop)
+  function after.costUntil(last)
+    return max(0, entries.costUntil(last) - drop) + (time <= last and cost or 0)
   end
-  function after.time(e) return e == pushed and entries.pushTime or entries.time(e) end
-  function after.cost(e)
-    if e == pushed then return entries.pushCost end
-    return e == entries.amend and entries.amendCost or entries.cost(e)
+  function after.timeOf(wanted)
+    if wanted <= left then return entries.timeOf(wanted + drop) end
+    return wanted <= left + cost and time or -huge
   end
   function after.edit() end
   return after
@@ -80,8 +75,8 @@ local function writtenState(attempt, key)
   local kind, record = writerOf(attempt), attempt.record
   if not kind or attempt.own and not attempt.value then return nil end
   local params = parametersOf(kind, record.signature, '')
-  local tick, cells = tickOf(params), attempt.own and openLog(attempt, key, kind) or { unpack(record.cells) }
-  attempt.entries = attempt.own
+  local tick = tickOf(params)
+  local cells = attempt.own and openLog(attempt, key, kind.cells, kind.format) or { unpack(record.cells) }
   if isAhead(kind, params, cells, 0, tick) then moveToPresent(attempt, kind, params, cells, 0, tick) end
   local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tick, 0, attempt.entries)
   if reset > 0 then return kind, record.signature, cells end
@@ -91,10 +86,8 @@ end
 local function keepAdjusted(group, attempt, kind, signature, state)
   local isLog, cells = attempt.own, { unpack(state, 2, kind.cells + 1) }
   if isLog then
-    attempt.value = keepLog(attempt, kind, cells, group)
-    local texts = attempt.entries == isLog and isLog.texts
-    openLog(attempt, group.key, kind)
-    isLog.texts = texts
+    keepLog(attempt, kind, cells, group)
+    goOn(isLog)
   elseif attempt.record and attempt.record.isLog then
     dropLog(group, attempt.name)
   end
@@ -111,20 +104,20 @@ local function adjustOne(group, attempt, units, chargedAt)
   if units < 0 and signature ~= attempt.signature then return end
   if not kind then
     kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank
-    attempt.entries = attempt.own and copyOf(false)
+    if attempt.own then openCleared(attempt, group.key) end
   end
   local params = parametersOf(kind, signature, '')
   local tick, step = tickOf(params), twinOf(kind).step
   chargedAt = rescale(chargedAt, attempt.params, params)
   -- How much is left of a charge by a clock that ran ahead is not known.
   if units < 0 and chargedAt > tick + TOLERANCE_MS * params.perMs then return end
-  if attempt.entries then attempt.entries.edit(0, -1, 0, 0, 0) end
+  if attempt.entries then attempt.entries.edit(0, 0, 0, 0, 0) end
   local state = {
     twinOf(kind).adjust(params, cells, 0, tick, chargedAt, units, attempt.entries),
   }
   if not state[1] then return end
   cells = keepAdjusted(group, attempt, kind, signature, state)
-  local _, _, _, _, reset = step(params, cells, 0, tick, 0, attempt.own)
+  local _, _, _, _, reset = step(params, cells, 0, tick, 0, attempt.entries)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 

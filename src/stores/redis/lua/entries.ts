@@ -1,185 +1,183 @@
-/** How many entries a chunk holds. */
-export const CHUNK = 8
-
 /** The bytes of an entry: its time and its cost. */
 export const ENTRY = 16
 
+/** The bytes of a chunk: 8 entries. */
+const CHUNK = 8 * ENTRY
+
+/** How many entries a full block holds: with its length, it just fits into 4 KiB. */
+export const BLOCK_ENTRIES = 248
+
+const BLOCK = BLOCK_ENTRIES * ENTRY
+
+/** The bytes of a block's record: its number, the time of its last entry, their cost, and its bytes. */
+export const RECORD = 22
+
 /**
- * The entries of a log in Lua: a queue of (time, cost) from index `head` up to `tail`, in chunks. The first chunk and the newest one
- * are part of the log's value; a chunk between them is a field of its own and is read when it is needed. A step sees what
- * `Entries` promises, and notes by `edit` what becomes of the entries if its state is kept.
+ * The entries of a log in Lua, oldest first: the first chunk, blocks, the open chunk. The chunks are part of the log's value. Each block is a
+ * field of its own, which is read when it is needed. Of the blocks between the oldest and the newest, an index says what they hold, so that a
+ * search reads a few texts however many entries there are.
+ *
+ * Where there are blocks, neither chunk is empty. Where there are none, all entries are in the first chunk, which is then up to twice as long.
  */
 export const luaEntries: string = String.raw`
-local CHUNK, ENTRY = ${CHUNK}, ${ENTRY}
+local ENTRY, CHUNK, BLOCK, RECORD = ${ENTRY}, ${CHUNK}, ${BLOCK}, ${RECORD}
 
-local function chunkField(field, number)
-  return field .. '\0' .. number
+-- Blocks are numbered from 1. These say that an entry is in one of the chunks.
+local FIRST, OPEN = 0, -1
+
+local function blockField(entries, number)
+  return entries.field .. '\0' .. number
 end
 
-local function chunkOf(entries, number)
-  local text = entries.texts and entries.texts[number]
+-- The text that holds the entries of a block, or of a chunk.
+local function textOf(entries, number)
+  if number <= 0 then return entries.value end
+  entries.texts = entries.texts or {}
+  local text = entries.texts[number]
   if not text then
-    text = call('HGET', entries.key, chunkField(entries.field, number)) or ''
-    entries.texts = entries.texts or {}
+    text = call('HGET', entries.key, blockField(entries, number))
     entries.texts[number] = text
   end
   return text
 end
 
--- The text that holds an entry, and where in it.
-local function placeOf(entries, e)
-  if e < entries.firstEnd then return entries.value, entries.inline + (e - entries.head) * ENTRY end
-  if e >= entries.newest then
-    return entries.value, entries.inline + (entries.firstEnd - entries.head + e - entries.newest) * ENTRY
-  end
-  return chunkOf(entries, floor(e / CHUNK)), e % CHUNK * ENTRY + 1
+-- The records of the blocks between the oldest and the newest, in one text.
+local function indexOf(entries)
+  if not entries.index then entries.index = call('HGET', entries.key, entries.field .. '\0') or '' end
+  return entries.index
 end
 
-local function readEntry(entries, e)
-  entries.known, entries.knownTime, entries.knownCost = e, unpacked('<dd', placeOf(entries, e))
+-- Passes entries of a text up to a time, or until the sum of their costs reaches a cost. Returns the sum, and the place and the time of the
+-- entry where it ended: the first that is later, or the one that reached the cost.
+local function scan(text, from, to, time, cost, sum)
+  for at = from, to, ENTRY do
+    local made, each = unpacked('<dd', text, at)
+    if made > time then return sum, at, made end
+    sum = sum + each
+    if sum >= cost then return sum, at, made end
+  end
+  return sum
 end
 
-local function newEntries()
-  local entries = { first = -1 }
-  function entries.next(e) return e + 1 < entries.tail and e + 1 or -1 end
-  function entries.time(e)
-    if e ~= entries.known then readEntry(entries, e) end
-    return entries.knownTime
+-- The same for blocks. Returns also the block in which it ended.
+local function scanBlocks(entries, time, cost, sum)
+  local head, tail, at, made = entries.head, entries.tail
+  local text = textOf(entries, head)
+  sum, at, made = scan(text, entries.skip + 1, #text, time, cost, sum)
+  if at or head == tail then return sum, at, made, head end
+  local index = indexOf(entries)
+  for place = 1, #index, RECORD do
+    local number, last, total = unpacked('<I4dd', index, place)
+    if last > time or sum + total >= cost then
+      text = textOf(entries, number)
+      sum, at, made = scan(text, 1, #text, time, cost, sum)
+      return sum, at, made, number
+    end
+    sum = sum + total
   end
-  function entries.cost(e)
-    if e ~= entries.known then readEntry(entries, e) end
-    return entries.knownCost
-  end
-  function entries.edit(drop, amend, amendCost, pushTime, pushCost)
-    entries.drop, entries.amend, entries.amendCost, entries.pushTime, entries.pushCost =
-      drop, amend, amendCost, pushTime, pushCost
-  end
-  return entries
+  text = textOf(entries, tail)
+  sum, at, made = scan(text, 1, #text, time, cost, sum)
+  return sum, at, made, tail
 end
 
--- Aims entries at a log's value, in which they begin at inline.
-local function aim(entries, key, field, value, inline, head, tail)
-  entries.key, entries.field, entries.value, entries.inline, entries.head, entries.tail =
-    key, field, value, inline, head, tail
-  entries.first, entries.known, entries.texts = head < tail and head or -1, -1, false
-  entries.firstEnd, entries.newest = head - head % CHUNK + CHUNK, tail - 1 - (tail - 1) % CHUNK
-  entries.drop, entries.amend, entries.pushCost = 0, -1, 0
-  return entries
+-- The same for all entries.
+local function search(entries, time, cost)
+  local value, open, number = entries.value, entries.open
+  local sum, at, made = scan(value, entries.at, open - 1, time, cost, 0)
+  if at or entries.head == 0 then return sum, at, made, FIRST end
+  sum, at, made, number = scanBlocks(entries, time, cost, sum)
+  if at then return sum, at, made, number end
+  sum, at, made = scan(value, open, #value, time, cost, sum)
+  return sum, at, made, OPEN
 end
 
--- A copy of entries, for a limit that did not write them.
-local function copyOf(entries)
-  local times, costs = {}, {}
-  local copy = { times = times, costs = costs, head = 1, drop = 0, amend = -1, pushCost = 0 }
-  local e = entries and entries.first or -1
-  while e ~= -1 do
-    times[#times + 1], costs[#costs + 1] = entries.time(e), entries.cost(e)
-    e = entries.next(e)
-  end
-  function copy.next(i) return i < #times and i + 1 or -1 end
-  function copy.time(i) return times[i] end
-  function copy.cost(i) return costs[i] end
-  function copy.edit(drop, amend, amendCost, pushTime, pushCost)
-    copy.drop, copy.amend, copy.amendCost, copy.pushTime, copy.pushCost = drop, amend, amendCost, pushTime, pushCost
-  end
-  copy.first = #times > 0 and 1 or -1
-  return copy
+local function timeAt(text, at)
+  return (unpacked('<d', text, at))
 end
 
-local function editCopy(copy)
-  local times, costs = copy.times, copy.costs
-  local newest = #times
-  if copy.amend ~= -1 then costs[copy.amend] = copy.amendCost end
-  copy.head = copy.head + copy.drop
-  if copy.pushCost > 0 then
-    if newest >= copy.head and times[newest] == copy.pushTime then costs[newest] = costs[newest] + copy.pushCost
-    else times[newest + 1], costs[newest + 1] = copy.pushTime, copy.pushCost end
+-- The place of the entry of a time in a text that may hold it.
+local function placeIn(text, from, past, time)
+  local low, high = 0, (past - from) / ENTRY
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if timeAt(text, from + middle * ENTRY) < time then low = middle + 1 else high = middle end
   end
-  copy.first = copy.head <= #times and copy.head or -1
-  copy.drop, copy.amend, copy.pushCost = 0, -1, 0
+  local at = from + low * ENTRY
+  if at < past and timeAt(text, at) == time then return at end
 end
 
--- The fields of chunks that a key has for a log.
-local function chunkFields(key, field)
-  local found, start = {}, field .. '\0'
-  for _, each in ipairs(call('HKEYS', key)) do
-    if sub(each, 1, #start) == start then found[#found + 1] = each end
+-- Where the entries of the oldest or the newest block begin.
+local function startOf(entries, number)
+  return number == entries.head and entries.skip + 1 or 1
+end
+
+-- The block or the chunk that holds the entry of a time, if there is one: most often it is among the newest.
+local function blockOf(entries, time)
+  local value, open, head, tail = entries.value, entries.open, entries.head, entries.tail
+  if head == 0 or time <= timeAt(value, open - ENTRY) then return FIRST end
+  if time >= timeAt(value, open) then return OPEN end
+  if head == tail or time >= timeAt(textOf(entries, tail), 1) then return tail end
+  local oldest = textOf(entries, head)
+  if time <= timeAt(oldest, #oldest - ENTRY + 1) then return head end
+  local index, found = indexOf(entries), tail
+  for place = #index - RECORD + 1, 1, -RECORD do
+    local number, last = unpacked('<I4d', index, place)
+    if last < time then break end
+    found = number
   end
   return found
 end
 
--- Writes a copy in place of all there was. Returns the head, the tail, and the entries that are part of the value.
-local function replaceEntries(copy, key, field, set, gone)
-  editCopy(copy)
-  local count, texts, written = #copy.times - copy.head + 1, {}, {}
-  for i = 0, count - 1 do
-    local number = floor(i / CHUNK)
-    texts[number] = (texts[number] or '') .. pack('<dd', copy.times[copy.head + i], copy.costs[copy.head + i])
-  end
-  local last = floor((count - 1) / CHUNK)
-  for number = 1, last - 1 do
-    set[#set + 1], set[#set + 2] = chunkField(field, number), texts[number]
-    written[chunkField(field, number)] = true
-  end
-  for _, each in ipairs(chunkFields(key, field)) do
-    if not written[each] then gone[#gone + 1] = each end
-  end
-  return 0, count, texts[0] or '', last > 0 and texts[last] or ''
+-- The place of the entry of a time, and the block or the chunk.
+local function locate(entries, time)
+  local number = blockOf(entries, time)
+  if number == FIRST then return placeIn(entries.value, entries.at, entries.open, time), number end
+  if number == OPEN then return placeIn(entries.value, entries.open, #entries.value + 1, time), number end
+  local text = textOf(entries, number)
+  return placeIn(text, startOf(entries, number), #text + 1, time), number
 end
 
--- Changes the cost of an entry where it is.
-local function amendEntry(entries, e, cost, set)
-  local text, at = placeOf(entries, e)
-  local changed = sub(text, 1, at + 7) .. pack('<d', cost) .. sub(text, at + 16)
-  entries.known = -1
-  if e < entries.firstEnd or e >= entries.newest then
-    entries.value = changed
-  else
-    local number = floor(e / CHUNK)
-    entries.texts[number] = changed
-    set[#set + 1], set[#set + 2] = chunkField(entries.field, number), changed
+local function newEntries(field)
+  local entries = { field = field }
+  function entries.costUntil(time) return (search(entries, time, huge)) end
+  function entries.timeOf(cost)
+    local _, _, made = search(entries, huge, cost)
+    return made or -huge
   end
-end
-
--- What is left of the entries in the value when the head has left the first chunk, whose place the chunk it came to takes.
-local function leaveFirst(entries, head, gone)
-  local first, number, newest = floor(entries.head / CHUNK), floor(head / CHUNK), entries.newest / CHUNK
-  local open = entries.inline + (entries.firstEnd - entries.head) * ENTRY
-  for each = first + 1, min(number, newest - 1) do gone[#gone + 1] = chunkField(entries.field, each) end
-  if number >= newest then return sub(entries.value, open + (head - entries.newest) * ENTRY) end
-  return sub(chunkOf(entries, number), head % CHUNK * ENTRY + 1) .. sub(entries.value, open)
-end
-
--- Adds an entry behind the rest, or to the newest when that is of the same time. Returns the tail, the rest, and what is behind it.
-local function push(entries, head, tail, rest, set)
-  local time, cost = entries.pushTime, entries.pushCost
-  if head < tail then
-    local newestTime, newestCost = unpacked('<dd', rest, #rest - 15)
-    if newestTime == time then return tail, sub(rest, 1, -9), pack('<d', newestCost + cost) end
-    if tail % CHUNK == 0 and tail - head > CHUNK then
-      local number, text = tail / CHUNK - 1, sub(rest, -CHUNK * ENTRY)
-      entries.texts = entries.texts or {}
-      entries.texts[number] = text
-      set[#set + 1], set[#set + 2] = chunkField(entries.field, number), text
-      rest = sub(rest, 1, -CHUNK * ENTRY - 1)
+  function entries.costAt(time)
+    local at, number = locate(entries, time)
+    if not at then return 0 end
+    local _, cost = unpacked('<dd', textOf(entries, number), at)
+    return cost
+  end
+  function entries.beforeNewest()
+    local value = entries.value
+    local at = #value - 2 * ENTRY + 1
+    if entries.head ~= 0 and at < entries.open then
+      local text = textOf(entries, entries.tail)
+      return timeAt(text, #text - ENTRY + 1)
     end
+    return at >= entries.at and timeAt(value, at) or -huge
   end
-  return tail + 1, rest, pack('<dd', time, cost)
+  function entries.edit(drop, takeTime, takeCost, pushTime, pushCost)
+    entries.drop, entries.takeTime, entries.takeCost, entries.pushTime, entries.pushCost =
+      drop, takeTime, takeCost, pushTime, pushCost
+  end
+  return entries
 end
 
--- Writes an edit in place. Returns the head, the tail, and the entries that are part of the value, in two pieces: texts are costly.
-local function editEntries(entries, set, gone)
-  if entries.amend ~= -1 then amendEntry(entries, entries.amend, entries.amendCost, set) end
-  local head, tail, rest, added = entries.head + entries.drop, entries.tail, '', ''
-  if head < entries.firstEnd and head < tail then rest = sub(entries.value, entries.inline + entries.drop * ENTRY)
-  elseif head < tail then rest = leaveFirst(entries, head, gone)
-  else
-    for number = entries.firstEnd / CHUNK, entries.newest / CHUNK - 1 do
-      gone[#gone + 1] = chunkField(entries.field, number)
-    end
-    head, tail = 0, 0
-  end
-  if entries.pushCost > 0 then tail, rest, added = push(entries, head, tail, rest, set) end
-  return head, tail, rest, added
+-- Aims entries at a log's value. They begin at a place in it; first are the bytes of the first chunk, head and tail the oldest and the newest
+-- block, 0 when there is none, and skip the bytes at the start of the oldest that are no longer part of it.
+local function aim(entries, key, value, at, first, skip, head, tail)
+  entries.key, entries.value, entries.at = key, value, at
+  entries.head, entries.tail, entries.skip, entries.open = head, tail, skip, head == 0 and #value + 1 or at + first
+  entries.texts, entries.index, entries.isIndexChanged, entries.set, entries.gone = false, false, false, false, false
+  entries.drop, entries.takeCost, entries.pushCost, entries.added = 0, 0, 0, ''
+  return entries
+end
+
+-- Aims entries at none, as those of a key that was never seen.
+local function aimAtNone(entries, key)
+  return aim(entries, key, '', 1, 0, 0, 0, 0)
 end
 `

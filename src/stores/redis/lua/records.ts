@@ -103,22 +103,32 @@ local function readOther(group)
   end
 end
 
--- Reads a log as an algorithm wrote it. Returns its cells.
-local function openLog(attempt, key, kind)
-  local cells = { unpacked(kind.format, attempt.value) }
-  aim(attempt.own, key, attempt.field, attempt.value, 8 * kind.cells + 17, cells[kind.cells + 1], cells[kind.cells + 2])
+-- Reads a log as an algorithm with so many cells wrote it. Returns its cells.
+local function openLog(attempt, key, width, format)
+  local cells = { unpacked(format, attempt.value) }
+  aim(attempt.own, key, attempt.value, 8 * width + 13, unpack(cells, width + 1, width + 4))
   return cells
 end
 
--- Reads a log that another limit wrote. Its entries are then a copy, which replaces them.
+-- Reads a log of which nothing is kept.
+local function openCleared(attempt, key)
+  local record, entries = attempt.record, attempt.own
+  if not (attempt.value and record and record.isLog) then return aimAtNone(entries, key) end
+  openLog(attempt, key, record.width, '<' .. rep('d', record.width) .. 'I2I2I4I4')
+  entries.edit(huge, 0, 0, 0, 0)
+  applyEdit(entries)
+  goOn(entries)
+end
+
+-- Reads a log that another limit wrote.
 local function readOtherLog(attempt, key)
   local from = writerOf(attempt)
-  attempt.entries, attempt.cells = copyOf(false), attempt.kind.blank
-  if not from then return end
-  local cells = openLog(attempt, key, from)
-  attempt.entries = copyOf(attempt.own)
-  attempt.cells = convertState(attempt, from, cells, attempt.entries)
-  editCopy(attempt.entries)
+  attempt.cells = attempt.kind.blank
+  if not from then return openCleared(attempt, key) end
+  local cells = openLog(attempt, key, from.cells, from.format)
+  attempt.cells = convertState(attempt, from, cells, attempt.own)
+  applyEdit(attempt.own)
+  goOn(attempt.own)
 end
 
 -- Notes the fields of a log, whatever wrote it.

@@ -86,7 +86,7 @@ local function prepare(plan)
     attempt.kind, attempt.step, attempt.width = kind, twinOf(kind).step, kind.cells
     attempt.params = parametersOf(kind, attempt.signature, attempt.strict and 'strict' or '')
     attempt.isMicro, attempt.perSecond = attempt.params.perMs == 1000, attempt.params.perMs * 1000
-    if kind.entries then attempt.entries, attempt.field = newEntries(), 'log:' .. attempt.name end
+    if kind.entries then attempt.entries = newEntries('log:' .. attempt.name) end
   end
   for _, group in ipairs(plan.groups) do arrange(group, plan.attempts) end
   current, plan.isReady = false, true

@@ -18,7 +18,7 @@ local function arrange(group, attempts)
     attempt.opens, attempt.closes = false, false
     headings[#headings + 1] = heading(attempt.name, kind.cells, kind.entries, false, attempt.signature)
     if kind.entries then
-      fields[#fields + 1] = attempt.field
+      fields[#fields + 1] = attempt.entries.field
       attempt.own, attempt.next, attempt.offset = attempt.entries, {}, 0
     else
       attempt.offset = #blank
@@ -42,12 +42,12 @@ local function readLogs(group, key, values)
     if attempt.own then
       at = at + 1
       local record = not group.isUsual and attempt.record
-      attempt.value, attempt.entries = values[at], attempt.own
+      attempt.value = values[at]
       if not attempt.value then
         attempt.cells = attempt.kind.blank
-        aim(attempt.own, key, attempt.field, '', 1, 0, 0)
+        aimAtNone(attempt.own, key)
       elseif group.isUsual or record and record.signature == attempt.signature then
-        attempt.cells = openLog(attempt, key, attempt.kind)
+        attempt.cells = openLog(attempt, key, attempt.width, attempt.kind.format)
       else
         readOtherLog(attempt, key)
       end
@@ -109,14 +109,12 @@ local function keepOthers(group)
   end
 end
 
--- Notes what is to be written for a log. Returns its value.
+-- Notes what is to be written for a log, once its edit is carried out.
 local function keepLog(attempt, kind, cells, group)
-  local entries, set, head, tail, first, rest = attempt.entries, group.set
-  if entries == attempt.own then head, tail, first, rest = editEntries(entries, set, group.gone)
-  else head, tail, first, rest = replaceEntries(entries, group.key, attempt.field, set, group.gone) end
-  cells[kind.cells + 1], cells[kind.cells + 2] = head, tail
-  set[#set + 1], set[#set + 2] = attempt.field, pack(kind.format, unpack(cells, 1, kind.cells + 2)) .. first .. rest
-  return set[#set]
+  local entries, set = attempt.own, group.set
+  applyEdit(entries)
+  writeBlocks(entries, set, group.gone)
+  set[#set + 1], set[#set + 2] = entries.field, valueOf(entries, kind, cells)
 end
 
 -- The second until which a key that lasts so long is to be kept, and for how long that is: for longer than need be, so that its expiry

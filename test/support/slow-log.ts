@@ -1,0 +1,93 @@
+import type { Limit } from '../../src/index.ts'
+
+interface Entry {
+  readonly time: number
+  cost: number
+}
+
+/** What a log says to one request. Times are in milliseconds. */
+export interface Said {
+  readonly allowed: boolean
+  readonly remaining: number
+  readonly retryAfter: number
+  readonly resetAfter: number
+}
+
+/**
+ * `slidingWindowLog` by its definition, for one key in whole milliseconds: a list of entries that is searched from its start, under limits
+ * whose quota and window change.
+ */
+export class SlowLog {
+  #entries: Entry[] = []
+  /** The limit that wrote the entries. */
+  #writer: Limit | undefined
+
+  /** Decides, and keeps what follows unless `peeks`. Returns the time of the charge, too. */
+  ask(limit: Limit, now: number, cost: number, peeks = false): Said & { readonly at: number } {
+    const { quota, window } = limit
+    const before = this.#entries.filter((each) => each.time + (this.#writer?.window ?? 0) > this.#at(now))
+    const isChanged = this.#writer !== undefined && (this.#writer.quota !== quota || this.#writer.window !== window)
+    const entries = isChanged ? newestWithin(before, quota) : before
+    const at = Math.max(now, entries.at(-1)?.time ?? now)
+    const live = entries.filter((each) => each.time + window > at)
+    const allowed = cost <= quota - sumOf(live)
+    const kept = allowed && cost > 0 ? [...live, { time: at, cost }] : live
+    const newest = kept.at(-1)
+    const said = {
+      allowed,
+      remaining: Math.max(0, quota - sumOf(kept)),
+      retryAfter: allowed ? 0 : retryOf(live, quota - cost, window, now),
+      resetAfter: newest === undefined ? 0 : newest.time + window - now,
+      at,
+    }
+    if (!peeks && ((allowed && cost > 0) || (!allowed && isChanged && live.length > 0))) {
+      this.#entries = kept
+      this.#writer = limit
+    }
+    return said
+  }
+
+  /** Gives back what was charged at a time, as far as it still counts. */
+  refund(now: number, chargedAt: number, cost: number): void {
+    const window = this.#writer?.window ?? 0
+    let left = cost
+    for (const each of this.#entries) {
+      if (each.time !== chargedAt || each.time + window <= this.#at(now)) continue
+      const given = Math.min(left, each.cost)
+      each.cost -= given
+      left -= given
+    }
+    this.#entries = this.#entries.filter((each) => each.cost > 0)
+  }
+
+  #at(now: number): number {
+    return Math.max(now, this.#entries.at(-1)?.time ?? now)
+  }
+}
+
+function sumOf(entries: readonly Entry[]): number {
+  return entries.reduce((sum, { cost }) => sum + cost, 0)
+}
+
+/** Returns the newest entries, of at most so much cost. */
+function newestWithin(entries: readonly Entry[], quota: number): Entry[] {
+  let left = quota
+  const kept: Entry[] = []
+  for (const { time, cost } of entries.toReversed()) {
+    const part = Math.min(cost, left)
+    left -= part
+    if (part > 0) kept.unshift({ time, cost: part })
+  }
+  return kept
+}
+
+/** Returns the time until so much is left that `room` is not exceeded. */
+function retryOf(entries: readonly Entry[], room: number, window: number, now: number): number {
+  if (room < 0) return Infinity
+  let held = sumOf(entries)
+  for (const { time, cost } of entries) {
+    held -= cost
+    if (held <= room) return time + window - now
+  }
+  return 0
+}
