@@ -48,7 +48,9 @@ const failures = inFile(
 )
 const checks = inFile('src/stores/redis/lua/reply.ts', { files: ['test/stores/redis/own-algorithm.test.ts'] }, 'Lua')
 const logState = inFile('src/stores/redis/lua/state.ts', logs, 'Lua')
-const entries = inFile('src/stores/redis/lua/entries.ts', logs, 'Lua')
+const blocks = { files: ['test/stores/redis/blocks.test.ts'] }
+const entries = inFile('src/stores/redis/lua/entries.ts', blocks, 'Lua')
+const edits = inFile('src/stores/redis/lua/edits.ts', blocks, 'Lua')
 
 /** Small mistakes in Lua only, so that TypeScript and Lua differ. */
 export const lua = [
@@ -89,7 +91,11 @@ export const lua = [
     'local allowed = cost == 0 or cost <= quota - sum',
     'local allowed = cost == 0 or cost < quota - sum',
   ),
-  log('nothing dropped when nothing is left', 'kept == 0 and count or drop', 'kept ~= 0 and count or drop'),
+  log(
+    'too little dropped for a smaller quota',
+    'over + (isSame and sum - kept or sum)',
+    'over + (isSame and 0 or sum)',
+  ),
   counter('the older window rounded up', 'local weighted = floor(', 'local weighted = ceil('),
   counter(
     'another window taken for the previous one',
@@ -201,15 +207,13 @@ export const lua = [
     'record.signature == attempt.signature then',
     'record.signature then',
   ),
-  entries('a full chunk written too late', 'tail - head > CHUNK', 'tail - head > 2 * CHUNK'),
-  entries('an entry cut one byte too early', 'sub(text, at + 16)', 'sub(text, at + 15)'),
-  entries(
-    'a time read as a cost',
-    'entries.knownTime, entries.knownCost = e',
-    'entries.knownCost, entries.knownTime = e',
-  ),
-  entries('costs of one tick not added', "pack('<d', newestCost + cost)", "pack('<d', cost)"),
-  entries('a chunk that still counts dropped', 'min(number, newest - 1) do', 'min(number + 1, newest - 1) do'),
-  entries('the newest chunk one too early', 'tail - 1 - (tail - 1) % CHUNK', 'tail - 1 - tail % CHUNK'),
-  entries('a first entry that is gone', 'head < tail and head or -1', 'head > tail and head or -1'),
+  entries('the entries of a block that was left counted', 'scan(text, entries.skip + 1,', 'scan(text, 1,'),
+  entries('a block that reaches the cost passed', 'sum + total >= cost', 'sum + total > cost'),
+  entries('a refund looked for in the block behind', 'if last < time then break', 'if last <= time then break'),
+  edits('a block left one too late', 'if each == number then break', 'if each > number then break'),
+  edits('a block that was emptied kept', 'if from == start then leaveNewest', 'if from < start then leaveNewest'),
+  edits('small blocks never joined', 'if size + moreSize > BLOCK', 'if size + moreSize > 0'),
+  edits('the cost of a refund kept in the index', 'sum - cost, #text) or', 'sum, #text) or'),
+  edits('an entry cut one byte too early', 'sub(text, at + ENTRY)\nend', 'sub(text, at + ENTRY - 1)\nend'),
+  edits('costs of one tick not added', "pack('<d', newestCost + cost)", "pack('<d', cost)"),
 ]

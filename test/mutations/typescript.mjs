@@ -11,6 +11,9 @@ const partFullBucket = inFile('src/algorithms/token-bucket-initial.ts', algorith
 const fixed = inFile('src/algorithms/fixed-window.ts', algorithm('fixedWindow|fixed window|offset'))
 const log = inFile('src/algorithms/sliding-window-log.ts', algorithm('slidingWindowLog|the log|a log'))
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('slidingWindowBuckets|buckets'))
+const longLists = { files: ['test/stores/memory/entry-lists.test.ts'] }
+const lists = inFile('src/stores/memory/entry-lists.ts', longLists)
+const spans = inFile('src/stores/memory/entry-spans.ts', longLists)
 const counter = inFile('src/algorithms/sliding-window-counter.ts', algorithm('slidingWindowCounter|counter'))
 const hybrid = inFile('src/algorithms/quota-linear.ts', algorithm('quotaLinear|hybrid'))
 const measured = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
@@ -123,6 +126,12 @@ export const typescript = [
   log('`−` for `+` in when an entry ends', 'Infinity : (last + life) * grain', 'Infinity : (last - life) * grain'),
   log('a strict charge above the quota', 'persist ? Math.min(cost, quota) : 0', 'persist ? cost : 0'),
   log('a refund of more than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
+
+  lists('a span that reaches the cost passed', 'sum + spans!.sum(s) < cost', 'sum + spans!.sum(s) <= cost'),
+  lists('a refund not taken off its span', 'spans!.change(s, -cost, 0)', 'spans!.change(s, 0, 0)'),
+  lists('no span for a long list', '=== 2 * SPAN', '=== 4 * SPAN'),
+  spans('short spans never joined', '> SPAN) return', '> 0) return'),
+  spans('the end of a span kept', 'this.#lasts[s] === e', 'this.#lasts[s] !== e'),
 
   buckets('one bucket forgotten', 'life: buckets + 1', 'life: buckets'),
 

@@ -4,7 +4,7 @@ import { EntryList } from '../../src/testing/algorithm/entry-list.ts'
 
 /** A change to entries, in fractions of what there is. */
 export interface Change {
-  readonly kind: 'push' | 'drop' | 'take' | 'all'
+  readonly kind: 'push' | 'drop' | 'take'
   readonly part: number
   readonly pause: number
   readonly cost: number
@@ -22,18 +22,20 @@ export interface EditedBy {
   readonly question: Question
 }
 
-/** Mostly pushes, so that the entries become many. */
-export const changes: fc.Arbitrary<Change> = fc.record({
-  kind: fc.oneof(
-    { weight: 12, arbitrary: fc.constant('push' as const) },
-    { weight: 2, arbitrary: fc.constant('drop' as const) },
-    { weight: 6, arbitrary: fc.constant('take' as const) },
-    { weight: 0, arbitrary: fc.constant('all' as const) },
-  ),
-  part: fc.double({ min: 0, max: 1, noNaN: true }),
-  pause: fc.nat({ max: 3 }),
-  cost: fc.integer({ min: 1, max: 3 }),
-})
+/** Mostly pushes, so that the entries become many. There is a drop of a part of them for so many pushes. */
+export function changes(pushes: number): fc.Arbitrary<Change> {
+  return fc.record({
+    kind: fc.oneof(
+      { weight: pushes, arbitrary: fc.constant('push' as const) },
+      { weight: Math.ceil(pushes / 4), arbitrary: fc.constant('take' as const) },
+      { weight: 1, arbitrary: fc.constant('drop' as const) },
+    ),
+    // Most doubles from 0 to 1 are next to 0.
+    part: fc.noBias(fc.nat({ max: 1000 })).map((part) => part / 1000),
+    pause: fc.nat({ max: 3 }),
+    cost: fc.integer({ min: 1, max: 3 }),
+  })
+}
 
 /** A slow list of entries, which turns changes into edits and answers questions by the definitions. */
 export class EditModel {
@@ -44,13 +46,12 @@ export class EditModel {
   edited({ kind, part, pause, cost }: Change): EditedBy {
     const edit: Edit = { drop: 0, takeTime: 0, takeCost: 0, pushTime: 0, pushCost: 0 }
     const total = this.list.costUntil(Infinity)
-    if (kind === 'all') edit.drop = total
     // Most drops are short, a few are long.
     if (kind === 'drop') edit.drop = Math.round(part ** 4 * total)
     if (kind === 'take') this.#take(edit, part, cost)
     if (kind === 'push') {
       this.#now += pause
-      edit.drop = part < 0.2 ? Math.min(total, cost) : 0
+      edit.drop = part < 0.1 ? Math.min(total, cost) : 0
       edit.pushTime = this.#now
       edit.pushCost = cost
     }

@@ -21,7 +21,11 @@ function filled(count: number): EntryLists {
 
 describe('entries in memory', () => {
   it('answer as a list does, whatever was added, dropped and taken off', () => {
-    const slots = fc.array(fc.tuple(fc.nat({ max: 2 }), changes), { minLength: 500, maxLength: 2500, size: 'max' })
+    const slots = fc.array(fc.tuple(fc.nat({ max: 2 }), changes(300)), {
+      minLength: 1000,
+      maxLength: 3000,
+      size: 'max',
+    })
     const run = (all: readonly (readonly [number, Change])[]): void => {
       const lists = new EntryLists(3)
       const models = [new EditModel(), new EditModel(), new EditModel()]
@@ -39,7 +43,7 @@ describe('entries in memory', () => {
         ]).toEqual(model.answers(question))
       }
     }
-    fc.assert(fc.property(slots, run), { numRuns: 40 })
+    fc.assert(fc.property(slots, run), { numRuns: 20 })
   })
 
   it('stay the same when slots are moved and their number changes', () => {

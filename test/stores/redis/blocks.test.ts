@@ -55,6 +55,16 @@ for time = 1, tonumber(ARGV[1]) do
 end
 `
 
+/** Refunds 15 of 16 entries. */
+const THIN_OUT = `${PRELUDE}
+for time = 1, tonumber(ARGV[1]) do
+  if time % 16 ~= 0 then
+    open()
+    change({ 0, time, 1, 0, 0 })
+  end
+end
+`
+
 /** Returns how many commands were called to read, how many numbers were read, and how many fields were written or deleted. */
 const WORK = `${PRELUDE}
 open()
@@ -97,7 +107,7 @@ describe('entries in blocks', () => {
   }
 
   it('answer as a list does, whatever was added, dropped and taken off', async () => {
-    const lists = fc.array(changes, { minLength: 10, maxLength: 300, size: 'max' })
+    const lists = fc.array(changes(50), { minLength: 10, maxLength: 400, size: 'max' })
     await fc.assert(
       fc.asyncProperty(lists, (all) => compare(all, small(SEARCH))),
       { numRuns: 150 },
@@ -105,11 +115,19 @@ describe('entries in blocks', () => {
   })
 
   it('do so in blocks of the real size', async () => {
-    const lists = fc.array(changes, { minLength: 1000, maxLength: 3000, size: 'max' })
+    const lists = fc.array(changes(1000), { minLength: 2000, maxLength: 4000, size: 'max' })
     await fc.assert(
       fc.asyncProperty(lists, (all) => compare(all, SEARCH)),
       { numRuns: 10 },
     )
+  })
+
+  it('of which many are refunded leave few blocks', async () => {
+    await redis.client.flushall()
+    await redis.client.eval(FILL, 1, 'entries', '8000')
+    await redis.client.eval(THIN_OUT, 1, 'entries', '8000')
+    const blocks = (await redis.client.hkeys('entries')).filter((field) => /\d$/.test(field))
+    expect(blocks.length).toBeLessThanOrEqual((2 * 500) / BLOCK_ENTRIES + 3)
   })
 
   describe('the work of one decision on 100,000 entries', () => {

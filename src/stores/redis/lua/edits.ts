@@ -84,10 +84,15 @@ end
 
 -- Drops the oldest cost. What is left of the block where that ends is not written: its oldest entries move into the first chunk.
 local function dropCost(entries, cost)
-  local sum, at, _, number = search(entries, huge, cost)
-  if not at then sum, at, number = cost, #entries.value - ENTRY + 1, OPEN end
+  local sum, at, _, number = cost, entries.passedAt, nil, entries.passedIn
+  -- Most often the cost is that of what is over, which was passed just now.
+  if not at or entries.passed ~= cost then
+    sum, at, _, number = search(entries, huge, cost)
+    if not at then sum, at, number = cost, #entries.value - ENTRY + 1, OPEN end
+    if sum == cost then at = at + ENTRY end
+  end
   local text = textOf(entries, number)
-  if sum > cost then text = withCost(text, at, sum - cost) else at = at + ENTRY end
+  if sum > cost then text = withCost(text, at, sum - cost) end
   if number == FIRST then
     entries.value, entries.at = text, at
   else
@@ -197,13 +202,13 @@ end
 local function goOn(entries)
   entries.value, entries.added = entries.value .. entries.added, ''
   if entries.head == 0 then entries.open = #entries.value + 1 end
-  entries.drop, entries.takeCost, entries.pushCost = 0, 0, 0
+  entries.passedAt = false
 end
 
 -- Notes what is to be written beside the value of a log.
 local function writeBlocks(entries, set, gone)
-  for _, each in ipairs(entries.set or {}) do set[#set + 1] = each end
-  for _, each in ipairs(entries.gone or {}) do gone[#gone + 1] = each end
+  for i = 1, entries.set and #entries.set or 0 do set[#set + 1] = entries.set[i] end
+  for i = 1, entries.gone and #entries.gone or 0 do gone[#gone + 1] = entries.gone[i] end
   if not entries.isIndexChanged then return end
   local list = #entries.index > 0 and set or gone
   list[#list + 1] = entries.field .. '\0'
@@ -215,6 +220,7 @@ local function valueOf(entries, kind, cells)
   local width = kind.cells
   cells[width + 1], cells[width + 2] = entries.open - entries.at, entries.skip
   cells[width + 3], cells[width + 4] = entries.head, entries.tail
-  return pack(kind.format, unpack(cells, 1, width + 4)) .. sub(entries.value, entries.at) .. entries.added
+  local rest = entries.at == 1 and entries.value or sub(entries.value, entries.at)
+  return pack(kind.format, unpack(cells, 1, width + 4)) .. rest .. entries.added
 end
 `

@@ -139,7 +139,12 @@ end
 
 local function newEntries(field)
   local entries = { field = field }
-  function entries.costUntil(time) return (search(entries, time, huge)) end
+  function entries.costUntil(time)
+    if entries.at < entries.open and timeAt(entries.value, entries.at) > time then return 0 end
+    local sum, at, _, number = search(entries, time, huge)
+    entries.passed, entries.passedAt, entries.passedIn = sum, at, number
+    return sum
+  end
   function entries.timeOf(cost)
     local _, _, made = search(entries, huge, cost)
     return made or -huge
@@ -172,7 +177,7 @@ local function aim(entries, key, value, at, first, skip, head, tail)
   entries.key, entries.value, entries.at = key, value, at
   entries.head, entries.tail, entries.skip, entries.open = head, tail, skip, head == 0 and #value + 1 or at + first
   entries.texts, entries.index, entries.isIndexChanged, entries.set, entries.gone = false, false, false, false, false
-  entries.drop, entries.takeCost, entries.pushCost, entries.added = 0, 0, 0, ''
+  entries.added, entries.passedAt = '', false
   return entries
 end
 
