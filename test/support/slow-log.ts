@@ -57,7 +57,9 @@ export class SlowLog {
       each.cost -= given
       left -= given
     }
-    this.#entries = this.#entries.filter((each) => each.cost > 0)
+    // What is over goes when anything is written.
+    const at = this.#at(now)
+    if (left < cost) this.#entries = this.#entries.filter((each) => each.cost > 0 && each.time + window > at)
   }
 
   #at(now: number): number {
