@@ -129,9 +129,7 @@ export const typescript = [
 
   lists('a span that reaches the cost passed', 'sum + spans!.sum(s) < cost', 'sum + spans!.sum(s) <= cost'),
   lists('a refund not taken off its span', 'spans!.change(s, -cost, 0)', 'spans!.change(s, 0, 0)'),
-  lists('no loose entry left', '=== 2 * SPAN', '=== SPAN'),
   spans('short spans never joined', '> SPAN) return', '> 0) return'),
-  spans('the end of a span kept', 'this.#lasts[s] === e', 'this.#lasts[s] !== e'),
 
   buckets('one bucket forgotten', 'life: buckets + 1', 'life: buckets'),
 
