@@ -43,7 +43,7 @@ describe('entries in memory', () => {
         ]).toEqual(model.answers(question))
       }
     }
-    fc.assert(fc.property(slots, run), { numRuns: 20 })
+    fc.assert(fc.property(slots, run), { numRuns: 20, endOnFailure: true })
   })
 
   it('stay the same when slots are moved and their number changes', () => {

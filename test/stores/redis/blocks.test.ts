@@ -118,7 +118,7 @@ describe('entries in blocks', () => {
     const lists = fc.array(changes(1000), { minLength: 2000, maxLength: 4000, size: 'max' })
     await fc.assert(
       fc.asyncProperty(lists, (all) => compare(all, SEARCH)),
-      { numRuns: 10 },
+      { numRuns: 10, endOnFailure: true },
     )
   })
 

@@ -142,7 +142,7 @@ describe('entries of a log in Redis', () => {
           else advance(each.pause)
         }
       }),
-      { numRuns: 6 },
+      { numRuns: 6, endOnFailure: true },
     )
   })
 
