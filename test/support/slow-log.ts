@@ -47,9 +47,10 @@ export class SlowLog {
     return said
   }
 
-  /** Gives back what was charged at a time, as far as it still counts. */
-  refund(now: number, chargedAt: number, cost: number): void {
-    const window = this.#writer?.window ?? 0
+  /** Gives back what was charged at a time, as far as it still counts: nothing when the limit has changed since. */
+  refund(limit: Limit, now: number, chargedAt: number, cost: number): void {
+    if (limit !== this.#writer) return
+    const { window } = limit
     let left = cost
     for (const each of this.#entries) {
       if (each.time !== chargedAt || each.time + window <= this.#at(now)) continue

@@ -5,8 +5,7 @@ import { EntrySpans, resized, SPAN } from './entry-spans.ts'
 const NONE = -1
 
 /**
- * The entries of all keys of a table in flat memory: a linked list for each slot. A slot takes 9 bytes, and there is no object for
- * a key.
+ * The entries of all keys of a table in flat memory: a linked list for each slot, of 9 bytes, and no object for a key.
  *
  * The entries of a long list are in spans of up to 64, but for the newest 1 to 127, which are loose. A search passes spans, then
  * entries of one of them, and whole spans are dropped at once: the work of a decision grows by one step for 64 entries.
@@ -65,7 +64,7 @@ export class EntryLists {
     return e !== NONE && this.#pool.time(e) === time ? this.#pool.cost(e) : 0
   }
 
-  /** Returns the time of the entry before the newest, -Infinity when there is none. */
+  /** Returns the time of the entry before the newest, or -Infinity. */
   beforeNewest(slot: number): number {
     const newestSpan = this.#spans === undefined ? NONE : this.#spans.newest(slot)
     const tail = this.#tails[slot]!
@@ -123,9 +122,9 @@ export class EntryLists {
   /** Makes room for another number of slots. */
   resize(slots: number): void {
     const keep = Math.min(slots, this.#heads.length)
-    const loose = new Uint8Array(slots)
-    loose.set(this.#loose.subarray(0, keep))
-    this.#loose = loose
+    const loose = this.#loose
+    this.#loose = new Uint8Array(slots)
+    this.#loose.set(loose.subarray(0, keep))
     this.#heads = resized(this.#heads, keep, slots)
     this.#tails = resized(this.#tails, keep, slots)
     this.#spans?.resize(keep, slots)
@@ -135,7 +134,7 @@ export class EntryLists {
   /** Packs the entries when most of the memory is idle: after so many were freed that looking at all slots is cheap beside it. */
   trim(): void {
     const { live, idle, isSmall } = this.#pool
-    if (!isSmall && idle > 3 * live && idle * 4 >= this.#heads.length) this.#pack(this.#heads.length)
+    if (!isSmall && idle > 3 * live && idle * 4 >= this.#heads.length) this.#pack()
   }
 
   #firstSpan(slot: number): number {
@@ -236,12 +235,12 @@ export class EntryLists {
     this.#pool.free(e, e, 1)
   }
 
-  #pack(slots: number): void {
+  #pack(): void {
     const old = this.#pool
     this.#pool = new EntryPool(2 * old.live)
     this.#spans = undefined
     this.#loose.fill(0)
-    for (let slot = 0; slot < slots; slot++) {
+    for (let slot = 0; slot < this.#heads.length; slot++) {
       let e = this.#heads[slot]!
       this.#heads[slot] = NONE
       this.#tails[slot] = NONE

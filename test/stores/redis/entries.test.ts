@@ -108,7 +108,7 @@ describe('entries of a log in Redis', () => {
         const both = stores.map((store) => limiterOn(store, `large-${runs}`))
         runs++
         const model = new SlowLog()
-        const admitted: { decisions: readonly Decision[]; at: number; cost: number }[] = []
+        const admitted: { decisions: readonly Decision[]; limit: Limit; at: number; cost: number }[] = []
         let limit: Limit = limits[0]!
         const advance = (ms: number): void => clocks.forEach((clock) => clock.advance(ms))
 
@@ -121,7 +121,7 @@ describe('entries of a log in Redis', () => {
             const { remaining, resetAfter } = limits[0]!
             expect({ allowed, remaining, retryAfter, resetAfter }).toEqual(expected)
           }
-          if (expected.allowed && !peeks) admitted.push({ decisions, at, cost })
+          if (expected.allowed && !peeks) admitted.push({ decisions, limit, at, cost })
         }
 
         for (const each of acts) {
@@ -133,9 +133,9 @@ describe('entries of a log in Redis', () => {
           } else if ('cost' in each) await ask(each.cost, each.peeks)
           else if ('refunds' in each) {
             const chosen = admitted.splice(Math.max(0, admitted.length - each.back), each.refunds)
-            for (const { decisions, at, cost } of chosen) {
+            for (const { decisions, limit: charged, at, cost } of chosen) {
               await Promise.all(both.map((limiter, i) => limiter.refund(decisions[i]!)))
-              model.refund(clocks[0].now(), at, cost)
+              model.refund(charged, clocks[0].now(), at, cost)
             }
           } else if ('limit' in each) limit = each.limit
           else if ('back' in each) clocks.forEach((clock) => clock.set(clock.now() - each.back))
