@@ -8,6 +8,7 @@ import { onceForEachApp, warnOfLateMount } from '../../src/http/late-mount.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
+import { addressOf } from './keyers.ts'
 
 import { isMountedLate } from './mounted-late.ts'
 
@@ -46,6 +47,9 @@ type OnDenied = (request: Request, response: Response, next: NextFunction, decis
 const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getMethod: (request) => request.method,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  // The path of the whole app, also in a router that is mounted somewhere.
+  getPath: (request) => request.baseUrl + request.path,
+  getAddress: addressOf,
   hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),

@@ -1,5 +1,5 @@
 import type { Request } from 'express'
-import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
@@ -18,6 +18,9 @@ function trustOf({ app }: Request): ProxyTrust {
   const trusts = app.get('trust proxy fn') as (address: string, hops: number) => boolean
   return trusts('203.0.113.1', 99) ? 'everybody' : 'some'
 }
+
+/** Returns the client's address, for rules. */
+export const addressOf: (request: Request) => string | undefined = addressReader(client)
 
 /**
  * Returns a keyer for the client's address in `request.ip`, which depends on the app's `trust proxy`. IPv6 addresses are cut to a

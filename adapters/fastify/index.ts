@@ -10,6 +10,7 @@ import { type LimiterSource, type HttpOptions, validateHttpOptions } from '../..
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { oneOf } from '../../src/util/validate.ts'
+import { addressOf } from './keyers.ts'
 import { calledDirectly } from './messages.ts'
 import type { Hook, LimitHook } from './own-routes.ts'
 import { limitScope, watchApps } from './scope.ts'
@@ -46,6 +47,8 @@ type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: Decisio
 const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = {
   getMethod: (request) => request.method,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getPath: (request) => request.url,
+  getAddress: addressOf,
   hasUnreadBody: ({ raw }) => hasUnreadBody(raw),
   getHeader: (reply, name) => reply.getHeader(name),
   setHeader: (reply, name, value) => void reply.header(name, value),

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
@@ -40,6 +40,9 @@ function isCount(server: object | null): boolean {
   const { trustProxy } = (server as Record<symbol, { readonly trustProxy?: unknown }>)[own]!
   return typeof trustProxy === 'number'
 }
+
+/** Returns the client's address, for rules. */
+export const addressOf: (request: FastifyRequest) => string | undefined = addressReader(client)
 
 /**
  * Returns a keyer for the client's address in `request.ip`, which depends on the app's `trustProxy`. IPv6 addresses are cut to a

@@ -8,7 +8,7 @@ import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { refuse } from '../../src/util/validate.ts'
-import { keepRest } from './keyers.ts'
+import { keepRest, restOf } from './keyers.ts'
 
 export { byHeader, byMethod, ipKeyer, type IpKeyerOptions } from './keyers.ts'
 
@@ -44,6 +44,8 @@ const decisions = new WeakMap<Request, Decision>()
 
 const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getMethod: (request) => request.method,
+  getPath: (request) => request.url,
+  getRest: restOf,
   getRequestHeader: (request, name) => request.headers.get(name) ?? undefined,
   getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
   setHeader: ({ headers }, name, value) => headers.set(name, value),

@@ -12,6 +12,11 @@ export function keepRest(request: Request, rest: Rest): void {
   if (rest.length > 0) rests.set(request, rest)
 }
 
+/** Returns the other arguments of a request. */
+export function restOf(request: Request): Rest {
+  return rests.get(request) ?? []
+}
+
 /** The options of {@link ipKeyer}. `Arguments` are the arguments of the limited handlers. */
 export type IpKeyerOptions<Arguments extends readonly [Request, ...Rest] = readonly [Request]> =
   AddressOptions<Arguments>
@@ -34,7 +39,7 @@ export function ipKeyer<Arguments extends readonly [Request, ...Rest] = readonly
   const key = givenAddressKey(options as AddressOptions<never>)
   const address = options.address as unknown as (request: Request, ...rest: Rest) => string | undefined
   return define(`ipKeyer(${definitionOf(address)},${options.ipv6Subnet})`, function ipKey(request: Request) {
-    return key(address(request, ...(rests.get(request) ?? [])))
+    return key(address(request, ...restOf(request)))
   })
 }
 

@@ -10,6 +10,7 @@ import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { addressOf } from './keyers.ts'
 import { bindingsOf } from './node.ts'
 import { getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
 
@@ -51,6 +52,8 @@ function draftOf(context: Context): Headers {
 const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.header(name),
+  getPath: (context) => context.req.url,
+  getAddress: addressOf,
   hasUnreadBody(context) {
     const { incoming } = bindingsOf(context)
     return incoming !== undefined && hasUnreadBody(incoming)

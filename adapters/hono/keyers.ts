@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import {
   type AddressOptions,
+  addressReader,
   type ClientInfo,
   clientKeyer,
   givenAddressKeyer,
@@ -22,6 +23,9 @@ const client: ClientInfo<Context> = {
   trust: () => 'nobody',
   app: (context) => bindingsOf(context).incoming?.socket.server,
 }
+
+/** Returns the client's address on `@hono/node-server`, for rules. */
+export const addressOf: (context: Context) => string | undefined = addressReader(client)
 
 /**
  * Returns a keyer for the client's address: the address of the socket on `@hono/node-server`, or the result of `address`, which

@@ -12,6 +12,7 @@ import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { keepHeaders } from './error-headers.ts'
+import { addressOf } from './keyers.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
 export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
@@ -43,6 +44,8 @@ type OnDenied = (context: Context, next: Next, decision: Decision) => unknown
 const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.headers[name] as string | undefined,
+  getPath: (context) => context.originalUrl,
+  getAddress: addressOf,
   hasUnreadBody: ({ req }) => hasUnreadBody(req),
   getHeader: (response, name) => response.res.getHeader(name),
   setHeader: (response, name, value) => void response.res.setHeader(name, value),

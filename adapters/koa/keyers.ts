@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import { type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
@@ -16,6 +16,9 @@ function trustOf({ app }: Context): ProxyTrust {
   if (!app.proxy) return 'nobody'
   return app.maxIpsCount > 0 || app.proxyIpHeader.toLowerCase() !== 'x-forwarded-for' ? 'some' : 'everybody'
 }
+
+/** Returns the client's address, for rules. */
+export const addressOf: (request: Context) => string | undefined = addressReader(client)
 
 /**
  * Returns a keyer for the client's address in `context.ip`, which depends on the app's `proxy` settings. IPv6 addresses are cut to

@@ -77,7 +77,7 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
   validateHttpOptions(given, 'onError')
   const { onError = answerFaults(), ...options } = given
   if (typeof onError !== 'function') refuse('onError', 'a function', onError)
-  const limiter = limiterOf(options)
+  const limiter = limiterOf(options, requestAdapter)
   const requestLimiter = createRequestLimiter<IncomingMessage, ServerResponse, undefined, OnDenied>(
     { ...without(options, LIMITER_OPTIONS), limiter },
     adapter,

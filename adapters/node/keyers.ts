@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import {
   type AddressOptions,
+  addressReader,
   type ClientInfo,
   clientKeyer,
   givenAddressKeyer,
@@ -19,6 +20,9 @@ const client: ClientInfo<IncomingMessage> = {
   trust: () => 'nobody',
   app: (request) => (request.socket as { server?: object }).server,
 }
+
+/** Returns the address of the socket, for rules. */
+export const addressOf: (request: IncomingMessage) => string | undefined = addressReader(client)
 
 /**
  * Returns a keyer for the client's address: the address of the socket, or the result of `address`, which servers behind a proxy

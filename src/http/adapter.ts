@@ -30,6 +30,12 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getMethod(request: Request): string | undefined
   /** Returns a header of the request. `name` is in lower case. */
   getRequestHeader(request: Request, name: string): string | undefined
+  /** Returns the path of the request with or without its query, or its URL. Rules need it. */
+  getPath?(request: Request): string | undefined
+  /** Returns the client's address as the framework reports it. Rules need it for `ip`, unless they have an `address`. */
+  getAddress?(request: Request): string | undefined
+  /** Returns the other arguments of a handler, for the functions of rules. Default: none. */
+  getRest?(request: Request): readonly unknown[]
   /**
    * Returns true when the server would read the rest of the request after a denial. The denial then has `Connection: close`.
    * Default: false.

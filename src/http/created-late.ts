@@ -1,6 +1,4 @@
-import { definitionOf } from '../limiter/keyers.ts'
-import { chargeBuildersOf, type Limiter } from '../limiter/limiter.ts'
-import type { LimiterOptions } from '../limiter/options.ts'
+import { chargeSourcesOf, type Limiter } from '../limiter/limiter.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { warn } from '../util/warn.ts'
 
@@ -38,9 +36,9 @@ export function creationWatch(limiter: Limiter<never>): () => void {
 
 /** A limiter with a given store continues the counts of that store. */
 function usesBy(limiter: Limiter<never>): Uses | undefined {
-  const [part] = chargeBuildersOf(limiter)
-  if (part === undefined || part.options.store !== undefined) return undefined
-  const uses = usesOf.get(part) ?? { definition: boundedKey(describe(part.options)), count: 0 }
+  const [part] = chargeSourcesOf(limiter)
+  if (part === undefined || !part.startsFromZero) return undefined
+  const uses = usesOf.get(part) ?? { definition: boundedKey(part.describe()), count: 0 }
   usesOf.set(part, uses)
   return uses
 }
@@ -56,9 +54,4 @@ function countSingle(definition: string): void {
     `A rate limit was created ${TOO_MANY} times while requests were served, and each one served a single request. Each starts from ` +
       'zero, so that they deny no request. Create it once, outside of the handler, or give it a `store` that is created once.',
   )
-}
-
-function describe({ keyer, limits, name = '' }: LimiterOptions<never>): string {
-  const parts: unknown[] = [keyer, limits].flat()
-  return [name, ...parts.map((part) => (typeof part === 'function' ? definitionOf(part) : JSON.stringify(part)))].join()
 }

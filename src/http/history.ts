@@ -1,6 +1,6 @@
-import type { ChargeBuilder } from '../limiter/charge-builder.ts'
+import type { ChargeSource } from '../limiter/charge-source.ts'
 import type { Decision } from '../limiter/decision.ts'
-import { chargeBuildersOf, type Limiter } from '../limiter/limiter.ts'
+import { chargeSourcesOf, type Limiter } from '../limiter/limiter.ts'
 import { Charge, type LimitStatus } from '../stores/store.ts'
 import { all, chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
@@ -57,7 +57,7 @@ const warned = new WeakSet<object>()
 
 /** Creates the function for one limiter. It asks no store: the same limit and the same key are enough. */
 export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<Request> {
-  const builders = chargeBuildersOf(limiter)
+  const builders = chargeSourcesOf(limiter)
   const homes = builders.map(({ home }) => home)
 
   function findIn(latest: Pass, charges: readonly Charge[]): Decision | undefined {
@@ -95,10 +95,11 @@ function hasCountedFor(homes: readonly object[], latest: Pass): boolean {
 /** Returns true for the same limit of the same limiter and the same key. */
 function countsTogether(charge: Charge, status: LimitStatus): boolean {
   if (!(status instanceof Charge) || charge.policy.home !== status.policy.home) return false
+  if (charge.policy.limiter !== status.policy.limiter) return false
   return charge.limit.name === status.limit.name && charge.key === status.key
 }
 
-function warnOnce(limiter: object, builders: readonly ChargeBuilder<never>[], advice: string): void {
+function warnOnce(limiter: object, builders: readonly ChargeSource<never>[], advice: string): void {
   if (warned.has(limiter)) return
   warned.add(limiter)
   const names = [...new Set(builders.map(({ name }) => `"${name}"`))].join(', ')

@@ -1,6 +1,6 @@
 import type { Decision } from '../limiter/decision.ts'
-import { createLimiter, type Limiter } from '../limiter/limiter.ts'
-import { LIMITER_OPTIONS, type LimiterOptions } from '../limiter/options.ts'
+import { createLimiter, createRulesLimiter, type Limiter } from '../limiter/limiter.ts'
+import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '../limiter/options.ts'
 import { guardedLimiterOf } from '../limiter/variants.ts'
 import type { Limit } from '../limits/limit.ts'
 import { checkedOutage } from '../stores/guard/index.ts'
@@ -8,10 +8,12 @@ import type { Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, oneOf, refuse } from '../util/validate.ts'
 import type { HeaderOptions } from './headers/options.ts'
+import { readerOf, type RulesAdapter } from './rules-reader.ts'
 
-/** Where the limiter comes from: the options of `createLimiter`, or an existing limiter. */
+/** Where the limiter comes from: the options of `createLimiter`, with limits or with rules, or an existing limiter. */
 export type LimiterSource<Request> =
-  | (LimiterOptions<Request> & { readonly limiter?: never })
+  | (LimiterOptions<Request> & { readonly limiter?: never; readonly rules?: never })
+  | (RulesLimiterOptions<Request> & { readonly limiter?: never })
   | {
       /** A limiter, or several limiters as a `stack`. */
       readonly limiter: Limiter<Request>
@@ -21,6 +23,7 @@ export type LimiterSource<Request> =
       readonly name?: never
       readonly store?: never
       readonly shared?: never
+      readonly rules?: never
     }
 
 /** How CORS preflights count. */
@@ -92,7 +95,7 @@ export function validateHttpOptions(
   ...more: readonly string[]
 ): void {
   if (typeof options !== 'object' || options === null)
-    refuse('rateLimit', 'options such as { keyer, limits }, or { limiter }', options)
+    refuse('rateLimit', 'options such as { keyer, limits }, { rules }, or { limiter }', options)
   knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...HTTP_OPTIONS, ...more])
   optionalFunction('skip', options.skip)
   if (options.preflights !== undefined) oneOf('preflights', options.preflights, PREFLIGHTS)
@@ -111,12 +114,16 @@ export function validateHttpOptions(
  */
 export function limiterOf<Request>(
   options: LimiterSource<Request> & { readonly onOutage?: Degraded },
+  adapter: RulesAdapter<Request>,
 ): Limiter<Request> {
-  return guardedLimiterOf(givenLimiter(options), options.onOutage)
+  return guardedLimiterOf(givenLimiter(options, adapter), options.onOutage)
 }
 
-function givenLimiter<Request>(options: LimiterSource<Request>): Limiter<Request> {
+function givenLimiter<Request>(options: LimiterSource<Request>, adapter: RulesAdapter<Request>): Limiter<Request> {
   const own = Object.entries(options).filter(([name, value]) => LIMITER_OPTIONS.includes(name) && value !== undefined)
+  if (options.limiter === undefined && options.rules !== undefined) {
+    return createRulesLimiter(Object.fromEntries(own) as unknown as RulesLimiterOptions<Request>, readerOf(adapter))
+  }
   if (options.limiter === undefined) return createLimiter(Object.fromEntries(own) as unknown as LimiterOptions<Request>)
   for (const [name, value] of own) refuse(name, 'nothing beside `limiter`, which has its own', value)
   if (typeof options.limiter?.consume !== 'function')

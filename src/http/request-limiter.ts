@@ -41,7 +41,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
 ): RequestLimiter<Request, Response, Next> {
   type Lane = RequestLane<Request, Response>
   validateHttpOptions(options)
-  const limiter = limiterOf(options)
+  const limiter = limiterOf(options, adapter)
   const requests = laneOf(limiter, stackedHeaderWriter(options, adapter))
   const preflights = preflightLaneOf(options.preflights, requests, adapter)
   const deny = denialResponder(options.onDenied, adapter)

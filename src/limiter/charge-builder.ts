@@ -1,6 +1,7 @@
 import { shown, SluiceError } from '../util/errors.ts'
-import { type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
+import { definitionOf, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
 import { type Limit, limit } from '../limits/limit.ts'
+import type { Bucket, ChargeSource } from './charge-source.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { addDistinct, checkedCost, assertUniqueNames } from './charges.ts'
@@ -10,13 +11,13 @@ import { warn } from '../util/warn.ts'
 type LimitSource<Input> = Limit | LimitFunc<Input>
 type Answer = Limit | readonly Limit[] | undefined
 
-/** Turns an input into the charges of one limiter. */
-export class ChargeBuilder<Input> {
+/** Turns an input into the charges of one limiter with a keyer and limits. */
+export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly name: string
   readonly store: Store
   readonly home: object
-  /** The options of the limiter. */
-  readonly options: LimiterOptions<Input>
+  readonly startsFromZero: boolean
+  readonly #options: LimiterOptions<Input>
   readonly #keyer: Keyer<Input>
   readonly #cost: CostFunc<Input> | undefined
   readonly #sources: readonly LimitSource<Input>[]
@@ -31,7 +32,8 @@ export class ChargeBuilder<Input> {
    * @param prefix comes before each key
    */
   constructor(options: LimiterOptions<Input>, name: string, store: Store, home: object, prefix = '') {
-    this.options = options
+    this.#options = options
+    this.startsFromZero = options.store === undefined
     this.#prefix = prefix
     this.name = name
     this.store = store
@@ -56,16 +58,25 @@ export class ChargeBuilder<Input> {
 
   /** Returns a builder with the same limits and the same counts on another store. */
   withStore(store: Store): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.options, this.name, store, this.home, this.#prefix)
+    return new ChargeBuilder(this.#options, this.name, store, this.home, this.#prefix)
   }
 
   /** Returns a builder with the same limits whose keys have a prefix. */
   withPrefix(prefix: string): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.options, this.name, this.store, this.home, prefix)
+    return new ChargeBuilder(this.#options, this.name, this.store, this.home, prefix)
   }
 
-  key(input: Input): MaybePromise<string> {
-    return chain(this.#keyer(input), (key) => this.#prefix + normalizeKey(key))
+  describe(): string {
+    const { keyer, limits, name = '' } = this.#options
+    const parts: unknown[] = [keyer, limits].flat()
+    return [
+      name,
+      ...parts.map((part) => (typeof part === 'function' ? definitionOf(part) : JSON.stringify(part))),
+    ].join()
+  }
+
+  buckets(input: Input): MaybePromise<readonly Bucket[]> {
+    return chain(this.#keyer(input), (key) => [{ limiter: this.name, key: this.#prefix + normalizeKey(key) }])
   }
 
   #costed(

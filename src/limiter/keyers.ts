@@ -36,7 +36,7 @@ export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   const definition = `keyers(${parts.map(definitionOf).join()})`
   return define(definition, function compositeKeyer(input) {
     const keys = parts.map((part) => part(input))
-    return keys.some(isPromise) ? Promise.all(keys).then(compose) : compose(keys as (Key | undefined)[])
+    return keys.some(isPromise) ? Promise.all(keys).then(composeKey) : composeKey(keys as (Key | undefined)[])
   })
 }
 
@@ -53,8 +53,8 @@ export function definitionOf(made: object): string {
   return definitions.get(made) ?? Function.prototype.toString.call(made)
 }
 
-/** Writes the length before each part, so that no part can imitate a boundary. */
-function compose(keys: readonly (Key | undefined)[]): string {
+/** Makes one key out of several. Writes the length before each part, so that no part can imitate a boundary. */
+export function composeKey(keys: readonly (Key | undefined)[]): string {
   let composed = ''
   let identified = false
   for (const key of keys) {

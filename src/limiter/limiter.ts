@@ -1,12 +1,22 @@
 import { chargedNothing, chargesOf, difference } from './charged.ts'
 import { checkedCost, dedupe } from './charges.ts'
+import type { ConsumeOptions, Limiter } from './contract.ts'
 import { combine, type Decision } from './decision.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { Key } from './keyers.ts'
 import type { Limit } from '../limits/limit.ts'
-import { type LimiterOptions, type SyncLimiterOptions, validateOptions } from './options.ts'
+import {
+  costIn,
+  type LimiterOptions,
+  type RulesLimiterOptions,
+  type SyncLimiterOptions,
+  validateOptions,
+  validateRulesOptions,
+} from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { ChargeBuilder } from './charge-builder.ts'
+import type { ChargeSource } from './charge-source.ts'
+import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
 import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
@@ -15,46 +25,7 @@ import type { WaitOptions } from './waiter.ts'
 import { homeOf, register } from './registration.ts'
 import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
 
-export interface ConsumeOptions {
-  /** The cost against every limit. Default: the limiter's `cost`, else 1. */
-  readonly cost?: number
-}
-
-const CONSUME_OPTIONS = ['cost']
-
-/** Resolves or returns without a value. */
-type Done<Answer> = Answer extends Promise<unknown> ? Promise<void> : void
-
-/**
- * Decides about inputs. A denial is a value, never an exception. If a keyer, a LimitFunc or a cost function throws, the error
- * reaches the caller and nothing is charged.
- */
-export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePromise<Decision>> {
-  /**
-   * Decides, and charges an admitted input. Throws `INVALID_COST`, `INVALID_KEY`, `INVALID_LIMIT`, `DUPLICATE_LIMIT`, and
-   * `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options.
-   */
-  consume(input: Input, options?: ConsumeOptions): Answer
-  /** Returns what `consume` would decide. Charges nothing. */
-  peek(input: Input, options?: ConsumeOptions): Answer
-  /**
-   * Resolves when the input is admitted, first come first served for each key, after the delay of a `leakyBucket`. Rejects
-   * with `WAIT_TOO_LONG` as soon as `maxWait` cannot be met, and with `NEVER_ADMITTED` if the cost can never be admitted; the
-   * `cause` is the decision, if there is one. Rejects with the signal's reason if that aborts.
-   * @example await limiter.wait(user, { maxWait: 5000 })
-   */
-  wait(input: Input, options?: WaitOptions): Promise<Decision>
-  /** Gives back what a decision charged, once. For a denial it does nothing. Throws `INVALID_OPTION` for any other value. */
-  refund(decision: Decision): Done<Answer>
-  /**
-   * Replaces what a decision charged by the actual cost, once. A higher cost is charged past any limit, as a debt. Give a
-   * function if the limits count different things. Throws `INVALID_COST`.
-   * @example limiter.settle(decision, usage.totalTokens)
-   */
-  settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): Done<Answer>
-  /** Deletes the state of this input's key under every limit. */
-  reset(input: Input): Done<Answer>
-}
+export type { ConsumeOptions, Limiter } from './contract.ts'
 
 /**
  * Makes a limiter from a keyer, limits and a store. It returns a decision if keyer, limits, cost and store return values at
@@ -74,7 +45,14 @@ export function createLimiter<Input>(
   options: LimiterOptions<Input> & { readonly keyer: (input: Input) => Promise<Key | undefined> },
 ): Limiter<Input, Promise<Decision>>
 export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input>
-export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input> {
+export function createLimiter<Input extends RulesInput = RulesInput>(
+  options: RulesLimiterOptions<Input> & { readonly store: AsyncStore },
+): Limiter<Input, Promise<Decision>>
+export function createLimiter<Input extends RulesInput = RulesInput>(
+  options: RulesLimiterOptions<Input>,
+): Limiter<Input>
+export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimiterOptions<Input>): Limiter<Input> {
+  if (hasRules(options)) return createRulesLimiter(options, plainReader as InputReader<Input>)
   validateOptions(options)
   const name = options.name ?? 'default'
   const store = options.store ?? memoryStore()
@@ -82,6 +60,25 @@ export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<In
   const builder = new ChargeBuilder(options, name, store, home)
   register(name, store, home)
   return new DefaultLimiter([builder], store)
+}
+
+function hasRules<Input>(
+  options: LimiterOptions<Input> | RulesLimiterOptions<Input>,
+): options is RulesLimiterOptions<Input> {
+  return (options as Partial<RulesLimiterOptions<Input>> | undefined)?.rules !== undefined
+}
+
+/** Makes a limiter from rules. `reader` reads its inputs. Throws as `createLimiter` does. */
+export function createRulesLimiter<Input>(
+  options: RulesLimiterOptions<Input>,
+  reader: InputReader<Input>,
+): Limiter<Input> {
+  validateRulesOptions(options)
+  const { name = 'rules', store = memoryStore(), rules } = options
+  const home = homeOf(name, store, options)
+  const source = rules.chargeSource({ name, store, home, reader, startsFromZero: options.store === undefined })
+  register(name, store, home)
+  return new DefaultLimiter([source], store)
 }
 
 /**
@@ -113,21 +110,23 @@ const closedDecisions = new WeakSet<Decision>()
 
 /** The limiter behind `createLimiter` and `stack`. */
 export class DefaultLimiter<Input> implements Limiter<Input> {
-  readonly #builders: readonly ChargeBuilder<Input>[]
+  readonly #builders: readonly ChargeSource<Input>[]
+  readonly #observers: readonly ChargeSource<Input>[]
   readonly #store: Store
   readonly #queue: WaitQueue
   #warned = false
   /** What adapters made of this limiter. */
   readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
 
-  constructor(builders: readonly ChargeBuilder<Input>[], store: Store) {
+  constructor(builders: readonly ChargeSource<Input>[], store: Store) {
     this.#builders = builders
+    this.#observers = builders.filter((builder) => builder.decided !== undefined)
     this.#store = store
     this.#queue = waitQueueOf(store)
   }
 
-  static builders<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
-    if (limiter instanceof DefaultLimiter) return limiter.#builders as readonly ChargeBuilder<Input>[]
+  static builders<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
+    if (limiter instanceof DefaultLimiter) return limiter.#builders as readonly ChargeSource<Input>[]
     return refuse('stack', 'limiters made by createLimiter or stack, as separate arguments', limiter)
   }
 
@@ -140,7 +139,7 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
     limiter: DefaultLimiter<Input>,
     id: unknown,
     store: Store,
-    change: (builder: ChargeBuilder<Input>) => ChargeBuilder<Input>,
+    change: (builder: ChargeSource<Input>) => ChargeSource<Input>,
   ): DefaultLimiter<Input> {
     const made = limiter.#variants.get(id) ?? new DefaultLimiter(limiter.#builders.map(change), store)
     limiter.#variants.set(id, made)
@@ -148,7 +147,12 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
-    return this.#decide(input, 'consume', options)
+    const decision = this.#decide(input, 'consume', options)
+    if (this.#observers.length === 0) return decision
+    return chain(decision, (known) => {
+      for (const observer of this.#observers) observer.decided!(input, options?.cost, known)
+      return known
+    })
   }
 
   peek(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -173,7 +177,10 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
   reset(input: Input): MaybePromise<void> {
     const variants = [...this.#variants.values()].map((each) => each.reset(input))
     const done = this.#builders.map((builder) =>
-      chain(builder.key(input), (key) => builder.store.forget(builder.name, key)),
+      chain(builder.buckets(input), (buckets) => {
+        const forgotten = buckets.map(({ limiter, key }) => builder.store.forget(limiter, key))
+        return chain(all<void>(forgotten), () => undefined)
+      }),
     )
     return chain(all<void>([...done, ...variants]), () => this.#queue.wake())
   }
@@ -232,14 +239,7 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
   }
 }
 
-/** Returns the cost in the options of `consume` or `peek`. */
-function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
-  if (options === undefined) return undefined
-  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)
-  return options.cost
-}
-
 /** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
-export function chargeBuildersOf<Input>(limiter: Limiter<Input>): readonly ChargeBuilder<Input>[] {
+export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
   return limiter instanceof DefaultLimiter ? DefaultLimiter.builders<Input>(limiter) : []
 }

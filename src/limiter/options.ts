@@ -1,7 +1,9 @@
+import type { ConsumeOptions } from './contract.ts'
 import type { Keyer, SyncKeyer } from './keyers.ts'
 import type { Limit } from '../limits/limit.ts'
+import type { RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { Store, SyncStore } from '../stores/store.ts'
+import type { DecisionMode, Store, SyncStore } from '../stores/store.ts'
 import { boolean, knownOptions, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 
@@ -38,13 +40,28 @@ export interface SyncLimiterOptions<Input> extends LimiterOptions<Input> {
   readonly store?: SyncStore
 }
 
+/** Options of a limiter whose keys and limits come from rules. */
+export interface RulesLimiterOptions<Input> {
+  /** Rules of `sluice/rules`, in place of `keyer`, `limits` and `cost`. They may change while the limiter is in use. */
+  readonly rules: RuleSource<Input>
+  /** The state of a policy is under this name and the policy's. Default `'rules'`. */
+  readonly name?: string
+  /** Where state is kept. Default: a new `memoryStore()`. */
+  readonly store?: Store
+  /** Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error. */
+  readonly shared?: boolean
+  readonly keyer?: never
+  readonly limits?: never
+  readonly cost?: never
+}
+
 /** The names of the options above. */
-export const LIMITER_OPTIONS: readonly string[] = ['keyer', 'limits', 'cost', 'name', 'store', 'shared']
+export const LIMITER_OPTIONS: readonly string[] = ['keyer', 'limits', 'cost', 'name', 'store', 'shared', 'rules']
 
 /** Throws `INVALID_OPTION` or `UNKNOWN_OPTION` with the option, what was expected and what was given. */
 export function validateOptions(options: LimiterOptions<never>): void {
   knownOptions('createLimiter', options, LIMITER_OPTIONS)
-  const { keyer, limits, cost, name, store, shared } = options
+  const { keyer, limits, cost, name } = options
   if (typeof keyer !== 'function') refuse('keyer', 'a function from an input to its key, such as byIP', keyer)
   if (limits === undefined) refuse('limits', 'a limit, a function that returns limits, or an array of them', limits)
   if (Array.isArray(limits) && limits.length === 0)
@@ -54,9 +71,36 @@ export function validateOptions(options: LimiterOptions<never>): void {
     )
   if (cost !== undefined && typeof cost !== 'function')
     refuse('cost', 'a function from an input and a limit to a number', cost)
+  validatePlace(options)
+}
+
+/** Throws `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options of a limiter with rules. */
+export function validateRulesOptions(options: RulesLimiterOptions<never>): void {
+  knownOptions('createLimiter', options, LIMITER_OPTIONS)
+  for (const option of ['keyer', 'limits', 'cost'] as const) {
+    if (options[option] !== undefined) refuse(option, 'nothing beside `rules`, which have their own', options[option])
+  }
+  if (typeof options.rules?.chargeSource !== 'function') {
+    const hint = 'rules of sluice/rules, such as await rulesFile(path) or createRules(document)'
+    refuse('rules', hint, options.rules)
+  }
+  validatePlace(options)
+}
+
+/** Checks the options that say where counts are kept. */
+function validatePlace({ name, store, shared }: Pick<LimiterOptions<never>, 'name' | 'store' | 'shared'>): void {
   if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))
     refuse('name', '1 to 256 characters of printable ASCII', name)
   if (store !== undefined && typeof store?.take !== 'function')
     refuse('store', 'a store such as memoryStore() or redisStore(client)', store)
   if (shared !== undefined) boolean('shared', shared)
+}
+
+const CONSUME_OPTIONS = ['cost']
+
+/** Returns the cost in the options of `consume` or `peek`. */
+export function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
+  if (options === undefined) return undefined
+  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)
+  return options.cost
 }

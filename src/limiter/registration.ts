@@ -5,15 +5,17 @@ import { shown, SluiceError } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
 import { WeakValues } from '../util/weak-values.ts'
 import { definitionOf } from './keyers.ts'
-import type { LimiterOptions } from './options.ts'
+import type { LimiterOptions, RulesLimiterOptions } from './options.ts'
+
+type Options = LimiterOptions<never> | RulesLimiterOptions<never>
 
 /** Identifies the counts of limiters. It is registered for as long as one of them is in use. */
 class Home {
-  readonly options: LimiterOptions<never>
+  readonly options: Options
   /** The home that was registered first under its name, so that it stays registered. */
   readonly first: Home | undefined
 
-  constructor(options: LimiterOptions<never>, first: Home | undefined) {
+  constructor(options: Options, first: Home | undefined) {
     this.options = options
     this.first = first
   }
@@ -26,7 +28,7 @@ const homes = new WeakMap<object, WeakValues<Home>>()
  * Returns the home of a limiter, an object that identifies its counts. Limiters with the same definition have one home:
  * a hot reload evaluates a module again. Throws `DUPLICATE_LIMITER` when another limiter on the store has the name.
  */
-export function homeOf(name: string, store: Store, options: LimiterOptions<never>): Home {
+export function homeOf(name: string, store: Store, options: Options): Home {
   const place = store.identity ?? store
   const first = homes.get(place)?.get(name)
   if (first === undefined) return homeBeside(name, place, options)
@@ -36,7 +38,7 @@ export function homeOf(name: string, store: Store, options: LimiterOptions<never
 }
 
 /** Returns the home of a limiter whose name another one has that counts in the same place over another connection, or a new home. */
-function homeBeside(name: string, place: object, options: LimiterOptions<never>): Home {
+function homeBeside(name: string, place: object, options: Options): Home {
   for (const other of identitiesBeside(place)) {
     const before = homes.get(other)?.get(name)
     if (before === undefined) continue
@@ -69,13 +71,22 @@ export function register(name: string, store: Store, home: Home): void {
   if (known.get(name) === undefined) known.set(name, home)
 }
 
-function isSame(one: LimiterOptions<never>, other: LimiterOptions<never>): boolean {
+function isSame(one: Options, other: Options): boolean {
   return (
     one.shared === other.shared &&
+    rulesOf(one) === rulesOf(other) &&
     isSameFunction(one.keyer, other.keyer) &&
     isSameFunction(one.cost, other.cost) &&
-    areSameLimits([one.limits].flat(), [other.limits].flat())
+    areSameLimits(limitsOf(one), limitsOf(other))
   )
+}
+
+function rulesOf(options: Options): unknown {
+  return 'rules' in options ? options.rules : undefined
+}
+
+function limitsOf({ limits }: Options): readonly Source[] {
+  return limits === undefined ? [] : [limits].flat()
 }
 
 type Source = Limit | ((input: never) => unknown)

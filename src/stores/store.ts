@@ -1,4 +1,4 @@
-import type { Clock } from '../util/clock.ts'
+import { type Clock, steadyClock } from '../util/clock.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled } from '../limits/limit.ts'
 
@@ -13,6 +13,8 @@ export interface Policy {
   readonly store: Store
   /** Identifies the limiter: several limiters can share a name and their counts. */
   readonly home: object
+  /** What happens to its requests while the store cannot decide. Default: what the store does. */
+  readonly onOutage: Degraded | undefined
   /** What a store keeps for this policy: see `cached`. */
   cache: CacheEntry | undefined
 }
@@ -33,8 +35,8 @@ export function cached<Entry extends CacheEntry>(
   return policy.cache as Entry
 }
 
-export function createPolicy(limiter: string, limit: Limit, store: Store, home: object): Policy {
-  return { limiter, limit, compiled: compiled(limit), store, home, cache: undefined }
+export function createPolicy(limiter: string, limit: Limit, store: Store, home: object, onOutage?: Degraded): Policy {
+  return { limiter, limit, compiled: compiled(limit), store, home, onOutage, cache: undefined }
 }
 
 /** The verdict of one limit. All times are in milliseconds. */
@@ -151,6 +153,11 @@ interface StoreBase {
   /** The clock option of the store, if it was given. Points in time in headers use this clock, too. */
   readonly clock?: Clock | undefined
   /**
+   * Returns the time by which the store decides, in epoch milliseconds, as well as this process knows it. Rules that have an end
+   * use it. Default: `clock`, or else a clock of this process.
+   */
+  now?(): number
+  /**
    * Identifies the place in which the store counts: stores that count in the same place have the same object. Two limiters with
    * one name in one place are an error without `shared`. Default: the store itself.
    */
@@ -192,6 +199,11 @@ export interface Inquiry {
   readonly charges: readonly Charge[]
   answered(degraded: Degraded | undefined): void
   failed(error: unknown): void
+}
+
+/** Returns the time by which a store decides, in epoch milliseconds. */
+export function timeOf(store: Store): number {
+  return store.now === undefined ? (store.clock ?? steadyClock).now() : store.now()
 }
 
 /** A store that decides at once. */

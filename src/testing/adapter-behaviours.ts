@@ -7,6 +7,7 @@ import { addressCases, keyerCases, proxyCases, skipCases } from './adapter/keyer
 import { limitCases } from './adapter/limit-cases.ts'
 import { outageCases } from './adapter/outage-cases.ts'
 import { preflightCases } from './adapter/preflight-cases.ts'
+import { rulesCases } from './adapter/rules-cases.ts'
 import { settlementCases } from './adapter/settlement-cases.ts'
 import { createWorld } from './adapter/world.ts'
 import { type Behaviour, behavioursOf } from './behaviour.ts'
@@ -29,6 +30,7 @@ export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[]
     'the keyers': keyerCases,
     skip: skipCases,
     'CORS preflights': preflightCases,
+    ...(can('rules') && { rules: rulesCases }),
     'the decision': decisionCases,
     'an error': faultCases,
     'an outage of the store': outageCases,

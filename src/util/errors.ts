@@ -19,6 +19,8 @@ export type SluiceErrorCode =
   | 'WAIT_QUEUE_FULL'
   | 'NEVER_ADMITTED'
   | 'NOT_APPLICABLE'
+  | 'INVALID_RULES'
+  | 'RULES_UNREACHABLE'
 
 /**
  * The one error class of this package: a mistake in the code or a fault of a store, never a denial.

@@ -1,20 +1,22 @@
-// Checks docs/migrating, docs/proxies.md and docs/redis.md. The language of a code block decides how:
+// Checks docs/migrating, docs/proxies.md, docs/redis.md and docs/rules.md. The language of a code block decides how:
 //
 // - `ts` is a program with this package. It is compiled with strict flags and run. It must print what its comments `// → …` say.
 // - `console` shows requests to the server of the block before it, and the responses, as in README.md.
 // - `js` is the program before the migration. It is only parsed.
+// - `json` is a document of rules without mistakes.
 // - `nginx`, `sh` and `text` are checked by other tests, or not at all.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { checkRules } from '../../src/rules/index.ts'
 import { type Block, blocksOf, fencesOf, node, Programs, root } from '../support/programs.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 const MINUTE = 60_000
 const guides = readdirSync(join(root, 'docs/migrating')).map((name) => `migrating/${name}`)
-const pages = ['proxies.md', 'redis.md', ...guides]
+const pages = ['proxies.md', 'redis.md', 'rules.md', ...guides]
 
 function read(page: string): string {
   return readFileSync(join(root, 'docs', page), 'utf8')
@@ -41,6 +43,7 @@ afterAll(async () => {
 
 async function verify(name: string, block: Block): Promise<void> {
   if (block.language === 'ts') return programs.verify(name, block, sendsRateLimit)
+  if (block.language === 'json') return expect(checkRules(JSON.parse(block.code))).toEqual([])
   if (block.language === 'js') return verifySyntax(block.code)
   expect(['nginx', 'sh', 'text']).toContain(block.language)
 }

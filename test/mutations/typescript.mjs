@@ -22,6 +22,9 @@ const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('
 const limiter = inFile('src/limiter/limiter.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
 })
+const limiterOptions = inFile('src/limiter/options.ts', {
+  files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
+})
 const clockFault = inFile('src/stores/clock-fault.ts', {
   files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'],
 })
@@ -174,7 +177,7 @@ export const typescript = [
     'const place = store.identity ?? store\n  const first',
     'const place = store\n  const first',
   ),
-  limiter(
+  limiterOptions(
     'wrong options ignored',
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',

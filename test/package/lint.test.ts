@@ -151,6 +151,14 @@ describe('the direction of imports', () => {
     ['adapters/node/index.ts', '../../src/cli/one.ts'],
     ['adapters/express/index.ts', '../../src/cli/one.ts'],
     ['src/index.ts', './testing.ts'],
+    ['src/stores/redis/index.ts', '../../rules/rules.ts'],
+    ['src/limiter/limiter.ts', '../rules/rules.ts'],
+    ['src/http/options.ts', '../rules/rules.ts'],
+    ['adapters/koa/index.ts', '../../src/rules/rules.ts'],
+    ['src/rules/one.ts', '../algorithms/gcra.ts'],
+    ['src/rules/one.ts', '../index.ts'],
+    ['src/rules/one.ts', '../cli/one.ts'],
+    ['src/rules/one.ts', '../../adapters/koa/index.ts'],
     ['examples/one.ts', '../src/index.ts'],
     ['examples/one.ts', '../dist/src/index.js'],
     ['examples/one.ts', '../adapters/express/index.ts'],
@@ -192,6 +200,11 @@ describe('the direction of imports', () => {
     ['src/http/request-limiter.ts', '../limiter/decision.ts'],
     ['src/http/request-limiter.ts', './headers/standard.ts'],
     ['src/index.ts', './limiter/limiter.ts'],
+    ['src/rules/one.ts', '../http/keys/address.ts'],
+    ['src/rules/one.ts', '../limiter/decision.ts'],
+    ['src/rules/one.ts', './another.ts'],
+    ['src/cli/one.ts', '../rules/compile.ts'],
+    ['src/testing/one.ts', '../rules/rules.ts'],
     ['src/index.ts', './stores/memory/index.ts'],
     ['src/testing.ts', './stores/store.ts'],
     ['adapters/express/index.ts', '../../src/http/request-limiter.ts'],
@@ -292,8 +305,9 @@ describe('packages', () => {
   const address = given('src/http/keys/address.ts', `import { isValid } from 'ipaddr.js'`)
   const field = given('src/http/headers/write-headers.ts', `import { serializeList } from 'structured-headers'`)
   const slot = given('src/stores/redis/index.ts', `import slotOf from 'cluster-key-slot'`)
+  const router = given('src/rules/one.ts', `import { createRouter } from 'rou3'`)
   it('the dependencies may be imported where they are used', () => {
-    for (const reported of [duration, address, field, slot]) expect(reported()).not.toContain(DIRECTION)
+    for (const reported of [duration, address, field, slot, router]) expect(reported()).not.toContain(DIRECTION)
   })
 })
 

@@ -30,6 +30,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   'sluice/koa': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/node': ['byIP', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
   'sluice/redis': ['redisStore'],
+  'sluice/rules': ['checkRules', 'createRules', 'rulesFrom', 'rulesSchema'],
   'sluice/testing': ['adapterBehaviours', 'algorithmBehaviours', 'storeBehaviours', 'virtualClock'],
 }
 
@@ -43,7 +44,7 @@ describe('the tarball', () => {
 
   it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^(package\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
+      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])

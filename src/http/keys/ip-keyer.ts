@@ -52,6 +52,14 @@ export function givenAddressKeyer<Request>(options: AddressOptions<[request: Req
 export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKeyerOptions = {}): SyncKeyer<Request> {
   knownOptions('ipKeyer', options, ['ipv6Subnet'])
   const key = addressKeyer(options.ipv6Subnet)
+  const address = addressReader(client)
+  return define(`ipKeyer(${options.ipv6Subnet})`, function ipKey(request: Request) {
+    return key(address(request))
+  })
+}
+
+/** Returns a function for the client's address. It warns as `clientKeyer` does. */
+export function addressReader<Request>(client: ClientInfo<Request>): (request: Request) => string | undefined {
   const known = knownAppsOf(client)
   let latestApp: object | undefined
   let settings: ProxySettings | undefined
@@ -69,12 +77,12 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
     if (header !== undefined) warn(header, trust)
   }
 
-  return define(`ipKeyer(${options.ipv6Subnet})`, function ipKey(request: Request) {
+  return function addressOf(request) {
     const app = client.app(request)
     if (app !== latestApp) readSettings(app, request)
     if (settings !== undefined && settings.trust !== 'everybody') warnOfHeader(settings, request)
-    return key(client.address(request))
-  })
+    return client.address(request)
+  }
 }
 
 /** The proxy settings of an app, and the function that warns of them. */

@@ -78,6 +78,10 @@ class MemoryStore implements SyncStore {
     return this.#clock === steadyClock ? undefined : this.#clock
   }
 
+  now(): number {
+    return microseconds(this.#clock) / 1000
+  }
+
   joins(other: Store): boolean {
     return other instanceof MemoryStore && other.#clock === this.#clock
   }

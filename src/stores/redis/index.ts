@@ -65,6 +65,10 @@ class RedisStore implements AsyncStore {
     if (queue.inCluster) this.partOf = (limiter, key) => queue.partOf(this.#start(limiter) + keyText(key))
   }
 
+  now(): number {
+    return this.#queue.now()
+  }
+
   joins(other: Store): boolean {
     return other === this
   }

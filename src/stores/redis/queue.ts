@@ -1,5 +1,6 @@
 import calculateSlot from 'cluster-key-slot'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
+import { steadyClock } from '../../util/clock.ts'
 import type { ScriptClient } from './clients.ts'
 import { failure } from './failure.ts'
 import { type Program, programFor } from './library.ts'
@@ -29,6 +30,8 @@ export class RedisQueue {
   #program: Program | undefined
   #pending: Pending[] = []
   #underWay = 0
+  /** The server's time minus that of this process, in milliseconds, as of the latest reply. */
+  #ahead = 0
   #asked = 0
 
   /** `clock`, where given, gives the time in microseconds instead of the server. */
@@ -36,6 +39,11 @@ export class RedisQueue {
     this.#client = client
     this.#runner = new Runner(client)
     this.#clock = clock
+  }
+
+  /** Returns the time by which the server decides, in epoch milliseconds. Before the first reply it is that of this process. */
+  now(): number {
+    return this.#clock === undefined ? steadyClock.now() + this.#ahead : this.#clock() / 1000
   }
 
   /** True when keys of one call must share a slot. */
@@ -114,6 +122,7 @@ export class RedisQueue {
     try {
       const request = new ScriptRequest(group.map(({ transaction }) => transaction))
       const reply = await this.#call(request)
+      this.#ahead = Number(reply[0]) / 1000 - steadyClock.now()
       request.settle(reply, (i, message) => {
         if (message === undefined) group[i]!.resolve()
         else group[i]!.reject(failure(new Error(message)))

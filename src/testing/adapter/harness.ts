@@ -53,9 +53,9 @@ export interface Served {
 
 /**
  * Something that a framework cannot do. Behaviours that need it are omitted. `'early-headers'`: setting headers before there is a
- * response. `'proxy-trust'`: exposing whether a proxy is trusted.
+ * response. `'proxy-trust'`: exposing whether a proxy is trusted. `'rules'`: reading the path of a request (`getPath`).
  */
-export type Lack = 'early-headers' | 'proxy-trust'
+export type Lack = 'early-headers' | 'proxy-trust' | 'rules'
 
 /** A framework with its adapter, for the behaviours. */
 export interface AdapterHarness {

@@ -1,0 +1,32 @@
+import type { Charge, Store } from '../stores/store.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import type { Decision } from './decision.ts'
+
+/** Turns inputs into charges: the part of a limiter that knows which limits and keys an input has. */
+export interface ChargeSource<Input> {
+  /** The name of the limiter. */
+  readonly name: string
+  readonly store: Store
+  /** Identifies the counts: the same for limiters with the same definition. */
+  readonly home: object
+  /** True if the limiter was given no store, so that it counts from zero. */
+  readonly startsFromZero: boolean
+  /** Returns the charges of an input. `cost`, if given, takes precedence over the source's own. */
+  charges(input: Input, cost: number | undefined): MaybePromise<Charge[]>
+  /** Returns where the store keeps the state of an input. */
+  buckets(input: Input): MaybePromise<readonly Bucket[]>
+  /** Returns a source with the same limits whose keys have a prefix. */
+  withPrefix(prefix: string): ChargeSource<Input>
+  /** Returns a source with the same limits and counts on another store, such as a guard of the store. */
+  withStore(store: Store): ChargeSource<Input>
+  /** Describes how the limiter was made. Limiters with the same description do the same. */
+  describe(): string
+  /** Called with each decision of `consume`. */
+  decided?(input: Input, cost: number | undefined, decision: Decision): void
+}
+
+/** The state of a key under the limits of one limiter. */
+export interface Bucket {
+  readonly limiter: string
+  readonly key: string
+}

@@ -1,0 +1,62 @@
+import type { Store } from '../stores/store.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import type { ChargeSource } from './charge-source.ts'
+
+/**
+ * What the option `rules` expects: the rules of `sluice/rules`. Only they know how documents are matched, so that programs
+ * without rules do not load it.
+ */
+export interface RuleSource<Input> {
+  /** Creates the charges of one limiter. */
+  chargeSource(place: RulePlace<Input>): ChargeSource<Input>
+}
+
+/** The limiter that rules make charges for. */
+export interface RulePlace<Input> {
+  readonly name: string
+  readonly store: Store
+  readonly home: object
+  /** True if the limiter was given no store. */
+  readonly startsFromZero: boolean
+  readonly reader: InputReader<Input>
+}
+
+/** How rules read an input. */
+export interface InputReader<Input> {
+  method(input: Input): string | undefined
+  /** Returns a path, with or without a query, or a URL. */
+  path(input: Input): string | undefined
+  /** Returns the client's address. */
+  address(input: Input): string | undefined
+  /** Returns a header by its name in lower case. */
+  header(input: Input, name: string): string | undefined
+  /** Returns the attributes of an input, unless the rules have a function of their own. */
+  attributes(input: Input): MaybePromise<Readonly<Record<string, unknown>>>
+  /** Returns what the functions of the rules receive after the input. */
+  rest(input: Input): readonly unknown[]
+}
+
+/** An input of a limiter with rules and without HTTP. */
+export interface RulesInput {
+  readonly method?: string | undefined
+  readonly path?: string | undefined
+  /** The client's address. */
+  readonly ip?: string | undefined
+  /** From names in any letter case to values. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
+  readonly attributes?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** Reads plain objects. */
+export const plainReader: InputReader<RulesInput> = {
+  method: (input) => input.method,
+  path: (input) => input.path,
+  address: (input) => input.ip,
+  header({ headers = {} }, name) {
+    const found = Object.hasOwn(headers, name) ? name : Object.keys(headers).find((each) => each.toLowerCase() === name)
+    const value = found === undefined ? undefined : headers[found]
+    return typeof value === 'object' ? value.join(', ') : value
+  },
+  attributes: (input) => input.attributes ?? {},
+  rest: () => [],
+}

@@ -1,0 +1,106 @@
+/** A document of rules: limits as data. JSON and YAML files hold the same. */
+export interface RulesDocument {
+  /** Where an editor finds the schema of this document. It has no effect. */
+  readonly $schema?: string
+  readonly policies: readonly PolicyRule[]
+}
+
+/** Which requests are limited, by which key, and how often. All policies that match a request apply, all or nothing. */
+export interface PolicyRule {
+  /** The identity of the policy's state: unique, 1 to 128 characters of printable ASCII. */
+  readonly name: string
+  /** Every part that is given must match. Default: every request matches. */
+  readonly match?: MatchRule
+  /**
+   * Who is counted: `ip`, `everyone`, `method`, `path`, `header:NAME`, or the name of an attribute. A list makes one key out of
+   * several.
+   */
+  readonly key?: string | readonly string[]
+  readonly limits?: readonly LimitRule[]
+  /** Other limits for single keys. */
+  readonly overrides?: readonly OverrideRule[]
+  /** True: a request that matches passes every policy uncounted. The policy has no key and no limits then. */
+  readonly allow?: boolean
+  /** True: the limits are evaluated and reported, but never deny a request. Default false. */
+  readonly shadow?: boolean
+  /** What a request costs: a whole number from 0, or the name of an attribute that holds it. Default: the limiter's cost. */
+  readonly cost?: number | string
+  /** What happens while the store cannot answer. Default: what the store's guard does. */
+  readonly onOutage?: OnOutage
+  /** The end of the policy, by the store's clock, such as `2026-12-01T00:00:00Z`. */
+  readonly until?: string
+}
+
+export type OnOutage = 'local' | 'open' | 'closed'
+
+/** The conditions of a policy. Other names than these four are attributes: equal to a value, or to one of a list. */
+export interface MatchRule {
+  /** A method or a list. GET matches HEAD, too. */
+  readonly method?: string | readonly string[]
+  /** `/login`, `/users/:id`, or `/api/*` for `/api` and everything below it. One, or a list. */
+  readonly path?: string | readonly string[]
+  /** From the name of a header to its value, to a list of values, or to `true` if any value matches. */
+  readonly header?: Readonly<Record<string, string | readonly string[] | true>>
+  /** Addresses and networks, such as `192.0.2.0/24`. One, or a list. */
+  readonly ip?: string | readonly string[]
+  readonly [attribute: string]: unknown
+}
+
+/** The value of an attribute in a document. It is compared as text. */
+export type AttributeValue = string | number | boolean
+
+/**
+ * A limit in a document: the options of `limit()`, with `gcra` as the default algorithm. The default name is the policy's name
+ * for the first limit, and `NAME-2`, `NAME-3` for the others, so that usage survives a change of the numbers.
+ */
+export interface LimitRule {
+  /** Default `gcra`. */
+  readonly algorithm?: string
+  /** Units per window. */
+  readonly quota: number
+  /** Milliseconds, or a text such as `1m`. */
+  readonly window: number | string
+  readonly name?: string
+  readonly strict?: boolean
+  readonly block?: number | string
+  readonly shadow?: boolean
+  /** The algorithm's own options: `burst`, `capacity`, … */
+  readonly [option: string]: unknown
+}
+
+/** Other limits for single keys. */
+export interface OverrideRule {
+  /** A key, or a list of its parts where the policy's key is a list. */
+  readonly key: KeyText | readonly KeyText[]
+  /**
+   * Each replaces the limit of the policy with the same name or, without a name, at the same place in the list. What it does not
+   * give is taken from that limit. Usage under it is kept.
+   */
+  readonly limits: readonly OverrideLimitRule[]
+  /** The end of the override, by the store's clock. */
+  readonly until?: string
+}
+
+export type KeyText = string | number
+
+/** The part of a limit that an override changes. */
+export interface OverrideLimitRule extends Partial<LimitRule> {
+  readonly [option: string]: unknown
+}
+
+/** A mistake in a document. */
+export interface RulesProblem {
+  /** Where: `policies[2].limits[0].window`. Empty for the document itself. */
+  readonly path: string
+  /** What was expected and what was given. */
+  readonly message: string
+}
+
+/** A document in force. Frozen. */
+export interface RulesVersion {
+  /** Given by the source, or else a count of the documents in this process. */
+  readonly version: number
+  readonly policies: readonly PolicyRule[]
+  /** When it came into force, in epoch milliseconds of this process. */
+  readonly loadedAt: number
+}

@@ -1,0 +1,60 @@
+import type { InputReader } from '../limiter/rule-source.ts'
+import { clientAddress } from '../http/keys/address.ts'
+import { pathForms } from './paths.ts'
+
+/** The attributes of an input: what the application knows about it. */
+export type Attributes = Readonly<Record<string, unknown>>
+
+export const NO_ATTRIBUTES: Attributes = Object.freeze({})
+
+/** What rules read of one input. Each part is read once, when it is needed. */
+export class Facts<Input = unknown> {
+  readonly #reader: InputReader<Input>
+  readonly #input: Input
+  readonly #attributes: Attributes
+  #paths: readonly string[] | undefined
+  #address: string | undefined
+
+  constructor(reader: InputReader<Input>, input: Input, attributes: Attributes) {
+    this.#reader = reader
+    this.#input = input
+    this.#attributes = attributes
+  }
+
+  /** The method in capitals, `''` without one. */
+  get method(): string {
+    return this.#reader.method(this.#input)?.toUpperCase() ?? ''
+  }
+
+  /** The spellings of the path, the canonical one first. None without a path. */
+  get paths(): readonly string[] {
+    if (this.#paths !== undefined) return this.#paths
+    const path = this.#reader.path(this.#input)
+    return (this.#paths = path === undefined ? [] : pathForms(path))
+  }
+
+  /** The client's address as text, `''` for none. */
+  get address(): string {
+    return (this.#address ??= clientAddress(this.#reader.address(this.#input)) ?? '')
+  }
+
+  header(name: string): string | undefined {
+    return this.#reader.header(this.#input, name)
+  }
+
+  attribute(name: string): unknown {
+    return Object.hasOwn(this.#attributes, name) ? this.#attributes[name] : undefined
+  }
+
+  /** An attribute as documents compare it. Objects match nothing. */
+  attributeText(name: string): string | undefined {
+    const value = this.attribute(name)
+    return isComparable(value) ? String(value) : undefined
+  }
+}
+
+function isComparable(value: unknown): boolean {
+  return (
+    typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint'
+  )
+}

@@ -1,0 +1,30 @@
+/**
+ * Limits as data, changed while the service runs: `rateLimit({ rules })` and `createLimiter({ rules })`.
+ *
+ * @example
+ * import { createRules } from 'sluice/rules'
+ *
+ * const rules = createRules({ policies: [{ name: 'api', key: 'ip', limits: [{ quota: 60, window: '1m' }] }] })
+ * app.use(rateLimit({ rules }))
+ * @module
+ */
+
+export { checkRules } from './compile.ts'
+export type {
+  AttributeValue,
+  KeyText,
+  LimitRule,
+  MatchRule,
+  OnOutage,
+  OverrideLimitRule,
+  OverrideRule,
+  PolicyRule,
+  RulesDocument,
+  RulesProblem,
+  RulesVersion,
+} from './document.ts'
+export { type Documents, rulesFrom } from './from.ts'
+export { createRules, type ReplaceOptions, type Rules, type RulesEvents, type RulesOptions } from './rules.ts'
+export { rulesSchema } from './schema.ts'
+export type { ShadowDenial, ShadowLimit, ShadowOptions, ShadowReport, ShadowRules } from './shadow.ts'
+export type { SourceOptions } from './start.ts'

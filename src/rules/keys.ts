@@ -1,0 +1,78 @@
+import { addressKeyer } from '../http/keys/address.ts'
+import { composeKey, everyone, type Key, normalizeKey } from '../limiter/keyers.ts'
+import type { KeyText } from './document.ts'
+import type { Facts } from './facts.ts'
+import { pathForms } from './paths.ts'
+
+/** Who is counted under a policy: one part of a request, or several. */
+export interface CompiledKey {
+  readonly names: readonly string[]
+  /** Returns the key of a request, `''` for one that has none. */
+  of(facts: Facts): string
+  /** Returns the same key from its written parts, or the part that cannot be one. */
+  written(parts: readonly KeyText[]): string | { readonly wrong: KeyText; readonly expected: string }
+}
+
+/** One part of a key. */
+interface KeyPart {
+  of(facts: Facts): Key | undefined
+  /** Returns the part as a document writes it, or `undefined` for a text that it cannot be. */
+  read(written: string): string | undefined
+  readonly expected: string
+}
+
+/** Compiles the key of a policy. `ipv6Subnet`: see `ipKeyer`. */
+export function compileKey(given: string | readonly string[], ipv6Subnet: number): CompiledKey {
+  const names = Array.isArray(given) ? (given as readonly string[]) : [given as string]
+  const parts = names.map((name) => keyPart(name, ipv6Subnet))
+  const [first] = parts
+  const join = (keys: readonly (Key | undefined)[]): string =>
+    keys.length === 1 ? normalizeKey(keys[0]) : normalizeKey(composeKey(keys))
+  return {
+    names,
+    of: (facts) => (parts.length === 1 ? normalizeKey(first!.of(facts)) : join(parts.map((part) => part.of(facts)))),
+    written(values) {
+      const keys = values.map((value, i) => parts[i]!.read(String(value)))
+      const wrong = keys.indexOf(undefined)
+      return wrong === -1 ? join(keys) : { wrong: values[wrong]!, expected: parts[wrong]!.expected }
+    },
+  }
+}
+
+function keyPart(name: string, ipv6Subnet: number): KeyPart {
+  if (name === 'ip') return ipPart(ipv6Subnet)
+  if (name === 'everyone') return { of: everyone, read: only('everyone'), expected: '"everyone"' }
+  if (name === 'method') return { of: (facts) => counted(facts.method), read: counted, expected: 'a method' }
+  if (name === 'path') return { of: (facts) => facts.paths[0], read: (path) => pathForms(path)[0], expected: 'a path' }
+  if (name.startsWith('header:')) return headerPart(name.slice('header:'.length).toLowerCase())
+  return { of: (facts) => keyOf(facts.attribute(name)), read: (value) => value, expected: 'a text' }
+}
+
+function ipPart(ipv6Subnet: number): KeyPart {
+  const key = addressKeyer(ipv6Subnet)
+  const suffix = `/${ipv6Subnet}`
+  return {
+    of: (facts) => key(facts.address),
+    read: (written) => key(written.endsWith(suffix) ? written.slice(0, -suffix.length) : written),
+    expected: 'an address',
+  }
+}
+
+function headerPart(name: string): KeyPart {
+  return { of: (facts) => facts.header(name), read: (value) => value, expected: 'a text' }
+}
+
+/** HEAD counts as GET, because a client can choose either. */
+function counted(method: string): string {
+  const name = method.toUpperCase()
+  return name === 'HEAD' ? 'GET' : name
+}
+
+function only(word: string): (written: string) => string | undefined {
+  return (written) => (written === word ? word : undefined)
+}
+
+/** An attribute that is no key is refused by `normalizeKey`, except for true and false. */
+function keyOf(value: unknown): Key | undefined {
+  return typeof value === 'boolean' ? String(value) : (value as Key | undefined)
+}

@@ -1,0 +1,137 @@
+import { knownAlgorithms } from '../limits/limit.ts'
+import { nearest } from '../util/validate.ts'
+import { shown } from '../util/errors.ts'
+import { parseDuration } from '../util/duration.ts'
+import {
+  either,
+  type Field,
+  flag,
+  isObject,
+  join,
+  object,
+  oneOf,
+  type Report,
+  type Shape,
+  text,
+  where,
+  whole,
+} from './shape.ts'
+
+/** As many digits as a safe number of milliseconds has. */
+const DURATION = '^(?=\\d*[1-9])(?:\\d{1,15}ms|\\d{1,12}s|\\d{1,10}m|\\d{1,9}h|\\d{1,8}d)$'
+
+const duration: Shape = where(
+  {
+    anyOf: [
+      { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+      { type: 'string', pattern: DURATION },
+    ],
+  },
+  'a duration such as "1m"',
+  (value) => {
+    const ms = typeof value === 'string' ? new RegExp(DURATION).test(value) && parseDuration(value) : value
+    return Number.isSafeInteger(ms) && (ms as number) >= 1
+  },
+)
+
+/** The options that every limit has, except for its algorithm. */
+const COMMON: Readonly<Record<string, Field>> = {
+  quota: { shape: whole(1), required: true, description: 'Units per window.' },
+  window: { shape: duration, required: true, description: 'Such as 10s, 1m, 1h, 1d, or milliseconds.' },
+  name: {
+    shape: text(/^[\x20-\x7e]{1,256}$/, '1 to 256 characters of printable ASCII'),
+    description: 'The identity of its state. Default: the name of the policy and, from the second limit on, its place.',
+  },
+  strict: { shape: flag(), description: 'True: denied requests are charged, too.' },
+  block: { shape: duration, description: 'Locks the key out for this long after a denial.' },
+  shadow: { shape: flag(), description: 'True: reports, and never denies.' },
+}
+
+/** The options of single algorithms. A test compares them with the algorithms. */
+const OWN: Readonly<Record<string, Field>> = {
+  burst: { shape: whole(1), description: 'Units that can be used back to back. Default: quota.' },
+  capacity: { shape: whole(1), description: 'What the bucket holds. Default: quota.' },
+  refill: { shape: oneOf(['greedy', 'interval']), description: 'Continuously, or all at once every window.' },
+  initial: { shape: whole(0), description: 'Tokens a new key starts with. Default: capacity.' },
+  shape: { shape: flag(), description: 'True: admitted requests wait for their turn. Default true.' },
+  anchor: { shape: oneOf(['first', 'clock']), description: 'Where windows start. Default: with the first request.' },
+  offset: {
+    shape: either(duration, oneOf([0]), (value) => value === 0),
+    description: 'With anchor "clock": how much later a window starts.',
+  },
+  buckets: { shape: whole(1), description: 'Sub-windows. Must divide the window. Default 10.' },
+}
+
+export const DEFAULT_ALGORITHM = 'gcra'
+
+/** The algorithms that come with the package, for the schema. */
+const builtIn = knownAlgorithms()
+
+const algorithmNames: Field = {
+  shape: oneOf(builtIn.map(({ name }) => name)),
+  description: 'Default: gcra.',
+}
+
+/** A limit of a policy: the options of `limit()`. */
+export const limitShape: Shape = {
+  schema: {
+    anyOf: builtIn.map(({ name, options }) => {
+      const algorithm = { shape: oneOf([name]), required: name !== DEFAULT_ALGORITHM }
+      return object('', { algorithm, ...COMMON, ...fieldsOf(options) }).schema
+    }),
+  },
+  check: (value, path, report) => checkLimit(value, path, report, true),
+}
+
+/** A limit of an override: what it does not give is taken from the limit that it replaces. */
+export const overrideLimitShape: Shape = {
+  schema: object('', { algorithm: algorithmNames, ...optional(COMMON), ...OWN }).schema,
+  check: (value, path, report) => checkLimit(value, path, report, false),
+}
+
+/** Checks the options that are given. An algorithm of the application's own checks its options when the limit is made. */
+function checkLimit(value: unknown, path: string, report: Report, isWhole: boolean): void {
+  if (!isObject(value)) return report(path, `expected a limit such as { quota, window }, got ${shown(value)}`)
+  const { algorithm = isWhole ? DEFAULT_ALGORITHM : undefined } = value
+  const known = knownAlgorithms()
+  const found = known.find(({ name }) => name === algorithm)
+  if (algorithm !== undefined && found === undefined) return report(`${path}.algorithm`, unknownAlgorithm(algorithm))
+  const options = found === undefined ? known.flatMap((each) => each.options) : found.options
+  shapeFor(options, isWhole).check(value, path, report)
+}
+
+/** By the names of the options. There are as many as there are algorithms. */
+const shapesByOptions = new Map<string, Shape>()
+
+function shapeFor(options: readonly string[], isWhole: boolean): Shape {
+  const id = `${isWhole} ${options.join()}`
+  const known = shapesByOptions.get(id)
+  if (known !== undefined) return known
+  const any = { shape: where({}, '', () => true) }
+  const others = Object.fromEntries(options.map((name) => [name, any]))
+  const common = isWhole ? COMMON : optional(COMMON)
+  const made = object('a limit', { algorithm: any, ...common, ...others, ...fieldsOf(options) })
+  shapesByOptions.set(id, made)
+  return made
+}
+
+function unknownAlgorithm(given: unknown): string {
+  const names = knownAlgorithms().map(({ name }) => name)
+  const near = typeof given === 'string' ? nearest(given, names) : undefined
+  const hint = near === undefined ? '' : `. Did you mean ${shown(near)}?`
+  return `expected one of ${names.join(', ')}, got ${shown(given)}${hint}`
+}
+
+function fieldsOf(options: readonly string[]): Readonly<Record<string, Field>> {
+  return Object.fromEntries(options.flatMap((name) => (OWN[name] === undefined ? [] : [[name, OWN[name]]])))
+}
+
+function optional(fields: Readonly<Record<string, Field>>): Readonly<Record<string, Field>> {
+  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, { ...field, required: false }]))
+}
+
+/** Returns where in a limit an error of `limit()` is: it begins with the name of an option. */
+export function pathOfError(message: string, path: string, given: Readonly<Record<string, unknown>>): string {
+  const option = /^(\w+): /.exec(message)?.[1]
+  return option !== undefined && given[option] !== undefined ? join(path, option) : path
+}

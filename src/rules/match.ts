@@ -1,0 +1,64 @@
+import type { Cell, CompiledPolicy, CompiledRules, Condition, Dimension } from './compiled.ts'
+import type { Facts } from './facts.ts'
+
+/** A request while it is matched: looks up the cells of each dimension once. */
+class Matcher {
+  readonly #facts: Facts
+  readonly #cells = new Map<Dimension, readonly Cell[]>()
+
+  constructor(facts: Facts) {
+    this.#facts = facts
+  }
+
+  cells(dimension: Dimension): readonly Cell[] {
+    const known = this.#cells.get(dimension)
+    if (known !== undefined) return known
+    const found = dimension.find(this.#facts)
+    this.#cells.set(dimension, found)
+    return found
+  }
+
+  holds({ dimension, cells }: Condition): boolean {
+    const found = this.cells(dimension)
+    for (let i = 0; i < found.length; i++) if (cells.has(found[i]!)) return true
+    return false
+  }
+
+  matches({ conditions }: CompiledPolicy): boolean {
+    for (let i = 0; i < conditions.length; i++) if (!this.holds(conditions[i]!)) return false
+    return true
+  }
+}
+
+/**
+ * Returns the policies that match a request, in the order of the document. It looks at the policies alone that have the
+ * request's path, address, header or attribute, not at all of them.
+ * @param now epoch milliseconds: policies that have ended do not match
+ */
+export function matchingPolicies(rules: CompiledRules, facts: Facts, now: number): readonly CompiledPolicy[] {
+  const matcher = new Matcher(facts)
+  const matched: CompiledPolicy[] = []
+  addMatching(matched, rules.always, matcher, now)
+  for (let i = 0; i < rules.indexed.length; i++) {
+    const cells = matcher.cells(rules.indexed[i]!)
+    for (let j = 0; j < cells.length; j++) addMatching(matched, cells[j]!.policies, matcher, now)
+  }
+  return matched.length < 2 ? matched : matched.toSorted(byPlace)
+}
+
+function addMatching(
+  matched: CompiledPolicy[],
+  candidates: readonly CompiledPolicy[],
+  matcher: Matcher,
+  now: number,
+): void {
+  for (let i = 0; i < candidates.length; i++) {
+    const policy = candidates[i]!
+    // A policy with several paths or networks may be found twice.
+    if (now < policy.until && matcher.matches(policy) && !matched.includes(policy)) matched.push(policy)
+  }
+}
+
+function byPlace(one: CompiledPolicy, other: CompiledPolicy): number {
+  return one.index - other.index
+}

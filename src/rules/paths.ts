@@ -1,0 +1,113 @@
+/**
+ * Paths and patterns in one canonical form. A request must not escape a policy by another spelling of its path, so letter case,
+ * percent-encoding, repeated slashes and a slash at the end make no difference.
+ */
+
+/** Literal segments, `:parameter` segments, and `*` as the last segment. There are no expressions. */
+export const PATH_PATTERN: RegExp =
+  /^\/(?:(?!(?:\.|%2[eE]){1,2}\/)(?:[^/?#:*(){}\\\s]+|:[A-Za-z_]\w*)\/)*(?:(?!(?:\.|%2[eE]){1,2}$)(?:[^/?#:*(){}\\\s]+|:[A-Za-z_]\w*)|\*)?$/
+
+/** The longest pattern. A longer path of a request is matched as a whole. */
+const LONGEST_PATTERN = 1024
+
+/** Stands for an empty segment. No other segment is written like this. */
+const EMPTY = '%'
+const PLAIN = /^[\w~-][\w.~-]*$/
+
+export function isPathPattern(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= LONGEST_PATTERN && PATH_PATTERN.test(value)
+}
+
+/**
+ * Returns a pattern in the notation of the router. Patterns that match the same paths are equal.
+ * @example canonicalPattern('/Users/:id/') // '/users/:p1'
+ */
+export function canonicalPattern(pattern: string): string {
+  const segments = nonEmpty(pattern.split('/'))
+  const written = segments.map((segment, i) => {
+    if (segment === '*') return '**'
+    return segment.startsWith(':') ? `:p${i}` : canonicalSegment(segment)
+  })
+  return `/${written.join('/')}`
+}
+
+/**
+ * Returns the spellings under which a request is matched: the canonical one first. A router may also see an empty segment as a
+ * parameter, resolve dots or cut a path at a semicolon, so a path with any of these has further ones.
+ * @param target a path, a path with a query, or a URL
+ * @example pathForms('/Users//42/?a=b') // ['/users/42', '/users/%/42/%']
+ */
+export function pathForms(target: string): readonly string[] {
+  const path = pathOf(target)
+  const segments = path.split('/')
+  segments.shift()
+  const literal = segments.map((segment) => (segment === '' ? EMPTY : canonicalSegment(segment)))
+  const canonical = literal.filter((segment) => segment !== EMPTY)
+  const forms = [canonical]
+  if (canonical.length < literal.length && path !== '/') forms.push(literal)
+  if (path.includes('.') || path.includes('%2')) addResolved(forms, canonical)
+  const written = forms.map((form) => `/${form.join('/')}`)
+  const semicolon = path.indexOf(';')
+  return semicolon === -1 ? written : [...written, ...pathForms(path.slice(0, semicolon))]
+}
+
+/** Returns the path of a request target: without scheme, host, query and fragment. */
+function pathOf(target: string): string {
+  let start = 0
+  if (target.charCodeAt(0) !== 47) {
+    const authority = target.indexOf('://')
+    const slash = authority === -1 ? -1 : target.indexOf('/', authority + 3)
+    if (slash === -1) return authority === -1 ? `/${target}` : '/'
+    start = slash
+  }
+  const end = target.slice(start).search(/[?#]/)
+  return end === -1 ? target.slice(start) : target.slice(start, start + end)
+}
+
+/** Adds the path without `.` and `..`, if it has any. */
+function addResolved(forms: string[][], segments: readonly string[]): void {
+  if (!segments.some(isDots)) return
+  const resolved: string[] = []
+  for (const segment of segments) {
+    if (!isDots(segment)) resolved.push(segment)
+    else if (segment === DOT + DOT) resolved.pop()
+  }
+  forms.push(resolved)
+}
+
+const DOT = '%2e'
+
+function isDots(segment: string): boolean {
+  return segment === DOT || segment === DOT + DOT
+}
+
+/** Decodes a segment, writes it in lower case, and encodes every character that has a meaning. An encoded slash stays one. */
+function canonicalSegment(segment: string): string {
+  if (PLAIN.test(segment)) return segment.toLowerCase()
+  const text = folded(decoded(segment))
+  if (/^\.{1,2}$/.test(text)) return text.replaceAll('.', DOT)
+  return encodeURIComponent(text)
+    .toLowerCase()
+    .replaceAll(/[!'()*]/g, encodedCharacter)
+}
+
+/** Returns a text that is the same for letters that differ in case alone. */
+function folded(text: string): string {
+  return (text.toUpperCase() as string & { toWellFormed(): string }).toWellFormed().toLowerCase()
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}
+
+function encodedCharacter(character: string): string {
+  return `%${character.charCodeAt(0).toString(16)}`
+}
+
+function nonEmpty(segments: readonly string[]): readonly string[] {
+  return segments.filter((segment) => segment !== '')
+}

@@ -1,0 +1,195 @@
+import { EventEmitter } from 'node:events'
+import { isDeepStrictEqual } from 'node:util'
+import type { ChargeSource } from '../limiter/charge-source.ts'
+import type { InputReader, RulePlace, RuleSource } from '../limiter/rule-source.ts'
+import type { SluiceError } from '../util/errors.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import { knownOptions, refuse } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
+import { addressKeyer } from '../http/keys/address.ts'
+import { type RulesInForce, RulesCharges } from './charges.ts'
+import { compileRules, invalidRules } from './compile.ts'
+import type { CompiledRules } from './compiled.ts'
+import type { RulesDocument, RulesProblem, RulesVersion } from './document.ts'
+import { ShadowRules, type ShadowOptions } from './shadow.ts'
+
+export interface RulesOptions<Input> {
+  /**
+   * Returns what the application knows about an input: the attributes that documents match, and use as keys and costs. It is
+   * called once for each request, and only if the document names an attribute.
+   * @example rulesFile('rules.yaml', { attributes: (request: Request) => ({ tenant: request.user?.tenant }) })
+   */
+  readonly attributes?: (input: Input, ...rest: readonly never[]) => MaybePromise<Readonly<Record<string, unknown>>>
+  /** Returns the client's address. Default: what the framework reports. */
+  readonly address?: (input: Input, ...rest: readonly never[]) => string | undefined
+  /** The bits of an IPv6 address that make the key `ip`, 32 to 128. Default 56, since a client has many addresses. */
+  readonly ipv6Subnet?: number
+}
+
+export const RULES_OPTIONS: readonly string[] = ['attributes', 'address', 'ipv6Subnet']
+
+/** The events of rules, and what their listeners receive. */
+export interface RulesEvents {
+  /** Other rules are in force. */
+  change: [{ readonly before: RulesVersion; readonly after: RulesVersion }]
+  /** A document had mistakes. The rules before it stay in force. */
+  invalid: [{ readonly problems: readonly RulesProblem[]; readonly error: SluiceError }]
+  /** The source could not be read. The rules stay in force. Emitted once until it can be read again. */
+  unreachable: [{ readonly error: unknown }]
+}
+
+/**
+ * Rules in force, for the option `rules` of `rateLimit` and `createLimiter`. Requests read one version of them in this process,
+ * never the source.
+ */
+export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements RuleSource<Input> {
+  readonly #options: RulesOptions<Input>
+  #current: RulesVersion
+  #compiled: CompiledRules
+  #shadow: ShadowRules<Input> | undefined
+  #isReachable = true
+  #stop: (() => MaybePromise<void>) | undefined
+  readonly #inForce: RulesInForce<Input>
+
+  /** @internal Use `createRules` or a source. */
+  constructor(document: unknown, options: RulesOptions<Input>, version?: number) {
+    super()
+    this.#options = options
+    this.#compiled = compileRules(document, options)
+    this.#current = versionOf(this.#compiled, version ?? 1)
+    this.#inForce = inForce(
+      options,
+      () => this.#compiled,
+      () => this.#shadow,
+    )
+  }
+
+  /** The rules in force. Frozen. */
+  get current(): RulesVersion {
+    return this.#current
+  }
+
+  /**
+   * Puts another document in force, for all requests that begin after it. Returns false, without an event, for one that says the
+   * same. Throws `INVALID_RULES` with all its mistakes as `cause`; then nothing changes.
+   */
+  replace(document: RulesDocument, options: ReplaceOptions = {}): boolean {
+    const compiled = compileRules(document, this.#options, this.#compiled)
+    this.#isReachable = true
+    const before = this.#current
+    const after = versionOf(compiled, options.version ?? before.version + 1)
+    if (isDeepStrictEqual(before.policies, after.policies)) return false
+    this.#compiled = compiled
+    this.#current = after
+    this.emit('change', { before, after })
+    return true
+  }
+
+  /**
+   * Evaluates another document beside the one in force, and counts what it would have denied. It denies nothing. It replaces an
+   * earlier one. Throws `INVALID_RULES`.
+   * @example
+   * const trial = rules.shadow(tightened)
+   * trial.report.newlyDenied // requests that were admitted and that `tightened` would have denied
+   */
+  shadow(document: RulesDocument, options: ShadowOptions<Input> = {}): ShadowRules<Input> {
+    const forget = (trial: ShadowRules<Input>): void => {
+      if (this.#shadow === trial) this.#shadow = undefined
+    }
+    this.#shadow = new ShadowRules(compileRules(document, this.#options), options, this.#inForce, forget)
+    return this.#shadow
+  }
+
+  /** Stops watching the source. The rules stay in force. */
+  async close(): Promise<void> {
+    const stop = this.#stop
+    this.#stop = undefined
+    await stop?.()
+  }
+
+  /** @internal Called by limiters. */
+  chargeSource(place: RulePlace<Input>): ChargeSource<Input> {
+    return new RulesCharges(this.#inForce, place)
+  }
+
+  /** @internal Called by sources. */
+  refuse(problems: readonly RulesProblem[]): void {
+    const error = invalidRules(problems)
+    this.#isReachable = true
+    warn('SLUICE_RULES_INVALID', `${error.message}\nThe rules before them stay in force.`)
+    this.emit('invalid', { problems, error })
+  }
+
+  /** @internal Called by sources. */
+  lose(error: unknown): void {
+    if (!this.#isReachable) return
+    this.#isReachable = false
+    warn('SLUICE_RULES_UNREACHABLE', `The rules could not be read. The last ones stay in force. ${String(error)}`)
+    this.emit('unreachable', { error })
+  }
+
+  /** @internal Called by sources: what `close` does. */
+  whenClosed(stop: () => MaybePromise<void>): void {
+    this.#stop = stop
+  }
+}
+
+/** Returns what charges read: always of the version that is in force when they begin. */
+function inForce<Input>(
+  { attributes, address }: RulesOptions<Input>,
+  compiled: () => CompiledRules,
+  shadow: () => ShadowRules<Input> | undefined,
+): RulesInForce<Input> {
+  return {
+    get compiled() {
+      return compiled()
+    },
+    attributes(input, { reader }) {
+      return attributes === undefined ? reader.attributes(input) : attributes(input, ...restOf(reader, input))
+    },
+    address(input, { reader }) {
+      return address === undefined ? reader.address(input) : address(input, ...restOf(reader, input))
+    },
+    decided: (input, cost, decision, charges) => shadow()?.observe(input, cost, decision, charges),
+  }
+}
+
+/** The other arguments of a handler. Their types are those that the function of the user has. */
+function restOf<Input>(reader: InputReader<Input>, input: Input): readonly never[] {
+  return reader.rest(input) as readonly never[]
+}
+
+function versionOf({ policies }: CompiledRules, version: number): RulesVersion {
+  return Object.freeze({
+    version,
+    policies: Object.freeze(policies.map(({ rule }) => rule)),
+    loadedAt: Date.now(),
+  })
+}
+
+export interface ReplaceOptions {
+  /** The number of the document. Default: one more than that of the document before. */
+  readonly version?: number
+}
+
+/**
+ * Puts a document in force. Throws `INVALID_RULES` with all its mistakes as `cause`, `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * @example
+ * const rules = createRules({ policies: [{ name: 'api', key: 'ip', limits: [{ quota: 60, window: '1m' }] }] })
+ * app.use(rateLimit({ rules }))
+ * rules.replace(tightened)
+ */
+export function createRules<Input = unknown>(document: RulesDocument, options: RulesOptions<Input> = {}): Rules<Input> {
+  knownOptions('createRules', options, RULES_OPTIONS)
+  validateRulesOptions(options)
+  return new Rules(document, options)
+}
+
+/** Throws `INVALID_OPTION` for wrong options of rules. */
+export function validateRulesOptions({ attributes, address, ipv6Subnet }: RulesOptions<never>): void {
+  if (attributes !== undefined && typeof attributes !== 'function')
+    refuse('attributes', 'a function that returns the attributes of a request', attributes)
+  if (address !== undefined && typeof address !== 'function')
+    refuse('address', 'a function that returns the address of a client', address)
+  if (ipv6Subnet !== undefined) addressKeyer(ipv6Subnet)
+}

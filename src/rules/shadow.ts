@@ -1,0 +1,149 @@
+import { combine, type Decision } from '../limiter/decision.ts'
+import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { knownOptions, refuse } from '../util/validate.ts'
+import { type RulesInForce, RulesCharges } from './charges.ts'
+import type { CompiledRules } from './compiled.ts'
+
+export interface ShadowOptions<Input> {
+  /** Called for each request that the document would have denied, with both decisions. What it returns is not used. */
+  readonly onDenied?: (denied: ShadowDenial<Input>) => void
+}
+
+/** A request that a document in shadow would have denied. */
+export interface ShadowDenial<Input> {
+  readonly input: Input
+  /** The decision of the document in shadow. */
+  readonly decision: Decision
+  /** The decision that took effect. */
+  readonly enforced: Decision
+}
+
+/** What a document in shadow would have done. */
+export interface ShadowReport {
+  /** When it began, in epoch milliseconds. */
+  readonly since: number
+  /** The requests that both documents decided. */
+  readonly requests: number
+  /** Requests that it would have denied. */
+  readonly denied: number
+  /** Requests that were admitted and that it would have denied. */
+  readonly newlyDenied: number
+  /** Requests that were denied and that it would have admitted. */
+  readonly newlyAllowed: number
+  /** Requests that it could not decide, such as during an outage of the store. */
+  readonly failed: number
+  /** By policy and limit: how many requests each would have denied. */
+  readonly limits: readonly ShadowLimit[]
+}
+
+export interface ShadowLimit {
+  readonly policy: string
+  readonly limit: string
+  readonly denied: number
+}
+
+/** What the name of a limiter has before the state of a document in shadow. */
+const SHADOW = 'shadow:'
+
+/** A document that is evaluated beside the one in force. It counts in the same store under names of its own. */
+export class ShadowRules<Input> {
+  readonly #compiled: CompiledRules
+  readonly #onDenied: ((denied: ShadowDenial<Input>) => void) | undefined
+  readonly #rules: RulesInForce<Input>
+  readonly #forget: (shadow: ShadowRules<Input>) => void
+  readonly #charges = new WeakMap<RulesCharges<Input>, RulesCharges<Input>>()
+  readonly #denials = new Map<string, number>()
+  readonly #since = Date.now()
+  #requests = 0
+  #denied = 0
+  #newlyDenied = 0
+  #newlyAllowed = 0
+  #failed = 0
+
+  constructor(
+    compiled: CompiledRules,
+    options: ShadowOptions<Input>,
+    rules: RulesInForce<Input>,
+    forget: (shadow: ShadowRules<Input>) => void,
+  ) {
+    knownOptions('shadow', options, ['onDenied'])
+    const { onDenied } = options
+    if (onDenied !== undefined && typeof onDenied !== 'function') refuse('onDenied', 'a function', onDenied)
+    this.#compiled = compiled
+    this.#onDenied = onDenied
+    this.#rules = { compiled, attributes: rules.attributes, address: rules.address }
+    this.#forget = forget
+  }
+
+  get report(): ShadowReport {
+    return {
+      since: this.#since,
+      requests: this.#requests,
+      denied: this.#denied,
+      newlyDenied: this.#newlyDenied,
+      newlyAllowed: this.#newlyAllowed,
+      failed: this.#failed,
+      limits: this.#compiled.policies.flatMap(({ rule, limits }) =>
+        limits.map(({ name }) => ({
+          policy: rule.name,
+          limit: name,
+          denied: this.#denials.get(idOf(rule.name, name)) ?? 0,
+        })),
+      ),
+    }
+  }
+
+  /** Ends it. The report stays. */
+  close(): void {
+    this.#forget(this)
+  }
+
+  /** @internal Decides a request that the document in force has decided. Never throws, and nothing waits for it. */
+  observe(input: Input, cost: number | undefined, enforced: Decision, charges: RulesCharges<Input>): void {
+    const failed = (): void => void this.#failed++
+    try {
+      const source = this.#chargesBeside(charges)
+      const decision = this.#decide(input, cost, source)
+      if (isPromise(decision)) decision.then((known) => this.#count(source, input, known, enforced)).catch(failed)
+      else this.#count(source, input, decision, enforced)
+    } catch {
+      failed()
+    }
+  }
+
+  #decide(input: Input, cost: number | undefined, source: RulesCharges<Input>): MaybePromise<Decision> {
+    return chain(source.charges(input, cost), (charges) => {
+      if (charges.length === 0) return combine(charges, undefined)
+      return chain(source.store.take(charges, 'consume') as MaybePromise<Decision['degraded']>, (degraded) =>
+        combine(charges, degraded),
+      )
+    })
+  }
+
+  #chargesBeside(charges: RulesCharges<Input>): RulesCharges<Input> {
+    const known = this.#charges.get(charges)
+    if (known !== undefined) return known
+    const made = new RulesCharges(this.#rules, { ...charges.place, name: SHADOW + charges.name, home: {} })
+    this.#charges.set(charges, made)
+    return made
+  }
+
+  #count(source: RulesCharges<Input>, input: Input, decision: Decision, enforced: Decision): void {
+    if (decision.degraded !== undefined) return void this.#failed++
+    this.#requests++
+    if (decision.allowed && !enforced.allowed) this.#newlyAllowed++
+    if (decision.allowed) return
+    this.#denied++
+    if (enforced.allowed) this.#newlyDenied++
+    for (const status of decision.limits) {
+      if (status.allowed || status.limit.shadow === true) continue
+      const id = idOf(source.policyOf(status), status.limit.name)
+      this.#denials.set(id, (this.#denials.get(id) ?? 0) + 1)
+    }
+    this.#onDenied?.({ input, decision, enforced })
+  }
+}
+
+function idOf(policy: string, limit: string): string {
+  return `${policy}\n${limit}`
+}

@@ -1,0 +1,177 @@
+import { shown } from '../util/errors.ts'
+import { nearest } from '../util/validate.ts'
+
+/** A part of a JSON Schema. */
+export type JsonSchema = { readonly [keyword: string]: unknown }
+
+/** Receives a mistake: where it is, and what was expected and given. */
+export type Report = (path: string, message: string) => void
+
+/** What a value must be. One description makes the check and the JSON Schema, so that they cannot differ. */
+export interface Shape {
+  readonly schema: JsonSchema
+  check(value: unknown, path: string, report: Report): void
+}
+
+/** A field of an object. */
+export interface Field {
+  readonly shape: Shape
+  readonly required?: boolean
+  readonly description?: string
+}
+
+/** A value for which `holds` is true. */
+export function where(schema: JsonSchema, expected: string, holds: (value: unknown) => boolean): Shape {
+  return {
+    schema,
+    check(value, path, report) {
+      if (!holds(value)) report(path, `expected ${expected}, got ${shown(value)}`)
+    },
+  }
+}
+
+/** A text that matches a pattern. */
+export function text(pattern: RegExp, expected: string, more: JsonSchema = {}): Shape {
+  const holds = (value: unknown): boolean => typeof value === 'string' && pattern.test(value)
+  return where({ type: 'string', pattern: pattern.source, ...more }, expected, holds)
+}
+
+/** A whole number in a range. */
+export function whole(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER): Shape {
+  const holds = (value: unknown): boolean =>
+    Number.isSafeInteger(value) && (value as number) >= minimum && (value as number) <= maximum
+  return where({ type: 'integer', minimum, maximum }, `a whole number from ${minimum} to ${maximum}`, holds)
+}
+
+export function flag(): Shape {
+  return where({ type: 'boolean' }, 'true or false', (value) => typeof value === 'boolean')
+}
+
+/** One of a few values. */
+export function oneOf(values: readonly (string | number | boolean)[]): Shape {
+  const expected = values.map((each) => JSON.stringify(each)).join(' or ')
+  return where({ enum: values }, expected, (value) => values.includes(value as string))
+}
+
+/** A list whose items have a shape. */
+export function list(item: Shape, expected: string, most: number, least = 1): Shape {
+  const bounds = `${least > 0 ? 'at least one, ' : ''}at most ${most}`
+  return {
+    schema: { type: 'array', items: item.schema, minItems: least, maxItems: most },
+    check(value, path, report) {
+      if (!Array.isArray(value)) return report(path, `expected ${expected}, got ${shown(value)}`)
+      if (value.length < least || value.length > most)
+        return report(path, `expected ${expected} (${bounds}), got ${shown(value)}`)
+      for (let i = 0; i < value.length; i++) item.check(value[i], `${path}[${i}]`, report)
+    },
+  }
+}
+
+/** One value, or a list of such values. */
+export function oneOrMany(item: Shape, expected: string, most: number): Shape {
+  const many = list(item, expected, most)
+  return {
+    schema: { anyOf: [item.schema, many.schema] },
+    check: (value, path, report) => (Array.isArray(value) ? many : item).check(value, path, report),
+  }
+}
+
+/** Either of two shapes: the second for values of which `isSecond` is true. */
+export function either(first: Shape, second: Shape, isSecond: (value: unknown) => boolean): Shape {
+  return {
+    schema: { anyOf: [first.schema, second.schema] },
+    check: (value, path, report) => (isSecond(value) ? second : first).check(value, path, report),
+  }
+}
+
+/** What an object may have in addition to its fields: names that match a pattern. */
+export interface OtherFields {
+  readonly name: RegExp
+  readonly expectedName: string
+  /** Names that match the pattern and are refused all the same. */
+  readonly refused: readonly string[]
+  readonly shape: Shape
+  readonly most: number
+}
+
+/** An object with more names that are not known is refused as a whole. */
+const MOST_UNKNOWN = 100
+
+/** An object with fields. Any other name is a mistake, with the nearest known name as a hint. */
+export function object(owner: string, fields: Readonly<Record<string, Field>>, others?: OtherFields): Shape {
+  const known = new Map(Object.entries(fields))
+  const required = [...known].filter(([, field]) => field.required).map(([name]) => name)
+  return {
+    schema: objectSchema(fields, required, others),
+    check(value, path, report) {
+      if (!isObject(value)) return report(path, `expected ${owner}, got ${shown(value)}`)
+      const names = Object.keys(value)
+      const most = known.size + (others?.most ?? 0)
+      if (names.length > most + MOST_UNKNOWN) return report(path, `expected at most ${most} names, got ${names.length}`)
+      for (const name of names) {
+        const shape = known.get(name)?.shape ?? otherShape(name, others)
+        if (shape === undefined) report(join(path, name), unknown(name, [...known.keys()], others))
+        else if (value[name] !== undefined) shape.check(value[name], join(path, name), report)
+      }
+      requireFields(value, required, path, report)
+      if (others !== undefined && names.length > most)
+        report(path, `expected at most ${most} names, got ${names.length}`)
+    },
+  }
+}
+
+/** Reports fields that are not given. */
+export function requireFields(
+  value: Readonly<Record<string, unknown>>,
+  names: readonly string[],
+  path: string,
+  report: Report,
+): void {
+  for (const name of names) if (value[name] === undefined) report(join(path, name), 'expected a value, got nothing')
+}
+
+/** Returns the path of a name in an object. */
+export function join(path: string, name: string): string {
+  if (!/^[\w$-]{1,64}$/.test(name)) return `${path}[${shown(name)}]`
+  return path === '' ? name : `${path}.${name}`
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function otherShape(name: string, others: OtherFields | undefined): Shape | undefined {
+  return others?.name.test(name) === true && !others.refused.includes(name) ? others.shape : undefined
+}
+
+function unknown(name: string, known: readonly string[], others: OtherFields | undefined): string {
+  const near = nearest(name, known)
+  const hint = near === undefined ? '' : `. Did you mean ${shown(near)}?`
+  if (others !== undefined) return `expected ${[...known, others.expectedName].join(', ')}, got ${shown(name)}${hint}`
+  return `is not known here; expected one of ${known.join(', ')}${hint}`
+}
+
+function objectSchema(
+  fields: Readonly<Record<string, Field>>,
+  required: readonly string[],
+  others: OtherFields | undefined,
+): JsonSchema {
+  const properties = Object.fromEntries(
+    Object.entries(fields).map(([name, { shape, description }]) => [
+      name,
+      description === undefined ? shape.schema : { description, ...shape.schema },
+    ]),
+  )
+  return {
+    type: 'object',
+    ...(Object.keys(properties).length > 0 && { properties }),
+    ...(required.length > 0 && { required }),
+    ...(others === undefined
+      ? { additionalProperties: false }
+      : {
+          additionalProperties: others.shape.schema,
+          propertyNames: { pattern: others.name.source, not: { enum: others.refused } },
+          maxProperties: Object.keys(fields).length + others.most,
+        }),
+  }
+}

@@ -1,0 +1,212 @@
+import { shown } from '../util/errors.ts'
+import { HEADER_NAME } from '../util/validate.ts'
+import { limitShape, overrideLimitShape } from './limit-shapes.ts'
+import { isNetwork } from './networks.ts'
+import { isPathPattern, PATH_PATTERN } from './paths.ts'
+import {
+  either,
+  type Field,
+  flag,
+  isObject,
+  join,
+  list,
+  object,
+  oneOf,
+  oneOrMany,
+  requireFields,
+  type Shape,
+  text,
+  where,
+  whole,
+} from './shape.ts'
+
+/** The most that a document may hold: of policies, of overrides in one policy, and of values in one list. */
+const MOST_POLICIES = 10_000
+const MOST_OVERRIDES = 100_000
+const MOST_VALUES = 10_000
+const MOST_LIMITS = 16
+const MOST_KEY_PARTS = 8
+const MOST_CONDITIONS = 32
+
+/** Names that JavaScript objects have, and misspelled names of conditions. None of them is an attribute. */
+const REFUSED = ['constructor', 'prototype', '__proto__', 'methods', 'paths', 'headers', 'ips', 'Method', 'Path', 'IP']
+const ATTRIBUTE = /^[A-Za-z][\w.-]{0,63}$/
+const VALUE = /^[^\0]{0,1024}$/
+
+/** A rough form for editors. The check reads the address. */
+const ADDRESS = '^(?:(?:\\d{1,3}\\.){3}\\d{1,3}(?:/\\d{1,2})?|[\\dA-Fa-f:.]*:[\\dA-Fa-f:.]*(?:/\\d{1,3})?)$'
+
+const policyName: Shape = text(/^[\x20-\x7e]{1,128}$/, '1 to 128 characters of printable ASCII')
+
+const method = text(/^[A-Za-z][A-Za-z-]{0,31}$/, 'a method such as "GET"')
+const headerValue = text(VALUE, 'a text of at most 1024 characters')
+
+const path: Shape = where(
+  { type: 'string', pattern: PATH_PATTERN.source, maxLength: 1024 },
+  'a path such as "/login", "/users/:id" or "/api/*"',
+  isPathPattern,
+)
+
+const network: Shape = where(
+  { type: 'string', pattern: ADDRESS },
+  'an address or a network such as "192.0.2.0/24"',
+  (value) => typeof value === 'string' && isNetwork(value),
+)
+
+const attributeValue: Shape = where(
+  { type: ['string', 'number', 'boolean'], maxLength: 1024 },
+  'a text of at most 1024 characters, a number, true or false',
+  (value) =>
+    typeof value === 'boolean' ||
+    (typeof value === 'number' && Number.isFinite(value)) ||
+    (typeof value === 'string' && value.length <= 1024),
+)
+
+const header: Shape = object(
+  'an object from the name of a header to its value',
+  {},
+  {
+    name: HEADER_NAME,
+    expectedName: 'the name of a header',
+    refused: ['__proto__'],
+    most: MOST_CONDITIONS,
+    shape: either(oneOrMany(headerValue, 'a text, a list of texts, or true', MOST_VALUES), oneOf([true]), isBoolean),
+  },
+)
+
+const match: Shape = object(
+  'an object of conditions',
+  {
+    method: {
+      shape: oneOrMany(method, 'a list of methods', 32),
+      description: 'A method or a list. GET matches HEAD, too.',
+    },
+    path: {
+      shape: oneOrMany(path, 'a list of paths', MOST_VALUES),
+      description: '/login, /users/:id, or /api/* for /api and everything below it.',
+    },
+    header: {
+      shape: header,
+      description: 'From the name of a header to its value, a list of values, or true for any.',
+    },
+    ip: {
+      shape: oneOrMany(network, 'a list of addresses and networks', MOST_VALUES),
+      description: 'Addresses and networks.',
+    },
+  },
+  {
+    name: ATTRIBUTE,
+    expectedName: 'the name of an attribute',
+    refused: REFUSED,
+    most: MOST_CONDITIONS,
+    shape: oneOrMany(attributeValue, 'a value or a list of values', MOST_VALUES),
+  },
+)
+
+const key: Shape = text(
+  /^(?:ip|everyone|method|path|header:[!#$%&'*+.^_`|~\dA-Za-z-]{1,128}|(?!(?:constructor|prototype)$)[A-Za-z][\w.-]{0,63})$/,
+  '"ip", "everyone", "method", "path", "header:NAME" or the name of an attribute',
+)
+
+const until: Shape = where(
+  {
+    type: 'string',
+    format: 'date-time',
+    pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,3})?(?:Z|[+-]\\d\\d:\\d\\d)$',
+  },
+  'a date and time with its zone, such as "2026-12-01T00:00:00Z"',
+  (value) => typeof value === 'string' && !Number.isNaN(instant(value)),
+)
+
+const keyText: Shape = where(
+  { anyOf: [{ type: 'string', minLength: 1, maxLength: 1024 }, { type: 'integer' }] },
+  'a key: a text of 1 to 1024 characters, or a whole number',
+  (value) => Number.isSafeInteger(value) || (typeof value === 'string' && value.length > 0 && value.length <= 1024),
+)
+
+const override: Shape = object('an override such as { key, limits }', {
+  key: {
+    shape: oneOrMany(keyText, 'a key, or the list of its parts', MOST_KEY_PARTS),
+    required: true,
+    description: 'A key, or a list of its parts where the key of the policy is a list.',
+  },
+  limits: {
+    shape: list(overrideLimitShape, 'a list of limits', MOST_LIMITS),
+    required: true,
+    description: 'Each replaces the limit with the same name or, without a name, at the same place.',
+  },
+  until: { shape: until, description: 'When the override ends.' },
+})
+
+const POLICY: Readonly<Record<string, Field>> = {
+  name: { shape: policyName, required: true, description: 'The identity of its state. Unique.' },
+  match: { shape: match, description: 'Every part that is given must match. Default: every request.' },
+  key: { shape: oneOrMany(key, 'a name or a list of names', MOST_KEY_PARTS), description: 'Who is counted.' },
+  limits: { shape: list(limitShape, 'a list of limits', MOST_LIMITS), description: 'How often.' },
+  overrides: {
+    shape: list(override, 'a list of overrides', MOST_OVERRIDES, 0),
+    description: 'Other limits for single keys.',
+  },
+  allow: { shape: flag(), description: 'True: requests that match pass every policy uncounted.' },
+  shadow: { shape: flag(), description: 'True: reports, and never denies.' },
+  cost: {
+    shape: either(text(ATTRIBUTE, 'a whole number from 0, or the name of an attribute'), whole(0), isNumber),
+    description: 'What a request costs: a whole number, or the name of an attribute that holds it. Default 1.',
+  },
+  onOutage: { shape: oneOf(['local', 'open', 'closed']), description: 'What happens while the store cannot answer.' },
+  until: { shape: until, description: 'When the policy ends.' },
+}
+
+/** What a policy with `allow: true` may not have. */
+export const NOT_BESIDE_ALLOW = ['key', 'limits', 'overrides', 'cost', 'shadow', 'onOutage'] as const
+
+const policyObject = object('a policy such as { name, match, key, limits }', POLICY)
+
+export const policyShape: Shape = {
+  schema: {
+    ...policyObject.schema,
+    anyOf: [
+      {
+        properties: {
+          allow: { const: true },
+          ...Object.fromEntries(NOT_BESIDE_ALLOW.map((name) => [name, false])),
+        },
+        required: ['allow'],
+      },
+      { properties: { allow: { const: false } }, required: ['key', 'limits'] },
+    ],
+  },
+  check(value, path, report) {
+    policyObject.check(value, path, report)
+    if (!isObject(value)) return
+    if (value['allow'] !== true) return requireFields(value, ['key', 'limits'], path, report)
+    for (const name of NOT_BESIDE_ALLOW)
+      if (value[name] !== undefined)
+        report(join(path, name), `expected nothing beside allow, got ${shown(value[name])}`)
+  },
+}
+
+/** The shape of a document whose policies have a shape. */
+export function documentOf(policy: Shape): Shape {
+  return object('a document such as { policies: […] }', {
+    $schema: { shape: text(/^[^\0]{0,1024}$/, 'a text') },
+    policies: { shape: list(policy, 'a list of policies', MOST_POLICIES, 0), required: true },
+  })
+}
+
+/** Returns the epoch milliseconds of a date and time with a zone, or `NaN`. */
+export function instant(value: string): number {
+  const parts = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d{1,3})?(?:Z|[+-]\d\d:\d\d)$/.exec(value)
+  if (parts === null) return Number.NaN
+  // `Date` reads the 31st of February as the 3rd of March.
+  const daysInMonth = new Date(Date.UTC(Number(parts[1]), Number(parts[2]), 0)).getUTCDate()
+  return Number(parts[3]) > daysInMonth ? Number.NaN : Date.parse(value)
+}
+
+function isBoolean(value: unknown): boolean {
+  return typeof value === 'boolean'
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number'
+}

@@ -1,0 +1,306 @@
+import { describe, expect, it } from 'vitest'
+import { SluiceError } from '../../src/index.ts'
+import { checkRules, createRules, type RulesDocument } from '../../src/rules/index.ts'
+
+const limits = [{ quota: 5, window: '1m' }]
+const api = { name: 'api', key: 'ip', limits }
+
+/** Returns the mistakes of a document with one policy, as lines. */
+function mistakes(policy: unknown): string[] {
+  return linesOf({ policies: [policy] })
+}
+
+function linesOf(document: unknown): string[] {
+  return checkRules(document).map(({ path, message }) => `${path}: ${message}`)
+}
+
+describe('a document', () => {
+  it('may be the example of the documentation', () => {
+    const document = {
+      $schema: './node_modules/sluice/rules.schema.json',
+      policies: [
+        {
+          name: 'login',
+          match: { method: 'POST', path: '/login' },
+          key: ['ip', 'header:x-device'],
+          limits: [{ algorithm: 'slidingWindowLog', quota: 5, window: '15m' }],
+          onOutage: 'closed',
+        },
+        {
+          name: 'api',
+          match: { path: '/api/*', plan: ['free', 'trial'] },
+          key: 'tenant',
+          limits: [
+            { quota: 60, window: '1m' },
+            { quota: 10000, window: '1d', name: 'daily' },
+          ],
+          overrides: [{ key: 'tenant-42', limits: [{ quota: 600, window: '1m' }], until: '2026-12-01T00:00:00Z' }],
+        },
+        { name: 'partners', match: { ip: ['192.0.2.0/24', '2001:db8::/32'] }, allow: true },
+      ],
+    }
+    expect(linesOf(document)).toEqual([])
+  })
+
+  it('reports all mistakes at once, each with its path', () => {
+    const document = {
+      polices: [],
+      policies: [
+        api,
+        { ...api, limits: [{ quota: 5, window: '1 min' }] },
+        { name: 'b', match: { path: 'login', ip: '1.2.3' }, limits: [{ quota: -1, window: '1m' }] },
+        { name: 'c', key: 'ip', limits: [{ algorithm: 'gcrra', quota: 5, window: '1m' }], onOutage: 'lokal' },
+      ],
+    }
+    expect(linesOf(document)).toEqual([
+      'polices: is not known here; expected one of $schema, policies. Did you mean "policies"?',
+      'policies[1].name: expected another name, because policies[0] has "api"',
+      'policies[1].limits[0].window: expected a duration such as "1m", got "1 min"',
+      'policies[2].match.path: expected a path such as "/login", "/users/:id" or "/api/*", got "login"',
+      'policies[2].match.ip: expected an address or a network such as "192.0.2.0/24", got "1.2.3"',
+      'policies[2].limits[0].quota: expected a whole number from 1 to 9007199254740991, got -1',
+      'policies[2].key: expected a value, got nothing',
+      expect.stringMatching(
+        /^policies\[3\]\.limits\[0\]\.algorithm: expected one of .*, got "gcrra"\. Did you mean "gcra"\?$/,
+      ),
+      'policies[3].onOutage: expected "local" or "open" or "closed", got "lokal"',
+    ])
+  })
+
+  it.each([
+    [undefined, ': expected a document such as { policies: […] }, got undefined'],
+    [[], ': expected a document such as { policies: […] }, got an array of 0'],
+    [{}, 'policies: expected a value, got nothing'],
+    [{ policies: {} }, 'policies: expected a list of policies, got an object'],
+    [{ policies: [null] }, 'policies[0]: expected a policy such as { name, match, key, limits }, got null'],
+  ])('cannot be %j', (document, line) => {
+    expect(linesOf(document)).toEqual([line])
+  })
+})
+
+describe('a mistake has the path of', () => {
+  const cases: readonly (readonly [string, Record<string, unknown>, string | RegExp])[] = [
+    [
+      'a name',
+      { ...api, name: 'café' },
+      'policies[0].name: expected 1 to 128 characters of printable ASCII, got "café"',
+    ],
+    [
+      'an unknown field',
+      { ...api, limit: [] },
+      /^policies\[0\]\.limit: is not known here; .* Did you mean "limits"\?$/,
+    ],
+    ['a missing limit', { name: 'a', key: 'ip' }, 'policies[0].limits: expected a value, got nothing'],
+    [
+      'an empty list',
+      { ...api, limits: [] },
+      /^policies\[0\]\.limits: expected a list of limits \(at least one, at most 16\)/,
+    ],
+    ['a method', { ...api, match: { method: ['GET', ''] } }, /^policies\[0\]\.match\.method\[1\]: expected a method/],
+    [
+      'a header',
+      { ...api, match: { header: { 'x-a': false } } },
+      /^policies\[0\]\.match\.header\.x-a: expected true, got false$/,
+    ],
+    [
+      'the name of a header',
+      { ...api, match: { header: { 'x a': 'b' } } },
+      /^policies\[0\]\.match\.header\["x a"\]: expected/,
+    ],
+    ['an attribute', { ...api, match: { plan: { a: 1 } } }, /^policies\[0\]\.match\.plan: expected a text/],
+    [
+      'a condition in the plural',
+      { ...api, match: { paths: '/a' } },
+      /^policies\[0\]\.match\.paths: .* Did you mean "path"\?$/,
+    ],
+    [
+      'a network',
+      { ...api, match: { ip: ['10.0.0.0/8', '10.0.0.0/33'] } },
+      /^policies\[0\]\.match\.ip\[1\]: expected an address/,
+    ],
+    ['a key', { ...api, key: ['ip', 'header:'] }, /^policies\[0\]\.key\[1\]: expected "ip", "everyone"/],
+    ['a cost', { ...api, cost: -1 }, /^policies\[0\]\.cost: expected a whole number from 0/],
+    [
+      'an end without a zone',
+      { ...api, until: '2026-12-01T00:00:00' },
+      /^policies\[0\]\.until: expected a date and time with its zone/,
+    ],
+    [
+      'an end on the 30th of February',
+      { ...api, until: '2026-02-30T00:00:00Z' },
+      /^policies\[0\]\.until: expected a date/,
+    ],
+    ['a key beside allow', { ...api, allow: true }, /^policies\[0\]\.key: expected nothing beside allow, got "ip"$/],
+    [
+      'an option of another algorithm',
+      { ...api, limits: [{ quota: 1, window: '1m', buckets: 3 }] },
+      /^policies\[0\]\.limits\[0\]\.buckets: is not known here/,
+    ],
+    [
+      'an option that fits no other',
+      { ...api, limits: [{ algorithm: 'slidingWindowBuckets', quota: 1, window: '1m', buckets: 7 }] },
+      /^policies\[0\]\.limits\[0\]\.buckets: expected a divisor of the window/,
+    ],
+    [
+      'a limit that cannot be exact',
+      { ...api, limits: [{ quota: 999_999_999_999, window: '365d' }] },
+      /^policies\[0\]\.limits\[0\]: A quota of .* cannot be counted exactly/,
+    ],
+    [
+      'a name twice',
+      { ...api, limits: [...limits, { quota: 1, window: '1h', name: 'api' }] },
+      /^policies\[0\]\.limits\[1\]\.name: expected a name that no other limit here has, got "api"$/,
+    ],
+    [
+      'strict in shadow',
+      { ...api, shadow: true, limits: [{ quota: 1, window: '1m', strict: true }] },
+      /^policies\[0\]\.limits\[0\]\.strict: expected no strict together with shadow/,
+    ],
+  ]
+  it.each(cases)('%s', (_title, policy, line) => {
+    expect(mistakes(policy)).toContainEqual(typeof line === 'string' ? line : expect.stringMatching(line))
+  })
+})
+
+describe('a mistake in an override has the path of', () => {
+  const daily = { quota: 100, window: '1d', name: 'daily' }
+  const override = (...overrides: unknown[]): unknown => ({ ...api, limits: [...limits, daily], overrides })
+  const change = { limits: [{ quota: 9 }] }
+  const cases: readonly (readonly [string, unknown, RegExp])[] = [
+    [
+      'a key that is no address',
+      override({ key: 'ann', ...change }),
+      /^policies\[0\]\.overrides\[0\]\.key: expected an address, got "ann"$/,
+    ],
+    [
+      'a list for one key',
+      override({ key: ['1.2.3.4', 'a'], ...change }),
+      /overrides\[0\]\.key: expected one key, got/,
+    ],
+    [
+      'a key that is there already',
+      override({ key: '1.2.3.4', ...change }, { key: '::ffff:1.2.3.4', ...change }),
+      /overrides\[1\]\.key: expected a key without another override/,
+    ],
+    [
+      'an unknown limit',
+      override({ key: '1.2.3.4', limits: [{ name: 'dayly', quota: 1 }] }),
+      /overrides\[0\]\.limits\[0\]\.name: expected the name of a limit of the policy \("api", "daily"\), got "dayly"\. Did you mean "daily"\?$/,
+    ],
+    [
+      'too many limits',
+      override({ key: '1.2.3.4', limits: [{}, {}, { quota: 3 }] }),
+      /overrides\[0\]\.limits\[2\]: expected at most 2 limits/,
+    ],
+    [
+      'a limit twice',
+      override({ key: '1.2.3.4', limits: [{ quota: 1 }, { name: 'api', quota: 2 }] }),
+      /overrides\[0\]\.limits\[1\]: expected one change of limit "api", got a second$/,
+    ],
+    [
+      'a wrong window',
+      override({ key: '1.2.3.4', limits: [{ window: '1w' }] }),
+      /overrides\[0\]\.limits\[0\]\.window: expected a duration/,
+    ],
+    [
+      'an option that does not fit',
+      override({ key: '1.2.3.4', limits: [{ capacity: 3 }] }),
+      /overrides\[0\]\.limits\[0\]/,
+    ],
+  ]
+  it.each(cases)('%s', (_title, policy, line) => {
+    expect(mistakes(policy)).toEqual([expect.stringMatching(line)])
+  })
+
+  it('a part of a composite key', () => {
+    const policy = { ...api, key: ['ip', 'tenant'], overrides: [{ key: 'ann', limits: [{ quota: 1 }] }] }
+    expect(mistakes(policy)).toEqual(['policies[0].overrides[0].key: expected a list of 2: ip, tenant, got "ann"'])
+  })
+})
+
+describe('a hostile document', () => {
+  /** Checks a document in less than two seconds, and returns what is wrong. */
+  function checked(document: unknown): readonly unknown[] {
+    const started = performance.now()
+    const problems = checkRules(document)
+    expect(performance.now() - started).toBeLessThan(2000)
+    return problems
+  }
+
+  it('with names of prototypes is refused and changes no prototype', () => {
+    const match = JSON.parse('{ "__proto__": "a", "constructor": "b", "prototype": "c" }') as Record<string, unknown>
+    const text = '{ "policies": [], "__proto__": { "isWrong": true } }'
+    expect(mistakes({ ...api, match }).map((line) => line.split(':')[0])).toEqual([
+      'policies[0].match.__proto__',
+      'policies[0].match.constructor',
+      'policies[0].match.prototype',
+    ])
+    expect(checked(JSON.parse(text))).toMatchObject([{ path: '__proto__' }])
+    expect(mistakes({ ...api, key: 'constructor' })).toHaveLength(1)
+    expect(({} as Record<string, unknown>)['isWrong']).toBeUndefined()
+  })
+
+  it('that is deep is refused without recursion', () => {
+    let deep: unknown = 'end'
+    for (let i = 0; i < 100_000; i++) deep = i % 2 === 0 ? [deep] : { plan: deep }
+    for (const policy of [deep, { ...api, match: deep }, { ...api, match: { plan: deep } }, { ...api, limits: deep }])
+      expect(checked({ policies: [policy] })).not.toEqual([])
+  })
+
+  it('that is large is refused, with a bounded number of mistakes', () => {
+    const many = Array.from({ length: 1_000_000 }, () => 'x')
+    expect(checked({ policies: many })).toMatchObject([{ path: 'policies' }])
+    expect(checked({ policies: many.slice(0, 10_000) })).toHaveLength(100)
+    expect(checked({ policies: [{ ...api, match: { plan: many } }] })).toMatchObject([
+      { path: 'policies[0].match.plan' },
+    ])
+    expect(checked({ policies: [{ ...api, match: { path: 'x'.repeat(1e7) } }] })).toHaveLength(1)
+    expect(checked({ policies: [{ ...api, ['x'.repeat(1e6)]: 1 }] })).toHaveLength(1)
+    const fields = Object.fromEntries(many.slice(0, 100_000).map((_, i) => [`f${i}`, 1]))
+    expect(checked({ policies: [{ ...api, match: fields }] })).toHaveLength(1)
+  })
+
+  it('with an expression in a path is refused', () => {
+    for (const path of ['/(a+)+$', '/:id(\\d+)', '/a{1,99}', '/[a-z]*', '/a|b*'])
+      expect(mistakes({ ...api, match: { path } })).toHaveLength(1)
+  })
+})
+
+describe('createRules', () => {
+  it('throws INVALID_RULES with every mistake, as text and as data', () => {
+    const document = {
+      policies: [
+        { ...api, key: '' },
+        { ...api, cost: 'a b' },
+      ],
+    } as unknown as RulesDocument
+    const error = thrown(() => createRules(document))
+    expect(error).toMatchObject({ code: 'INVALID_RULES', cause: checkRules(document) })
+    expect(error.message).toMatch(/^The rules have 3 mistakes:\n {2}policies\[0\]\.key: .*\n {2}policies\[1\]/)
+  })
+
+  it('copies the document: a later change of it has no effect', () => {
+    const document = { policies: [{ name: 'api', key: 'ip', limits: [{ quota: 5, window: '1m' }] }] }
+    const rules = createRules(document)
+    document.policies[0]!.limits[0]!.quota = 7
+    expect(rules.current.policies[0]!.limits![0]!.quota).toBe(5)
+    expect(Object.isFrozen(rules.current.policies[0]!.limits![0])).toBe(true)
+  })
+
+  it('refuses unknown and wrong options', () => {
+    const document = { policies: [] }
+    expect(thrown(() => createRules(document, { atributes: 1 } as never)).code).toBe('UNKNOWN_OPTION')
+    expect(thrown(() => createRules(document, { attributes: {} } as never)).code).toBe('INVALID_OPTION')
+    expect(thrown(() => createRules(document, { ipv6Subnet: 8 })).code).toBe('INVALID_OPTION')
+  })
+})
+
+function thrown(act: () => unknown): SluiceError {
+  try {
+    act()
+  } catch (error) {
+    if (error instanceof SluiceError) return error
+    throw error
+  }
+  throw new Error('nothing was thrown')
+}

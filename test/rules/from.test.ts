@@ -1,0 +1,170 @@
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type RulesDocument, rulesFrom } from '../../src/rules/index.ts'
+import { warningsOf } from '../support/http.ts'
+
+function document(quota: number): RulesDocument {
+  return { policies: [{ name: 'api', key: 'ip', limits: [{ quota, window: '1m' }] }] }
+}
+
+const wrong = { policies: [{ name: 'api', key: 'ip' }] }
+
+/** A source that gives documents when the test does, and fails when it says so. */
+function channel(): AsyncIterable<unknown> & {
+  give(value: unknown): void
+  fail(error: Error): void
+  readonly returned: number
+} {
+  const waiting: { resolve(result: IteratorResult<unknown>): void; reject(error: Error): void }[] = []
+  const given: unknown[] = []
+  let returned = 0
+  return {
+    get returned() {
+      return returned
+    },
+    give(value) {
+      const next = waiting.shift()
+      if (next === undefined) given.push(value)
+      else next.resolve({ done: false, value })
+    },
+    fail: (error) => waiting.shift()!.reject(error),
+    [Symbol.asyncIterator]: () => ({
+      async next() {
+        if (given.length > 0) return { done: false, value: given.shift() }
+        return new Promise((resolve, reject) => waiting.push({ resolve, reject }))
+      },
+      async return() {
+        returned++
+        return { done: true, value: undefined }
+      },
+    }),
+  }
+}
+
+const quotaOf = (rules: { current: { policies: readonly { limits?: readonly { quota: number }[] }[] } }): number =>
+  rules.current.policies[0]!.limits![0]!.quota
+
+describe('rulesFrom', () => {
+  it('starts with the first document, and replaces it with each that follows', async () => {
+    const source = channel()
+    source.give(document(1))
+    const rules = await rulesFrom(source)
+    expect([quotaOf(rules), rules.current.version]).toEqual([1, 1])
+    const changed = once(rules, 'change')
+    source.give(document(2))
+    await changed
+    expect([quotaOf(rules), rules.current.version]).toEqual([2, 2])
+    await rules.close()
+  })
+
+  it('takes any iterable, and keeps the last document when it ends', async () => {
+    const rules = await rulesFrom([document(1)])
+    await pause(5)
+    expect(quotaOf(rules)).toBe(1)
+  })
+
+  it('keeps the last good document when one has mistakes, with one event and one warning', async () => {
+    const source = channel()
+    source.give(document(1))
+    const rules = await rulesFrom(source)
+    const codes = await warningsOf(async () => {
+      const invalid = once(rules, 'invalid')
+      source.give(wrong)
+      const [{ problems, error }] = (await invalid) as [{ problems: unknown; error: { code: string } }]
+      expect(problems).toEqual([{ path: 'policies[0].limits', message: 'expected a value, got nothing' }])
+      expect(error.code).toBe('INVALID_RULES')
+    })
+    expect(codes).toEqual(['SLUICE_RULES_INVALID'])
+    source.give(document(3))
+    await once(rules, 'change')
+    expect(quotaOf(rules)).toBe(3)
+    await rules.close()
+  })
+
+  it('keeps the last document when the source fails, and opens it again if it is a function', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const sources = [channel(), channel(), channel()]
+    const [first, second, third] = sources as [
+      ReturnType<typeof channel>,
+      ReturnType<typeof channel>,
+      ReturnType<typeof channel>,
+    ]
+    let opened = 0
+    first.give(document(1))
+    const rules = await rulesFrom(() => sources[opened++]!)
+    let lost = 0
+    rules.on('unreachable', () => lost++)
+    const codes = await warningsOf(async () => {
+      first.fail(new Error('connection reset'))
+      await vi.advanceTimersByTimeAsync(999)
+      expect([quotaOf(rules), lost, opened]).toEqual([1, 1, 1])
+      await vi.advanceTimersByTimeAsync(1)
+      expect(opened).toBe(2)
+      second.fail(new Error('connection refused'))
+      await vi.advanceTimersByTimeAsync(2000)
+      expect([lost, opened]).toEqual([1, 3])
+    })
+    expect(codes).toEqual(['SLUICE_RULES_UNREACHABLE'])
+    third.give(document(2))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(quotaOf(rules)).toBe(2)
+    await rules.close()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('fails to start without a good document, and leaves nothing behind', async () => {
+    const broken = (): never => {
+      throw new Error('no route to host')
+    }
+    await expect(rulesFrom([wrong])).rejects.toMatchObject({ code: 'INVALID_RULES' })
+    await expect(rulesFrom([])).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
+    await expect(rulesFrom(broken)).rejects.toMatchObject({ code: 'RULES_UNREACHABLE', message: /no route to host/ })
+    const silent = channel()
+    await expect(rulesFrom(silent, { timeout: 20 })).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
+    expect(silent.returned).toBe(1)
+  })
+
+  it('starts with the fallback while the source cannot be read, and takes the document when it comes', async () => {
+    const source = channel()
+    const codes = await warningsOf(async () => {
+      const rules = await rulesFrom(source, { timeout: 20, fallback: document(9) })
+      const lost = once(rules, 'unreachable')
+      expect([quotaOf(rules), rules.current.version]).toEqual([9, 0])
+      await lost
+      source.give(document(1))
+      await once(rules, 'change')
+      expect([quotaOf(rules), rules.current.version]).toEqual([1, 1])
+      await rules.close()
+    })
+    expect(codes.filter((code) => code !== 'SLUICE_SHORT_DURATION')).toEqual(['SLUICE_RULES_UNREACHABLE'])
+  })
+
+  it('starts with the fallback when the first document has mistakes', async () => {
+    const codes = await warningsOf(async () => {
+      const rules = await rulesFrom([wrong], { fallback: document(9) })
+      const [{ problems }] = (await once(rules, 'invalid')) as [{ problems: unknown[] }]
+      expect([quotaOf(rules), problems.length]).toEqual([9, 1])
+    })
+    expect(codes).toEqual(['SLUICE_RULES_INVALID'])
+  })
+
+  it('refuses a wrong source, wrong options and a fallback with mistakes', async () => {
+    await expect(rulesFrom(7 as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(rulesFrom([], { fallbak: 1 } as never)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+    await expect(rulesFrom([], { timeout: '10 s' as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(rulesFrom([], { fallback: wrong as never })).rejects.toMatchObject({ code: 'INVALID_RULES' })
+  })
+
+  it('ignores what comes after close, and closes the iterable once', async () => {
+    const source = channel()
+    source.give(document(1))
+    const rules = await rulesFrom(source)
+    await rules.close()
+    await rules.close()
+    source.give(document(2))
+    await pause(5)
+    expect([quotaOf(rules), source.returned]).toEqual([1, 1])
+  })
+})

@@ -1,0 +1,233 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { plainReader, type RulesInput } from '../../src/limiter/rule-source.ts'
+import { compileRules } from '../../src/rules/compile.ts'
+import type { MatchRule, PolicyRule } from '../../src/rules/index.ts'
+import { explainRules } from '../../src/rules/explain.ts'
+import { Facts } from '../../src/rules/facts.ts'
+import { matchingPolicies } from '../../src/rules/match.ts'
+
+const limits = [{ quota: 1, window: '1m' }]
+
+function policy(name: string, match: MatchRule | undefined, more: Partial<PolicyRule> = {}): PolicyRule {
+  return { name, ...(match && { match }), key: 'everyone', limits, ...more }
+}
+
+/** Returns the names of the policies that match an input. */
+function matched(policies: readonly PolicyRule[], input: RulesInput, now = 0): string[] {
+  const facts = new Facts(plainReader, input, input.attributes ?? {}) as Facts
+  return matchingPolicies(compileRules({ policies }), facts, now).map(({ rule }) => rule.name)
+}
+
+function matches(match: MatchRule, input: RulesInput): boolean {
+  return matched([policy('p', match)], input).length > 0
+}
+
+describe('a policy', () => {
+  it('without conditions matches every request', () => {
+    expect(matched([policy('a', undefined), policy('b', {})], {})).toEqual(['a', 'b'])
+  })
+
+  it('matches only if every condition holds', () => {
+    const match = { method: 'POST', path: '/login', plan: 'free' }
+    const input = { method: 'POST', path: '/login', attributes: { plan: 'free' } }
+    expect(matches(match, input)).toBe(true)
+    expect(matches(match, { ...input, method: 'PUT' })).toBe(false)
+    expect(matches(match, { ...input, path: '/logout' })).toBe(false)
+    expect(matches(match, { ...input, attributes: {} })).toBe(false)
+  })
+
+  it('matches by method, in any letter case; GET is HEAD, too', () => {
+    expect(matches({ method: 'get' }, { method: 'GET' })).toBe(true)
+    expect(matches({ method: 'GET' }, { method: 'HEAD' })).toBe(true)
+    expect(matches({ method: 'HEAD' }, { method: 'GET' })).toBe(false)
+    expect(matches({ method: ['PUT', 'PATCH'] }, { method: 'patch' })).toBe(true)
+    expect(matches({ method: 'POST' }, {})).toBe(false)
+  })
+
+  it('matches by header: a value, a list, or any', () => {
+    const headers = { 'X-Device': 'a' }
+    expect(matches({ header: { 'x-device': 'a' } }, { headers })).toBe(true)
+    expect(matches({ header: { 'X-DEVICE': ['b', 'a'] } }, { headers })).toBe(true)
+    expect(matches({ header: { 'x-device': 'A' } }, { headers })).toBe(false)
+    expect(matches({ header: { 'x-device': true } }, { headers })).toBe(true)
+    expect(matches({ header: { 'x-device': true } }, { headers: {} })).toBe(false)
+    expect(matches({ header: { 'x-device': true, 'x-b': 'c' } }, { headers })).toBe(false)
+  })
+
+  it('matches by address and network', () => {
+    const match = { ip: ['192.0.2.0/24', '2001:db8::/32', '198.51.100.7', '10.1.2.3/8'] }
+    for (const ip of ['192.0.2.255', '::ffff:192.0.2.1', '2001:db8:1::1', '198.51.100.7', '10.9.9.9', '192.0.2.1:80'])
+      expect([ip, matches(match, { ip })]).toEqual([ip, true])
+    for (const ip of ['192.0.3.0', '2001:db9::1', '198.51.100.8', '11.0.0.0', 'nonsense', ''])
+      expect([ip, matches(match, { ip })]).toEqual([ip, false])
+    expect(matches({ ip: ['0.0.0.0/0'] }, { ip: '203.0.113.9' })).toBe(true)
+    expect(matches({ ip: ['0.0.0.0/0'] }, { ip: '2001:db8::1' })).toBe(false)
+  })
+
+  it('matches by attributes, compared as text', () => {
+    expect(matches({ plan: ['free', 'trial'] }, { attributes: { plan: 'trial' } })).toBe(true)
+    expect(matches({ tenant: 42 }, { attributes: { tenant: '42' } })).toBe(true)
+    expect(matches({ tenant: '42' }, { attributes: { tenant: 42n } })).toBe(true)
+    expect(matches({ internal: true }, { attributes: { internal: true } })).toBe(true)
+    expect(matches({ internal: false }, { attributes: {} })).toBe(false)
+    expect(matches({ plan: 'free' }, { attributes: { plan: ['free'] } })).toBe(false)
+    expect(matches({ plan: 'null' }, { attributes: { plan: null } })).toBe(false)
+    expect(matches({ toString: 'x' }, { attributes: {} })).toBe(false)
+  })
+
+  it('does not match from its end on', () => {
+    const policies = [policy('incident', undefined, { until: '2026-01-01T00:00:00Z' })]
+    const end = Date.UTC(2026, 0, 1)
+    expect(matched(policies, {}, end - 1)).toEqual(['incident'])
+    expect(matched(policies, {}, end)).toEqual([])
+  })
+
+  it('is found once, although several of its paths or networks match', () => {
+    expect(matched([policy('a', { path: ['/a', '/:b', '/*'] })], { path: '/a' })).toEqual(['a'])
+    expect(matched([policy('a', { ip: ['10.0.0.0/8', '10.1.0.0/16'] })], { ip: '10.1.2.3' })).toEqual(['a'])
+  })
+})
+
+/** Values of which few differ, so that policies and requests meet. */
+const values = {
+  method: fc.constantFrom('GET', 'POST', 'PUT'),
+  path: fc.constantFrom('/a', '/a/b', '/b/a', '/a/b/c', '/'),
+  pattern: fc.constantFrom('/a', '/a/*', '/:x', '/a/:x', '/*', '/:x/b/*', '/b/a'),
+  ip: fc.constantFrom('10.0.0.1', '10.1.0.1', '192.0.2.7', '2001:db8::1'),
+  network: fc.constantFrom('10.0.0.0/8', '10.1.0.0/16', '192.0.2.7', '2001:db8::/32', '::/0'),
+  word: fc.constantFrom('x', 'y', 'z'),
+}
+
+function some<Value>(each: fc.Arbitrary<Value>): fc.Arbitrary<Value | Value[]> {
+  return fc.oneof(each, fc.array(each, { minLength: 1, maxLength: 3 }))
+}
+
+const conditions = fc.record(
+  {
+    method: some(values.method),
+    path: some(values.pattern),
+    ip: some(values.network),
+    plan: some(values.word),
+    tenant: some(values.word),
+    header: fc.dictionary(fc.constantFrom('x-a', 'x-b'), fc.oneof(some(values.word), fc.constant(true as const)), {
+      maxKeys: 2,
+    }),
+  },
+  { requiredKeys: [] },
+)
+
+const inputs = fc.record(
+  {
+    method: values.method,
+    path: values.path,
+    ip: values.ip,
+    headers: fc.dictionary(fc.constantFrom('x-a', 'x-b'), values.word),
+    attributes: fc.record({ plan: values.word, tenant: values.word }, { requiredKeys: [] }),
+  },
+  { requiredKeys: [] },
+)
+
+describe('the index', () => {
+  it('finds what a look at every policy finds, in the order of the document', () => {
+    fc.assert(
+      fc.property(fc.array(conditions, { maxLength: 30 }), inputs, (matches, input) => {
+        const policies = matches.map((match, i) => policy(`${i}`, match as MatchRule))
+        const one = policies.filter((each) => matched([each], input as RulesInput).length > 0)
+        expect(matched(policies, input as RulesInput)).toEqual(one.map(({ name }) => name))
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 1000) },
+    )
+  })
+
+  it('agrees with the explanation of every condition', () => {
+    fc.assert(
+      fc.property(fc.array(conditions, { maxLength: 8 }), inputs, (matches, input) => {
+        const policies = matches.map((match, i) => policy(`${i}`, match as MatchRule))
+        const explained = explainRules(compileRules({ policies }), input as RulesInput, 0).policies
+        expect(explained.filter(({ applies }) => applies).map(({ rule }) => rule.name)).toEqual(
+          matched(policies, input as RulesInput),
+        )
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 300) },
+    )
+  })
+
+  it('looks at few of a thousand policies, whatever tells them apart', () => {
+    const kinds: ((i: number) => MatchRule)[] = [
+      (i) => ({ path: `/service-${i}/*`, plan: 'free' }),
+      (i) => ({ path: '/api/*', tenant: `tenant-${i}` }),
+      (i) => ({ method: 'POST', header: { 'x-api-key': `key-${i}` } }),
+      (i) => ({ path: '/*', ip: `10.${i >> 8}.${i & 255}.0/24` }),
+      (i) => ({ plan: ['free', 'trial'], region: [`r-${i}`, `s-${i}`] }),
+    ]
+    const policies = Array.from({ length: 1000 }, (_, i) => policy(`${i}`, kinds[i % kinds.length]!(i)))
+    const compiled = compileRules({ policies })
+    expect(compiled.always).toEqual([])
+    let most = 0
+    for (const dimension of compiled.indexed) {
+      const input = { method: 'POST', path: '/service-0/x', ip: '10.0.3.9', headers: { 'x-api-key': 'key-2' } }
+      const facts = new Facts(plainReader, input, { tenant: 'tenant-1', region: 'r-4', plan: 'free' }) as Facts
+      for (const cell of dimension.find(facts)) most = Math.max(most, cell.policies.length)
+    }
+    expect(most).toBe(1)
+  })
+})
+
+describe('an explanation', () => {
+  const policies = [
+    policy(
+      'login',
+      { method: 'POST', path: '/login', header: { 'x-device': true } },
+      { key: ['ip', 'header:x-device'] },
+    ),
+    policy(
+      'api',
+      { plan: ['free', 'trial'] },
+      {
+        key: 'tenant',
+        limits: [
+          { quota: 60, window: '1m' },
+          { quota: 1000, window: '1d', name: 'daily' },
+        ],
+        overrides: [{ key: 't1', limits: [{ quota: 600 }], until: '2026-01-01T00:00:00Z' }],
+      },
+    ),
+    policy('over', undefined, { until: '2020-01-01T00:00:00Z' }),
+    { name: 'partners', match: { ip: '192.0.2.0/24' }, allow: true },
+  ]
+  const compiled = compileRules({ policies })
+  const input = { method: 'POST', path: '/LOGIN', ip: '203.0.113.7', attributes: { plan: 'free', tenant: 't1' } }
+  const now = Date.UTC(2025, 0, 1)
+
+  it('says which conditions hold, and what the request has', () => {
+    expect(explainRules(compiled, input, now).policies[0]).toMatchObject({
+      applies: false,
+      conditions: [
+        { part: 'path', expected: '/login', actual: '/login', holds: true },
+        { part: 'header.x-device', expected: 'true', actual: undefined, holds: false },
+        { part: 'method', expected: 'POST', actual: 'POST', holds: true },
+      ],
+      key: '11:203.0.113.70:',
+      keyNames: ['ip', 'header:x-device'],
+    })
+  })
+
+  it('gives the key and the limits, with the override while it lasts', () => {
+    const during = explainRules(compiled, input, now).policies[1]!
+    expect(during).toMatchObject({ applies: true, key: 't1', override: { key: 't1' } })
+    expect(during.limits.map(({ name, quota }) => [name, quota])).toEqual([
+      ['api', 600],
+      ['daily', 1000],
+    ])
+    const after = explainRules(compiled, input, Date.UTC(2026, 0, 1)).policies[1]!
+    expect([after.override, after.limits[0]!.quota]).toEqual([undefined, 60])
+  })
+
+  it('names the policy that has ended, and the one that allows all', () => {
+    const explained = explainRules(compiled, { ip: '192.0.2.9' }, now)
+    expect(explained.allowedBy).toBe('partners')
+    expect(explained.policies[2]).toMatchObject({ applies: false, hasEnded: true })
+    expect(explainRules(compiled, input, now).allowedBy).toBeUndefined()
+  })
+})

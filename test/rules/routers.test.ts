@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import { createServer, request, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import KoaRouter from '@koa/router'
+import express from 'express'
+import express4 from 'express4'
+import fastify from 'fastify'
+import fc from 'fast-check'
+import { Hono } from 'hono'
+import { getRequestListener } from '@hono/node-server'
+import Koa from 'koa'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { plainReader } from '../../src/limiter/rule-source.ts'
+import { compileRules } from '../../src/rules/compile.ts'
+import { Facts } from '../../src/rules/facts.ts'
+import { matchingPolicies } from '../../src/rules/match.ts'
+
+/** The patterns of the routes, in the notation of documents. Each route answers with its index. */
+const PATTERNS = ['/', '/login', '/api/*', '/users/:id', '/users/:id/posts', '/:a/:b/:c/:d']
+
+const rules = compileRules({
+  policies: PATTERNS.map((path, i) => ({
+    name: `${i}`,
+    match: { path },
+    key: 'everyone',
+    limits: [{ quota: 1, window: '1m' }],
+  })),
+})
+
+/** Returns the patterns that limit a path. */
+function limiting(path: string): string[] {
+  const facts = new Facts(plainReader, { path }, {}) as Facts
+  return matchingPolicies(rules, facts, 0).map(({ rule }) => rule.match!.path as string)
+}
+
+/** Apps that answer each pattern with it, and everything else with 404. */
+const apps: Readonly<Record<string, () => Promise<RequestListener>>> = {
+  async express() {
+    const app = express()
+    for (const path of PATTERNS) app.get(path.replace('*', '*rest'), (_request, response) => void response.send(path))
+    return app
+  },
+  async 'express 4'() {
+    const app = express4()
+    for (const path of PATTERNS) app.get(path, (_request, response) => void response.send(path))
+    return app as unknown as RequestListener
+  },
+  async fastify() {
+    const app = fastify({ routerOptions: { ignoreTrailingSlash: false } })
+    for (const path of PATTERNS) app.get(path, (_request, reply) => void reply.send(path))
+    await app.ready()
+    return (incoming, outgoing) => app.routing(incoming, outgoing)
+  },
+  async hono() {
+    const app = new Hono()
+    for (const path of PATTERNS) app.get(path, (context) => context.text(path))
+    return getRequestListener(app.fetch) as unknown as RequestListener
+  },
+  async koa() {
+    const app = new Koa()
+    const router = new KoaRouter()
+    for (const path of PATTERNS) router.get(path.replace('*', '*rest'), (context) => void (context.body = path))
+    return app.use(router.routes()).callback() as RequestListener
+  },
+}
+
+/** Returns the pattern of the route that answers a path, `undefined` for none. */
+async function answering(server: Server, path: string): Promise<string | undefined> {
+  const { port } = server.address() as AddressInfo
+  const sent = request({ host: '127.0.0.1', port, path, agent: false }).end()
+  const [response] = (await once(sent, 'response')) as [import('node:http').IncomingMessage]
+  const text = (await response.setEncoding('utf8').toArray()).join('')
+  return response.statusCode === 200 ? text : undefined
+}
+
+const word = fc.constantFrom(
+  'login',
+  'LOGIN',
+  'api',
+  'Api',
+  'users',
+  '7',
+  '%6cogin',
+  'a%2Fb',
+  '%61pi',
+  'posts',
+  '',
+  '.',
+  '..',
+  '%2e%2e',
+  '%',
+  'x;y',
+)
+const paths = fc
+  .tuple(fc.array(word, { maxLength: 5 }), fc.constantFrom('', '/', '?q=/a', '//', ';s', '#', '/?'))
+  .map(([words, end]) => `/${words.join('/')}${end}`)
+
+describe.each(Object.entries(apps))('what a route of %s answers', (_name, listen) => {
+  let server: Server
+  beforeAll(async () => {
+    server = createServer(await listen()).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+  })
+  afterAll(() => void server.close())
+
+  it('is limited by the policy with the same path, whatever the spelling', async () => {
+    await fc.assert(
+      fc.asyncProperty(paths, async (path) => {
+        const pattern = await answering(server, path)
+        if (pattern !== undefined) expect(limiting(path)).toContain(pattern)
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 300) },
+    )
+  })
+})

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import { type AsyncStore, createLimiter, type Decision, memoryStore } from '../../src/index.ts'
+import { createRules, type RulesDocument, type ShadowDenial } from '../../src/rules/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+
+const clock = virtualClock(Date.UTC(2026, 0, 1))
+
+function document(quota: number, perUser = 100): RulesDocument {
+  const limit = { algorithm: 'fixedWindow', window: '1h' }
+  return {
+    policies: [
+      { name: 'api', key: 'everyone', limits: [{ ...limit, quota }] },
+      { name: 'user', key: 'user', limits: [{ ...limit, quota: perUser }] },
+    ],
+  }
+}
+
+const by = (user: string): { attributes: { user: string } } => ({ attributes: { user } })
+
+describe('rules.shadow', () => {
+  it('counts what a tightened document would have denied, and denies nothing', () => {
+    const rules = createRules(document(10))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const trial = rules.shadow(document(3, 2))
+    const users = ['a', 'a', 'a', 'b', 'b', 'c']
+    const decisions = users.map((user) => limiter.consume(by(user)) as Decision)
+    expect(decisions.every(({ allowed, limits }) => allowed && limits.length === 2)).toBe(true)
+    expect(trial.report).toMatchObject({
+      requests: 6,
+      denied: 3,
+      newlyDenied: 3,
+      newlyAllowed: 0,
+      failed: 0,
+      limits: [
+        { policy: 'api', limit: 'api', denied: 2 },
+        { policy: 'user', limit: 'user', denied: 1 },
+      ],
+    })
+  })
+
+  it('decides as the document would: all or nothing, whatever the document in force decides', () => {
+    const rules = createRules(document(1))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const trial = rules.shadow(document(2))
+    for (let i = 0; i < 3; i++) void limiter.consume(by('a'))
+    expect(trial.report).toMatchObject({ requests: 3, denied: 1, newlyDenied: 0, newlyAllowed: 1 })
+  })
+
+  it('changes no usage of the document in force, and counts no peek', () => {
+    const rules = createRules(document(10))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const trial = rules.shadow(document(3))
+    void limiter.peek(by('a'))
+    expect(trial.report.requests).toBe(0)
+    void limiter.consume(by('a'), { cost: 2 })
+    expect((limiter.consume(by('a')) as Decision).limits.map(({ remaining }) => remaining)).toEqual([7, 97])
+    expect(trial.report.denied).toBe(0)
+    void limiter.consume(by('a'))
+    expect(trial.report.denied).toBe(1)
+  })
+
+  it('calls onDenied with both decisions', () => {
+    const denials: ShadowDenial<unknown>[] = []
+    const rules = createRules(document(10))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    rules.shadow(document(1), { onDenied: (denial) => denials.push(denial) })
+    void limiter.consume(by('a'))
+    const input = by('b')
+    const enforced = limiter.consume(input)
+    expect(denials).toHaveLength(1)
+    expect(denials[0]).toMatchObject({ decision: { allowed: false, binding: { limit: { name: 'api', quota: 1 } } } })
+    expect(denials[0]!.input).toBe(input)
+    expect(denials[0]!.enforced).toBe(enforced)
+  })
+
+  it('ends with close, and is replaced by the next one', () => {
+    const rules = createRules(document(10))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const first = rules.shadow(document(5))
+    void limiter.consume(by('a'))
+    const second = rules.shadow(document(6))
+    first.close()
+    void limiter.consume(by('a'))
+    second.close()
+    void limiter.consume(by('a'))
+    expect([first.report.requests, second.report.requests]).toEqual([1, 1])
+  })
+
+  it('does not delay or break a request when its store fails', async () => {
+    const near = memoryStore({ clock })
+    let isBroken = false
+    const store: AsyncStore = {
+      sync: false,
+      async take(charges, mode) {
+        if (isBroken && charges[0]!.policy.limiter.startsWith('shadow:')) throw new Error('broken')
+        return near.take(charges, mode)
+      },
+      adjust: async (charges, units) => near.adjust(charges, units),
+      forget: async (limiter, key) => near.forget(limiter, key),
+      close: async () => near.close(),
+    }
+    const rules = createRules(document(10))
+    const limiter = createLimiter({ rules, store })
+    const trial = rules.shadow(document(1))
+    isBroken = true
+    expect((await limiter.consume(by('a'))).allowed).toBe(true)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(trial.report).toMatchObject({ requests: 0, failed: 1 })
+  })
+
+  it('refuses a document with mistakes, and wrong options', () => {
+    const rules = createRules(document(10))
+    expect(() => rules.shadow({ policies: [{ name: 'a', key: 'ip' }] })).toThrow(
+      expect.objectContaining({ code: 'INVALID_RULES' }),
+    )
+    expect(() => rules.shadow(document(1), { ondenied: 1 } as never)).toThrow(
+      expect.objectContaining({ code: 'UNKNOWN_OPTION' }),
+    )
+  })
+})
