@@ -1,0 +1,50 @@
+// Nanoseconds per request under documents of rules: one policy, a thousand of them, and ten thousand overrides.
+import { entry } from '../lib/entry.mjs'
+import { finish, job } from '../lib/worker.mjs'
+import { SAME_KEY } from './keys.mjs'
+import { timed } from './loop.mjs'
+
+const { root, ms } = job
+const sluice = await entry(root, 'sluice')
+const { createRules } = await entry(root, 'sluice/rules')
+
+const limits = [{ quota: 1_000_000_000, window: '1d' }]
+const own = { name: 'own', match: { method: 'POST', path: '/orders/:id', plan: 'free' }, key: 'tenant', limits }
+const overrides = Array.from({ length: 10_000 }, (_, i) => ({ key: `tenant-${i}`, limits: [{ quota: 900_000_000 }] }))
+
+/** Half of the policies have a path. The others differ in an attribute, a header or a network. None but `own` matches. */
+const kinds = [
+  (i) => ({ path: `/service-${i}/*`, method: 'GET' }),
+  (i) => ({ plan: 'free', region: `region-${i}` }),
+  (i) => ({ path: `/api/v${i}/items/:id` }),
+  (i) => ({ header: { 'x-api-key': `key-${i}` } }),
+  (i) => ({ path: '/orders/*', tenant: [`other-${i}`, `another-${i}`] }),
+  (i) => ({ ip: `10.${i >> 8}.${i & 255}.0/24` }),
+]
+const others = Array.from({ length: 999 }, (_, i) => {
+  return { name: `policy-${i}`, match: kinds[i % kinds.length](i), key: 'tenant', limits }
+})
+
+const request = {
+  method: 'POST',
+  path: '/orders/42',
+  ip: '203.0.113.7',
+  headers: { 'x-api-key': 'secret' },
+  attributes: { plan: 'free', tenant: 'tenant-7', region: 'eu' },
+}
+
+function subject(policies) {
+  const limiter = sluice.createLimiter({ rules: createRules({ policies }), store: sluice.memoryStore() })
+  return { sync: true, decide: () => limiter.consume(request) }
+}
+
+const subjects = {
+  'one policy': subject([own]),
+  'a thousand policies': subject([...others, own]),
+  'ten thousand overrides': subject([{ ...own, overrides }]),
+}
+
+const figures = {}
+for (const each of Object.values(subjects)) await timed(each, ['hot'], SAME_KEY, { ms: ms / 2 })
+for (const [name, each] of Object.entries(subjects)) figures[name] = await timed(each, ['hot'], SAME_KEY, { ms })
+finish(figures)
