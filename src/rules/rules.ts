@@ -51,7 +51,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
   #stop: (() => MaybePromise<void>) | undefined
   readonly #inForce: RulesInForce<Input>
 
-  /** @internal Use `createRules` or a source. */
+  /** Throws `INVALID_RULES`. Use `createRules` or a source. */
   constructor(document: unknown, options: RulesOptions<Input>, version?: number) {
     super()
     this.#options = options
@@ -107,30 +107,32 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
     await stop?.()
   }
 
-  /** @internal Called by limiters. */
+  /** Creates the charges of a limiter. `createLimiter` and `rateLimit` call it. */
   chargeSource(place: RulePlace<Input>): ChargeSource<Input> {
     return new RulesCharges(this.#inForce, place)
   }
 
-  /** @internal Called by sources. */
-  refuse(problems: readonly RulesProblem[]): void {
+  // Static, so that only sources reach them: the package exports the type of this class alone.
+
+  /** Reports a document with mistakes. */
+  static refuse<Input>(rules: Rules<Input>, problems: readonly RulesProblem[]): void {
     const error = invalidRules(problems)
-    this.#isReachable = true
+    rules.#isReachable = true
     warn('SLUICE_RULES_INVALID', `${error.message}\nThe rules before them stay in force.`)
-    this.emit('invalid', { problems, error })
+    rules.emit('invalid', { problems, error })
   }
 
-  /** @internal Called by sources. */
-  lose(error: unknown): void {
-    if (!this.#isReachable) return
-    this.#isReachable = false
+  /** Reports that the source cannot be read, once until it can be. */
+  static lose<Input>(rules: Rules<Input>, error: unknown): void {
+    if (!rules.#isReachable) return
+    rules.#isReachable = false
     warn('SLUICE_RULES_UNREACHABLE', `The rules could not be read. The last ones stay in force. ${String(error)}`)
-    this.emit('unreachable', { error })
+    rules.emit('unreachable', { error })
   }
 
-  /** @internal Called by sources: what `close` does. */
-  whenClosed(stop: () => MaybePromise<void>): void {
-    this.#stop = stop
+  /** Sets what `close` does. */
+  static whenClosed<Input>(rules: Rules<Input>, stop: () => MaybePromise<void>): void {
+    rules.#stop = stop
   }
 }
 

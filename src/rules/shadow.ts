@@ -98,7 +98,7 @@ export class ShadowRules<Input> {
     this.#forget(this)
   }
 
-  /** @internal Decides a request that the document in force has decided. Never throws, and nothing waits for it. */
+  /** Decides a request that the document in force has decided. Never throws, and nothing waits for it. */
   observe(input: Input, cost: number | undefined, enforced: Decision, charges: RulesCharges<Input>): void {
     const failed = (): void => void this.#failed++
     try {

@@ -83,17 +83,17 @@ class Start<Input> implements RulesFeed {
 
   invalid(problems: readonly RulesProblem[]): void {
     if (this.#isOver) return
-    if (this.#rules === undefined) this.#beginWithout(invalidRules(problems), (rules) => rules.refuse(problems))
-    else this.#rules.refuse(problems)
+    if (this.#rules === undefined) this.#beginWithout(invalidRules(problems), (rules) => Rules.refuse(rules, problems))
+    else Rules.refuse(this.#rules, problems)
   }
 
   unreachable(error: unknown): void {
     if (this.#isOver) return
-    if (this.#rules !== undefined) return this.#rules.lose(error)
+    if (this.#rules !== undefined) return Rules.lose(this.#rules, error)
     const failure = new SluiceError('RULES_UNREACHABLE', `The rules could not be read. ${String(error)}`, {
       cause: error,
     })
-    this.#beginWithout(failure, (rules) => rules.lose(error))
+    this.#beginWithout(failure, (rules) => Rules.lose(rules, error))
   }
 
   async #connect(connect: ConnectSource): Promise<void> {
@@ -108,7 +108,7 @@ class Start<Input> implements RulesFeed {
   #begin(rules: Rules<Input>): void {
     this.#cancelTimeout()
     this.#rules = rules
-    rules.whenClosed(() => this.#stop())
+    Rules.whenClosed(rules, () => this.#stop())
     this.#settle.resolve(rules)
   }
 

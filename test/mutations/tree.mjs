@@ -7,7 +7,17 @@ import { mutated } from './mutation.mjs'
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** What tests need of the repository. */
-const PARTS = ['src', 'adapters', 'examples', 'test', 'README.md', 'package.json', 'tsconfig.json', 'vitest.config.ts']
+const PARTS = [
+  'src',
+  'adapters',
+  'examples',
+  'test',
+  'README.md',
+  'package.json',
+  'rules.schema.json',
+  'tsconfig.json',
+  'vitest.config.ts',
+]
 
 /** A copy of the working tree for one mutation at a time. The working tree itself never changes. */
 export class Tree {

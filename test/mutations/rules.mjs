@@ -1,0 +1,66 @@
+import { inFile } from './mutation.mjs'
+
+const inTests = (file, ...tests) =>
+  inFile(`src/rules/${file}`, { files: tests.map((test) => `test/rules/${test}.test.ts`) })
+
+const paths = inTests('paths.ts', 'paths', 'routers')
+const dimensions = inTests('dimensions.ts', 'match', 'paths')
+const networks = inTests('networks.ts', 'match')
+const match = inTests('match.ts', 'match')
+const compile = inTests('compile.ts', 'match')
+const charges = inTests('charges.ts', 'limits', 'rules')
+const limits = inTests('limits.ts', 'limits')
+const keys = inTests('keys.ts', 'limits')
+const read = inTests('read.ts', 'check', 'rules')
+const shape = inTests('shape.ts', 'check', 'schema')
+const replacement = inTests('rules.ts', 'rules', 'from')
+const shadow = inTests('shadow.ts', 'shadow')
+
+export const rules = [
+  paths('an empty segment is no parameter', 'forms.push(literal)', 'forms.push(canonical)'),
+  paths('dots are not resolved', 'else if (segment === DOT + DOT) resolved.pop()', 'else resolved.push(segment)'),
+  paths('an encoded letter is another letter', 'folded(decoded(segment))', 'folded(segment)'),
+  paths('letter case matters', 'return segment.toLowerCase()', 'return segment'),
+  dimensions('GET is not HEAD', "[this.#values.of(name), this.#values.of('HEAD')]", '[this.#values.of(name)]'),
+  dimensions('a parameter at the end is optional', 'data.length === undefined || data.length === length', 'true'),
+  networks('a network has one bit more', '2 ** dropped', '2 ** (dropped + 1)'),
+  match('a policy applies at its end', 'now < policy.until', 'now <= policy.until'),
+  match(
+    'one condition of several is enough',
+    'if (!this.holds(conditions[i]!)) return false',
+    'if (this.holds(conditions[i]!)) return true',
+  ),
+  match('a policy applies twice', ' && !matched.includes(policy)', ''),
+  compile(
+    'policies are found by what most of them share',
+    'if (most < least)',
+    'if (most > least || best === undefined)',
+  ),
+  charges('allow does not matter', 'policies.some(({ rule }) => rule.allow === true) ? [] : policies', 'policies'),
+  charges(
+    'the rules are read again after the attributes',
+    'const policies = matchingPolicies(rules, facts',
+    'const policies = matchingPolicies(this.#rules.compiled, facts',
+  ),
+  charges('an override has no end', 'override !== undefined && now < override.until', 'override !== undefined'),
+  limits('the name of a limit depends on its quota', 'index === 0 ? policy : `${policy}-${index + 1}`', 'undefined'),
+  limits(
+    'an override takes no options from its limit',
+    '{ ...base, algorithm, ...given, name }',
+    '{ algorithm, quota: base.quota, window: base.window, ...given, name }',
+  ),
+  keys('HEAD is counted apart from GET', "name === 'HEAD' ? 'GET' : name", 'name'),
+  read(
+    'the document is not copied',
+    'const rule = frozenCopy(value) as PolicyRule',
+    'const rule = value as PolicyRule',
+  ),
+  shape('an unknown name is accepted', 'if (shape === undefined) report(', 'if (shape === null) report('),
+  replacement(
+    'a document that says the same is a change',
+    'if (isDeepStrictEqual(before.policies, after.policies)) return false',
+    '',
+  ),
+  replacement('every failure of the source is an event', 'if (!rules.#isReachable) return', ''),
+  shadow('a document in shadow counts with the one in force', "const SHADOW = 'shadow:'", "const SHADOW = ''"),
+]
