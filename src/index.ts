@@ -11,6 +11,7 @@ export { type ConsumeOptions, createLimiter, type Limiter, stack } from './limit
 export type {
   CostFunc,
   LimiterOptions,
+  RulesLimiterOptions,
   LimitFunc,
   Limits,
   SyncCostFunc,
@@ -56,5 +57,6 @@ export type {
 } from './stores/store.ts'
 export { denyCache, type DenyCacheOptions } from './stores/deny-cache/index.ts'
 export { guard, type GuardOptions, type StoreChange } from './stores/guard/index.ts'
+export type { RuleSource, RulesInput } from './limiter/rule-source.ts'
 export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory/index.ts'
 export type { WaitOptions } from './limiter/waiter.ts'

@@ -13,6 +13,7 @@ import type { Decision } from '../limiter/decision.ts'
  * @example
  * const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, RequestListener> = {
  *   getMethod: (request) => request.method,
+ *   getPath: (request) => request.url,
  *   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
  *   getHeader: (response, name) => response.getHeader(name),
  *   setHeader: (response, name, value) => response.setHeader(name, value),

@@ -21,7 +21,7 @@ export interface ChargeSource<Input> {
   withStore(store: Store): ChargeSource<Input>
   /** Describes how the limiter was made. Limiters with the same description do the same. */
   describe(): string
-  /** Called with each decision of `consume`. */
+  /** Called with each decision of `consume` and `wait`. */
   decided?(input: Input, cost: number | undefined, decision: Decision): void
 }
 

@@ -149,10 +149,7 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
     const decision = this.#decide(input, 'consume', options)
     if (this.#observers.length === 0) return decision
-    return chain(decision, (known) => {
-      for (const observer of this.#observers) observer.decided!(input, options?.cost, known)
-      return known
-    })
+    return chain(decision, (known) => this.#observed(input, options?.cost, known))
   }
 
   peek(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -163,7 +160,8 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
     knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'signal'])
     const given = this.#charges(input, options.cost)
     const charges = isPromise(given) ? await given : given
-    return this.#queue.enter(charges, options, (decision) => this.refund(decision))
+    const decision = await this.#queue.enter(charges, options, (held) => this.refund(held))
+    return this.#observed(input, options.cost, decision)
   }
 
   refund(decision: Decision): MaybePromise<void> {
@@ -183,6 +181,11 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
       }),
     )
     return chain(all<void>([...done, ...variants]), () => this.#queue.wake())
+  }
+
+  #observed(input: Input, cost: number | undefined, decision: Decision): Decision {
+    for (const observer of this.#observers) observer.decided!(input, cost, decision)
+    return decision
   }
 
   #decide(input: Input, mode: DecisionMode, options: ConsumeOptions | undefined): MaybePromise<Decision> {

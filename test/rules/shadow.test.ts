@@ -46,6 +46,15 @@ describe('rules.shadow', () => {
     expect(trial.report).toMatchObject({ requests: 3, denied: 1, newlyDenied: 0, newlyAllowed: 1 })
   })
 
+  it('counts requests that have waited, too', async () => {
+    const rules = createRules(document(10))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const trial = rules.shadow(document(1))
+    await limiter.wait(by('a'))
+    await limiter.wait(by('a'))
+    expect(trial.report).toMatchObject({ requests: 2, newlyDenied: 1 })
+  })
+
   it('changes no usage of the document in force, and counts no peek', () => {
     const rules = createRules(document(10))
     const limiter = createLimiter({ rules, store: memoryStore({ clock }) })

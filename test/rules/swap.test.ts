@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, describe, expect, it } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
-import { createLimiter, type Decision, memoryStore } from '../../src/index.ts'
+import { createLimiter, type Decision, denyCache, memoryStore } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { createRules, type PolicyRule, type RulesDocument } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
@@ -148,6 +148,21 @@ describe('a fleet of which half has the old document', () => {
     expect([await remaining(), await remaining()]).toEqual([6, 5])
     clock.advance(DAY)
     expect(await remaining()).toBe(1_000_000 - 3)
+  })
+
+  it('behind denyCache denies by the document in force, and admits what another one admits', async () => {
+    const clock = virtualClock(Date.UTC(2026, 0, 1))
+    const overrides = [{ key: 'everyone', limits: [{ quota: 1 }], until: '2026-01-02T00:00:00Z' }]
+    const rules = createRules(numbered(0, { overrides }))
+    const limiter = createLimiter({ rules, store: denyCache(redisStore(redis.client, { prefix: 'denied:', clock })) })
+    const allowed = async (): Promise<boolean> => (await limiter.consume({})).allowed
+    expect([await allowed(), await allowed(), await allowed()]).toEqual([true, false, false])
+    clock.advance(DAY)
+    expect(await allowed()).toBe(true)
+    rules.replace(numbered(-1_000_000 + 2))
+    expect([await allowed(), await allowed()]).toEqual([false, false])
+    rules.replace(numbered(-1_000_000 + 3))
+    expect([await allowed(), await allowed()]).toEqual([true, false])
   })
 
   it('knows the time of the server', async () => {

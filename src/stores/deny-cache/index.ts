@@ -2,7 +2,16 @@ import type { Duration } from '../../limits/limit.ts'
 import { warnIfShort } from '../../limits/limit.ts'
 import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'
-import type { AsyncStore, Charge, DecisionMode, Degraded, Forecast, Store, SyncStore } from '../store.ts'
+import {
+  type AsyncStore,
+  type Charge,
+  type DecisionMode,
+  type Degraded,
+  type Forecast,
+  type Store,
+  type SyncStore,
+  timeOf,
+} from '../store.ts'
 import { Denials } from './denials.ts'
 
 export interface DenyCacheOptions {
@@ -80,6 +89,10 @@ class DenyCache implements AsyncStore {
     }
     this.#time = inner.clock ?? steadyClock
     this.#denials = denials
+  }
+
+  now(): number {
+    return timeOf(this.#inner)
   }
 
   joins(other: Store): boolean {
