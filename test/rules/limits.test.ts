@@ -151,6 +151,12 @@ describe('an override', () => {
     expect(ask({ tenant: 'a' }).limits[0]!.limit.algorithm).toBe('slidingWindowLog')
   })
 
+  it('takes the options that it does not give from its limit', () => {
+    const burst = [{ quota: 60, window: '1m', burst: 5 }]
+    const { ask } = limiterFor(policy({ limits: burst, overrides: [{ key: 'a', limits: [{ quota: 600 }] }] }))
+    expect(ask({ tenant: 'a' }).limits[0]!.limit).toMatchObject({ quota: 600, window: 60_000, burst: 5 })
+  })
+
   it('finds its limit by name, too', () => {
     const { ask } = limiterFor(policy({ limits, overrides: [{ key: 'a', limits: [{ name: 'daily', quota: 7 }] }] }))
     expect(shownLimits(ask({ tenant: 'a' }))).toEqual([
