@@ -1,6 +1,14 @@
 import type { Clock } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
-import type { AsyncStore, Charge, DecisionMode, Degraded, Forecast, Store } from '../store.ts'
+import {
+  type AsyncStore,
+  type Charge,
+  type DecisionMode,
+  type Degraded,
+  type Forecast,
+  type Store,
+  timeOf,
+} from '../store.ts'
 import type { Core } from './core.ts'
 import { Question } from './question.ts'
 
@@ -25,6 +33,10 @@ export class GuardedStore implements AsyncStore {
     if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
     this.#core = core
     this.#guards = guards.set(onOutage, this)
+  }
+
+  now(): number {
+    return timeOf(this.#core.inner)
   }
 
   joins(other: Store): boolean {

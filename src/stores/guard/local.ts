@@ -30,10 +30,32 @@ export class LocalDecisions {
     this.#clock = clock
   }
 
-  /** Decides, and writes each verdict into its charge. A share of 0 denies, as `'closed'` does. */
+  /**
+   * Decides, and writes each verdict into its charge. A share of 0 denies, as `'closed'` does. `onOutage` is for policies without
+   * one of their own.
+   */
   take(charges: readonly Charge[], mode: DecisionMode, onOutage: Degraded): Degraded {
-    if (onOutage === 'open') return this.#open(charges)
-    if (onOutage === 'closed' || this.#share === 0) return this.#close(charges)
+    const ways = charges.map(({ policy }) => this.#wayFor(policy.onOutage ?? onOutage))
+    if (ways.every((way) => way === ways[0])) return this.#takeAlike(charges, mode, ways[0]!)
+    return this.#takeMixed(charges, mode, ways)
+  }
+
+  #wayFor(onOutage: Degraded): Degraded {
+    return onOutage === 'local' && this.#share === 0 ? 'closed' : onOutage
+  }
+
+  /** One enforced charge that is closed denies all. Otherwise those that are local are counted here, and the others admit. */
+  #takeMixed(charges: readonly Charge[], mode: DecisionMode, ways: readonly Degraded[]): Degraded {
+    const closed = charges.filter(({ policy }, i) => ways[i] === 'closed' && policy.compiled.enforced)
+    const counted = closed.length > 0 ? [] : charges.filter((_, i) => ways[i] === 'local')
+    this.#open(charges.filter((charge) => !closed.includes(charge) && !counted.includes(charge)))
+    if (closed.length > 0) return this.#close(closed)
+    return counted.length > 0 ? this.#takeAlike(counted, mode, 'local') : 'open'
+  }
+
+  #takeAlike(charges: readonly Charge[], mode: DecisionMode, way: Degraded): Degraded {
+    if (way === 'open') return this.#open(charges)
+    if (way === 'closed') return this.#close(charges)
     this.#cancelRelease()
     const copies = charges.map((charge) => this.#copy(charge))
     this.#memory().take(copies, mode)
