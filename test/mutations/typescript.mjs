@@ -19,10 +19,7 @@ const hybrid = inFile('src/algorithms/quota-linear.ts', algorithm('quotaLinear|h
 const measured = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
 const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('exponential'))
 
-const limiter = inFile('src/limiter/limiter.ts', {
-  files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
-})
-const limiterOptions = inFile('src/limiter/options.ts', {
+const limiter = inFile('src/limiter/options.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
 })
 const clockFault = inFile('src/stores/clock-fault.ts', {
@@ -177,7 +174,7 @@ export const typescript = [
     'const place = store.identity ?? store\n  const first',
     'const place = store\n  const first',
   ),
-  limiterOptions(
+  limiter(
     'wrong options ignored',
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
