@@ -124,8 +124,8 @@ export class OverflowAttempt {
   }
 
   /**
-   * Adds the charge to what other keys have used: all of it, or what still fits. What a lock stands for may be of this key, so that the
-   * charge lasts from its end on.
+   * Adds the charge to what other keys have used: all of it, or what still fits. A lock may hide what this key has used, so the charge
+   * lasts from the end of the lock on.
    */
   #add({ attempt, row }: RowAttempt, { policy: { compiled }, cost }: Charge, now: number): void {
     const { slab } = this.#sketch

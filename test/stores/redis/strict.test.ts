@@ -1,4 +1,4 @@
-// A client that goes on asking while it is denied stays out, until it pauses for as long as it is told. In memory and in Redis.
+// A client that goes on asking while it is denied stays out until it pauses for the reported retryAfter. In memory and in Redis.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, memoryStore, spacing } from '../../../src/index.ts'
