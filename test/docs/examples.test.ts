@@ -1,13 +1,13 @@
 // Runs every example as a reader would: compiled against the built package, in a process of its own.
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { freePort } from '../support/redis.ts'
+import { freePort, redisCommand } from '../support/redis.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const MINUTE = 60_000
@@ -146,7 +146,7 @@ async function firstLine({ stdout }: ChildProcess): Promise<string> {
 describe('the examples', { timeout: MINUTE }, () => {
   it('are all tested', async () => {
     const programs = (await readdir(join(root, 'examples'))).filter((each) => each.endsWith('.ts'))
-    const others = ['showcase.ts', 'visits.ts']
+    const others = ['outage.ts', 'showcase.ts', 'visits.ts']
     expect(programs.toSorted()).toEqual([...Object.keys(outputs).map((name) => `${name}.ts`), ...others].toSorted())
   })
 
@@ -176,6 +176,38 @@ it('custom-algorithm --check runs the suite of `sluice/testing`', { timeout: MIN
   const lines = (await node('dist/examples/custom-algorithm.js', '--check')).trimEnd().split('\n')
   expect(lines.length).toBeGreaterThan(5)
   expect(lines).toContain('it charges past the limit, and denies until the debt is gone')
+})
+
+describe('outage', { timeout: MINUTE }, () => {
+  function run(env: NodeJS.ProcessEnv): SpawnSyncReturns<string> {
+    return spawnSync(process.execPath, ['dist/examples/outage.js', '--short'], { cwd: folder, env, encoding: 'utf8' })
+  }
+
+  it('shows who decides before, during and after the outage, without colours, and exits', () => {
+    const { status, stdout, stderr } = run({
+      ...process.env,
+      PATH: `${dirname(redisCommand())}:${process.env['PATH']}`,
+    })
+    expect(status).toBe(0)
+    expect(stderr.match(/\[SLUICE_[A-Z]+\]/g)).toEqual(['[SLUICE_OUTAGE]'])
+    const events = [...stdout.matchAll(/ s: (.+)$/gm)].map(([, text]) => text)
+    const [frozen, thawed] = [events.indexOf('the server is frozen'), events.indexOf('the server goes on')]
+    expect(frozen).not.toBe(-1)
+    expect(events.slice(frozen, thawed)).toContain('the store is degraded: no answer within 50 ms')
+    expect(events.slice(thawed)).toContain('the store is healthy: the store answers again')
+    const modes = [...stdout.matchAll(/ ms {2}(.+)$/gm)].map(([, mode]) => mode)
+    expect(modes).toHaveLength(16)
+    expect(modes.slice(5, 10)).toEqual(Array(5).fill('this process'))
+    expect(modes.at(-1)).toBe('Redis')
+    expect(stdout).toMatch(/\nWhile the server was frozen, \d+ decisions waited for it, [\d.]+ ms at most.\n/)
+    expect(stdout).not.toContain('\u001B')
+  })
+
+  it('says what to install where there is no Redis', () => {
+    const { status, stdout, stderr } = run({ PATH: '' })
+    expect([status, stdout]).toEqual([1, ''])
+    expect(stderr).toBe('Put redis-server or valkey-server on the PATH, such as with `apt-get install redis-server`.\n')
+  })
 })
 
 // The algorithm of the example passes the same suites as the algorithms of the package.
