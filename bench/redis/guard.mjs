@@ -89,7 +89,13 @@ function frozenRows(samples, name) {
   const atMost = (text, values, most) => budget(text, values, { atMost: most })
   return [
     ...COUNTS.map((count) => firstRow(line, count, name, firsts[`first ${count}`])),
-    row({ ...line, title: 'later ones, median', values: { [name]: usual, healthy }, over: ['healthy'] }),
+    row({
+      ...line,
+      unit: 'µs',
+      title: 'later ones, median',
+      values: inMicroseconds({ [name]: usual, healthy }),
+      over: ['healthy'],
+    }),
     row({
       ...line,
       title: 'later ones, 99th percentile',
@@ -103,6 +109,10 @@ function frozenRows(samples, name) {
       budgets: [atMost('≤ 1,000 ms', back, 1000)],
     }),
   ]
+}
+
+function inMicroseconds(values) {
+  return Object.fromEntries(Object.entries(values).map(([name, samples]) => [name, samples.map((ms) => 1000 * ms)]))
 }
 
 /** The decisions that the server did not answer. */

@@ -12,7 +12,7 @@ async function timeOf(key) {
   return performance.now() - began
 }
 
-/** The times of decisions one after another, sorted. */
+/** The times of decisions one after another, sorted, in milliseconds. */
 async function times(count) {
   const all = []
   for (let i = 0; i < count; i++) all.push(await timeOf(`user-${i}`))
