@@ -6,6 +6,8 @@ const KEPT = 5000
 /** Records when the event loop of this process was late, because it was busy or waited for a processor. */
 export class Lag {
   longest = 0
+  /** When it looked last. Delays after that are not known yet. */
+  lookedAt = performance.now()
   #delays = []
   #timer
   #due = performance.now() + EVERY
@@ -28,6 +30,7 @@ export class Lag {
   #look() {
     const now = performance.now()
     if (now - this.#due > 1) this.#note({ from: this.#due, until: now })
+    this.lookedAt = now
     this.#due = now + EVERY
   }
 

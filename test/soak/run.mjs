@@ -31,6 +31,12 @@ function printLate({ late, longestLag }) {
   console.log(`  ${late.length} decisions took longer than ${DEADLINE} + 10 ms. The worst one took ${figures}.`)
 }
 
+/** Twelve of many samples, the first and the last among them. */
+function some(samples) {
+  const last = samples.length - 1
+  return samples.length <= 12 ? samples : Array.from({ length: 12 }, (_, i) => samples[Math.round((i * last) / 11)])
+}
+
 function printRun({ fleet, heaps, admitted }) {
   console.log(`\nms per decision           decisions   median      99 %    99.9 %  longest`)
   printTimes('by Redis', fleet.redis)
@@ -38,7 +44,11 @@ function printRun({ fleet, heaps, admitted }) {
   printLate(fleet)
   console.log(`\n${fleet.adjusted} refunds and settlements, ${fleet.notAdjusted} rejected because Redis did not answer`)
   for (const [i] of (heaps[0] ?? []).entries())
-    console.log(`heap of process ${i + 1}: ${heaps.map((each) => megabytes(each[i])).join(', ')}`)
+    console.log(
+      `heap of process ${i + 1}: ${some(heaps)
+        .map((each) => megabytes(each[i]))
+        .join(', ')}`,
+    )
   printAdmitted(admitted.used)
 }
 

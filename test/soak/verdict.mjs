@@ -4,8 +4,8 @@ const SLACK = 10
 /** A heap may grow by this share and these bytes. */
 const GROWTH = 1.1
 const GROWTH_BYTES = 2e6
-/** Milliseconds until Redis is asked again. */
-const BACK = 1000
+/** Milliseconds until Redis is asked again: a second, and another one where the machine is busy. */
+const BACK = 2000
 /** The share of the allowance that some key must have used. With less, the load was too small to show anything. */
 const USED = 0.7
 

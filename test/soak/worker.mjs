@@ -140,7 +140,9 @@ async function adjusted(work) {
 function send() {
   const { entries, slow, ...others } = report
   report = emptyReport()
-  const late = slow.map(([start, end]) => ({ ms: end - start, lag: lag.during(start, end) }))
+  const isKnown = ([, end]) => end < lag.lookedAt
+  report.slow.push(...slow.filter((each) => !isKnown(each)))
+  const late = slow.filter(isKnown).map(([start, end]) => ({ ms: end - start, lag: lag.during(start, end) }))
   process.send({
     type: 'report',
     ...others,
@@ -184,8 +186,10 @@ async function stop() {
   await loaded
   await until(() => pending === 0)
   clearInterval(reports)
-  lag.stop()
+  const stopped = performance.now()
+  await until(() => lag.lookedAt > stopped)
   send()
+  lag.stop()
   await store.close()
   redis.disconnect()
   // Nothing else may keep this process.
