@@ -1,5 +1,5 @@
 /** Milliseconds between two looks at the clock. */
-const EVERY = 5
+const EVERY = 2
 /** Milliseconds for which delays are kept. */
 const KEPT = 5000
 

@@ -7,7 +7,7 @@ const GROWTH_BYTES = 2e6
 /** Milliseconds until Redis is asked again: a second, and another one where the machine is busy. */
 const BACK = 2000
 /** The share of the allowance that some key must have used. With less, the load was too small to show anything. */
-const USED = 0.7
+const USED = 0.5
 
 /** What a run has shown to be wrong: a list of sentences, empty if all is well. */
 export function problemsOf({ fleet, admitted, heaps, recoveries, problems }) {
@@ -23,7 +23,7 @@ export function problemsOf({ fleet, admitted, heaps, recoveries, problems }) {
   ].slice(0, 50)
 }
 
-/** Limits of which no key has used most of its allowance. */
+/** Limits of which no key has used half of its allowance. */
 export function idle(used) {
   return [...used].filter(([, { most }]) => most < USED).map(([place]) => `${place}: the load did not reach the limit`)
 }
