@@ -23,6 +23,7 @@ export type {
   RulesProblem,
   RulesVersion,
 } from './document.ts'
+export { type FileOptions, rulesFile } from './file.ts'
 export { type Documents, rulesFrom } from './from.ts'
 export { createRules, type ReplaceOptions, type Rules, type RulesEvents, type RulesOptions } from './rules.ts'
 export { rulesSchema } from './schema.ts'

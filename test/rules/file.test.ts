@@ -1,0 +1,323 @@
+import { execFileSync } from 'node:child_process'
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import type { Duration } from '../../src/index.ts'
+import { type FileOptions, type Rules, rulesFile } from '../../src/rules/index.ts'
+import { warningsOf } from '../support/http.ts'
+import { build, type Built } from '../support/redis-built.ts'
+
+const yaml = (quota: number): string => `# for everybody
+policies:
+  - name: api
+    key: ip
+    limits:
+      - { quota: ${quota}, window: 1m } # a minute
+`
+const json = (quota: number): string =>
+  JSON.stringify({ policies: [{ name: 'api', key: 'ip', limits: [{ quota, window: '1m' }] }] })
+
+const quotaOf = (rules: Rules): number => rules.current.policies[0]!.limits![0]!.quota
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'sluice-rules-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** Rules from a file, and the events that they have emitted. */
+interface Watched {
+  readonly rules: Rules
+  readonly events: string[]
+}
+
+async function watched(path: string | URL, options: FileOptions<unknown> = {}): Promise<Watched> {
+  const rules = await rulesFile(path, options)
+  onTestFinished(() => rules.close())
+  const events: string[] = []
+  rules.on('change', ({ before, after }) => {
+    events.push(`${before.policies[0]!.limits![0]!.quota} → ${after.policies[0]!.limits![0]!.quota}`)
+  })
+  rules.on('invalid', ({ problems }) => void events.push(problems.map(({ message }) => message).join('\n')))
+  rules.on('unreachable', ({ error }) => void events.push(String(error)))
+  return { rules, events }
+}
+
+/** Waits for so many events, and then for as long as another one would take. */
+async function seen({ events }: Watched, count: number): Promise<string[]> {
+  for (let tries = 0; tries < 500 && events.length < count; tries++) await pause(20)
+  await pause(300)
+  return events
+}
+
+/** A file with a quota of 1, watched. The regular look is too rare to matter, unless a test says so. */
+async function started(
+  pollInterval: Duration = '1h',
+): Promise<Watched & { readonly path: string; readonly home: string }> {
+  const home = folder()
+  const path = join(home, 'rules.yaml')
+  writeFileSync(path, yaml(1))
+  return { ...(await watched(path, { pollInterval })), path, home }
+}
+
+describe('rulesFile reads', () => {
+  it.each([
+    ['rules.yaml', yaml(7)],
+    ['rules.yml', yaml(7)],
+    ['rules.json', json(7)],
+    ['RULES.JSON', `\uFEFF${json(7)}`],
+  ])('%s', async (name, text) => {
+    const path = join(folder(), name)
+    writeFileSync(path, text)
+    const { rules } = await watched(path)
+    expect(quotaOf(rules)).toBe(7)
+    expect(quotaOf((await watched(pathToFileURL(path))).rules)).toBe(7)
+  })
+
+  it.each(['rules', 'rules.txt', 'yaml', 7])('no file named %s', async (name) => {
+    await expect(rulesFile(name as string)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  it('options of its own, and refuses wrong ones', async () => {
+    await expect(rulesFile('a.json', { pollInterval: 'often' as '1s' })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    })
+    await expect(rulesFile('a.json', { pool: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+  })
+})
+
+describe('rulesFile notices', () => {
+  it('a file that is renamed over it', async () => {
+    const file = await started()
+    writeFileSync(`${file.path}.new`, yaml(2))
+    renameSync(`${file.path}.new`, file.path)
+    expect(await seen(file, 1)).toEqual(['1 → 2'])
+    expect(file.rules.current.version).toBe(2)
+  })
+
+  it('a file that is written in place in two halves, as one change', async () => {
+    const file = await started()
+    const text = yaml(2)
+    const half = text.indexOf('limits')
+    writeFileSync(file.path, text.slice(0, half))
+    await pause(100)
+    appendFileSync(file.path, text.slice(half))
+    expect(await seen(file, 1)).toEqual(['1 → 2'])
+  })
+
+  it('a file that is written in two halves with a pause, without a word about the first', async () => {
+    const file = await started()
+    const text = yaml(2)
+    const half = text.indexOf('quota')
+    writeFileSync(file.path, text.slice(0, half))
+    await pause(500)
+    appendFileSync(file.path, text.slice(half))
+    expect(await seen(file, 1)).toEqual(['1 → 2'])
+  })
+
+  it('a file that is deleted and made again soon', async () => {
+    const file = await started()
+    unlinkSync(file.path)
+    await pause(300)
+    writeFileSync(file.path, yaml(2))
+    expect(await seen(file, 1)).toEqual(['1 → 2'])
+  })
+
+  it('a file that is gone for long: it is unreachable once, and the rules stay in force', async () => {
+    const file = await started('100ms')
+    const codes = await warningsOf(async () => {
+      unlinkSync(file.path)
+      expect(await seen(file, 1)).toEqual([expect.stringContaining('ENOENT')])
+    })
+    expect(codes).toEqual(['SLUICE_RULES_UNREACHABLE'])
+    expect(quotaOf(file.rules)).toBe(1)
+    writeFileSync(file.path, yaml(1))
+    await pause(600)
+    expect(file.events).toHaveLength(1)
+    unlinkSync(file.path)
+    await seen(file, 2)
+    writeFileSync(file.path, yaml(2))
+    expect(await seen(file, 3)).toEqual([expect.anything(), expect.stringContaining('ENOENT'), '1 → 2'])
+  })
+
+  it('a link that Kubernetes swaps', async () => {
+    const home = folder()
+    for (const quota of [1, 2]) {
+      mkdirSync(join(home, `..2026_0${quota}`))
+      writeFileSync(join(home, `..2026_0${quota}`, 'rules.yaml'), yaml(quota))
+    }
+    symlinkSync('..2026_01', join(home, '..data'))
+    symlinkSync(join('..data', 'rules.yaml'), join(home, 'rules.yaml'))
+    const file = await watched(join(home, 'rules.yaml'), { pollInterval: '1h' })
+    symlinkSync('..2026_02', join(home, '..data_tmp'))
+    renameSync(join(home, '..data_tmp'), join(home, '..data'))
+    rmSync(join(home, '..2026_01'), { recursive: true })
+    expect(await seen(file, 1)).toEqual(['1 → 2'])
+  })
+
+  it('what an editor does: a swap file, a backup, a new file', async () => {
+    const file = await started()
+    writeFileSync(join(file.home, '.rules.yaml.swp'), 'b0VIM 9.0')
+    writeFileSync(join(file.home, '4913'), '')
+    unlinkSync(join(file.home, '4913'))
+    renameSync(file.path, `${file.path}~`)
+    writeFileSync(file.path, yaml(2))
+    unlinkSync(`${file.path}~`)
+    unlinkSync(join(file.home, '.rules.yaml.swp'))
+    expect(await seen(file, 1)).toEqual(['1 → 2'])
+  })
+
+  it('a directory that is replaced, at the next look, and watches the new one', async () => {
+    const home = folder()
+    const config = join(home, 'config')
+    mkdirSync(config)
+    writeFileSync(join(config, 'rules.yaml'), yaml(1))
+    const file = await watched(join(config, 'rules.yaml'), { pollInterval: '300ms' })
+    mkdirSync(join(home, 'next'))
+    writeFileSync(join(home, 'next', 'rules.yaml'), yaml(2))
+    rmSync(config, { recursive: true })
+    renameSync(join(home, 'next'), config)
+    expect(await seen(file, 1)).toEqual(['1 → 2'])
+    writeFileSync(join(config, 'rules.yaml'), yaml(3))
+    expect(await seen(file, 2)).toEqual(['1 → 2', '2 → 3'])
+  })
+
+  it('a link to a file elsewhere that is written in place, at the next look', async () => {
+    const [here, elsewhere] = [folder(), folder()]
+    writeFileSync(join(elsewhere, 'real.yaml'), yaml(1))
+    symlinkSync(join(elsewhere, 'real.yaml'), join(here, 'rules.yaml'))
+    const file = await watched(join(here, 'rules.yaml'), { pollInterval: '300ms' })
+    writeFileSync(join(elsewhere, 'real.yaml'), yaml(2))
+    expect(await seen(file, 1)).toEqual(['1 → 2'])
+  })
+
+  it('no change in a touch, another comment, or the same file again', async () => {
+    const file = await started('100ms')
+    utimesSync(file.path, new Date(), new Date())
+    await pause(400)
+    writeFileSync(file.path, `${yaml(1)}# another comment\n`)
+    await pause(400)
+    cpSync(file.path, `${file.path}.copy`)
+    renameSync(`${file.path}.copy`, file.path)
+    await pause(400)
+    expect(file.events).toEqual([])
+    expect(file.rules.current.version).toBe(1)
+  })
+
+  it('several changes, each once', async () => {
+    const file = await started()
+    for (const quota of [2, 3, 4]) {
+      writeFileSync(file.path, yaml(quota))
+      await seen(file, quota - 1)
+    }
+    expect(file.events).toEqual(['1 → 2', '2 → 3', '3 → 4'])
+  })
+})
+
+describe('rulesFile keeps the last good rules', () => {
+  it('while the file has mistakes, and reports them once with their lines', async () => {
+    const file = await started('100ms')
+    const codes = await warningsOf(async () => {
+      writeFileSync(file.path, 'policies: [\n')
+      await seen(file, 1)
+    })
+    expect(codes).toEqual(['SLUICE_RULES_INVALID'])
+    expect(file.events[0]).toMatch(/^line 2, column 1: /)
+    writeFileSync(file.path, yaml(1).replace('quota', 'qouta'))
+    expect((await seen(file, 2))[1]).toContain('Did you mean "quota"?')
+    expect(quotaOf(file.rules)).toBe(1)
+    writeFileSync(file.path, yaml(2))
+    expect((await seen(file, 3)).slice(2)).toEqual(['1 → 2'])
+  })
+
+  it('while the file is too large, no text, or a directory', async () => {
+    const file = await started('100ms')
+    writeFileSync(file.path, yaml(1).padEnd(2 ** 20 + 1, '#'))
+    await seen(file, 1)
+    writeFileSync(file.path, Buffer.from([0x70, 0xff, 0xfe]))
+    await seen(file, 2)
+    unlinkSync(file.path)
+    mkdirSync(file.path)
+    expect(await seen(file, 3)).toEqual([
+      'expected at most 1 MiB of YAML, got more',
+      'expected a text in UTF-8',
+      expect.stringContaining('is not a file'),
+    ])
+    expect(quotaOf(file.rules)).toBe(1)
+  })
+})
+
+describe('rulesFile at the start', () => {
+  it('rejects at once without a file, and with one that has mistakes', async () => {
+    const path = join(folder(), 'rules.json')
+    await expect(rulesFile(path)).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
+    writeFileSync(path, '{')
+    await expect(rulesFile(path)).rejects.toMatchObject({
+      code: 'INVALID_RULES',
+      message: expect.stringContaining('expected JSON. '),
+    })
+  })
+
+  it('waits for a file that is being written', async () => {
+    const path = join(folder(), 'rules.yaml')
+    writeFileSync(path, yaml(9).slice(0, 60))
+    const starting = rulesFile(path)
+    await pause(100)
+    writeFileSync(path, yaml(9))
+    const rules = await starting
+    await rules.close()
+    expect(quotaOf(rules)).toBe(9)
+  })
+
+  it('begins with the fallback, and takes the file once it is there', async () => {
+    const path = join(folder(), 'rules.json')
+    const file = await watched(path, { fallback: JSON.parse(json(5)) as never, pollInterval: '1h' })
+    expect([quotaOf(file.rules), file.rules.current.version]).toEqual([5, 0])
+    await seen(file, 1)
+    writeFileSync(path, json(6))
+    expect(await seen(file, 2)).toEqual([expect.stringContaining('ENOENT'), '5 → 6'])
+  })
+})
+
+describe('rulesFile and its process', () => {
+  let built: Built
+  beforeAll(() => {
+    built = build()
+  }, 60_000)
+  afterAll(() => built.remove())
+
+  it.each(['', 'await rules.close()'])('lets it end: %s', (end) => {
+    const path = join(folder(), 'rules.yaml')
+    writeFileSync(path, yaml(1))
+    const entry = pathToFileURL(join(built.directory, 'src', 'rules', 'index.js')).href
+    const program = `
+      import { rulesFile } from ${JSON.stringify(entry)}
+      const rules = await rulesFile(${JSON.stringify(path)})
+      ${end}
+      process.on('exit', () => console.log(rules.current.policies.length))`
+    const words = ['--input-type=module', '--eval', program]
+    expect(execFileSync(process.execPath, words, { encoding: 'utf8', timeout: 20_000 })).toBe('1\n')
+  })
+
+  it('reports nothing after close', async () => {
+    const file = await started('50ms')
+    writeFileSync(file.path, yaml(2))
+    await file.rules.close()
+    await pause(500)
+    expect([file.events, quotaOf(file.rules)]).toEqual([[], 1])
+  })
+})
