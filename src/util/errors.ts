@@ -21,6 +21,7 @@ export type SluiceErrorCode =
   | 'NOT_APPLICABLE'
   | 'INVALID_RULES'
   | 'RULES_UNREACHABLE'
+  | 'RULES_CONFLICT'
 
 /**
  * The one error class of this package: a mistake in the code or a fault of a store, never a denial.

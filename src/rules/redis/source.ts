@@ -1,0 +1,128 @@
+import type { Duration } from '../../limits/limit.ts'
+import type { RedisClient } from '../../stores/redis/clients.ts'
+import { milliseconds } from '../../util/validate.ts'
+import type { Rules } from '../rules.ts'
+import { type RulesFeed, type SourceOptions, startRules } from '../start.ts'
+import { LARGEST, parseText } from '../text/text.ts'
+import { canSubscribe, subscribe } from './announcements.ts'
+import { RedisDocument, type RedisPlace } from './stored.ts'
+
+export interface RedisRulesOptions<Input> extends SourceOptions<Input>, RedisPlace {
+  /**
+   * How often Redis is asked for another version, for pushes whose announcement did not arrive. Default `'10s'`, and
+   * `'500ms'` with a client that cannot subscribe (valkey-glide, a pool of node-redis).
+   */
+  readonly pollInterval?: Duration
+}
+
+/** Milliseconds after which a call without an answer counts as a failure. */
+const ANSWER = 5000
+/** Milliseconds over which the processes of a fleet spread their reads of a new document. */
+const SPREAD = 100
+
+/**
+ * Rules from Redis, where `npx sluice rules push` and `pushRules` put them. A push is announced, and every process has it within a
+ * second. A process that misses the announcement finds it when it polls. The client is yours; announcements arrive on a second
+ * connection, made by its `duplicate()`, which `rules.close()` ends.
+ *
+ * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
+ * `UNKNOWN_OPTION`.
+ * @example
+ * const rules = await redisRules(client, { name: 'api', attributes: (request) => ({ tenant: request.user?.tenant }) })
+ * app.use(rateLimit({ rules, store: redisStore(client) }))
+ */
+export async function redisRules<Input = unknown>(
+  client: RedisClient,
+  options: RedisRulesOptions<Input> = {},
+): Promise<Rules<Input>> {
+  const { name = 'rules', prefix, cluster, pollInterval, ...rest } = options
+  const place = { name, ...(prefix !== undefined && { prefix }), ...(cluster !== undefined && { cluster }) }
+  const document = new RedisDocument(client, place)
+  const hears = canSubscribe(client)
+  const interval = milliseconds('pollInterval', pollInterval ?? (hears ? '10s' : '500ms'))
+  return startRules(rest, (feed) => {
+    const source = new RedisSource(document, name, interval, feed)
+    const end = hears ? subscribe(client, document.channel, () => source.hear()) : undefined
+    source.read()
+    return () => {
+      source.stop()
+      end?.()
+    }
+  })
+}
+
+/** Reads the document when a push is announced, and regularly. One read runs at a time. */
+class RedisSource {
+  readonly #document: RedisDocument
+  readonly #name: string
+  readonly #interval: number
+  readonly #feed: RulesFeed
+  /** The document that was reported last; empty after a failure, so that the next read reports it again. */
+  #identity = ''
+  #isReading = false
+  #heardMeanwhile = false
+  #isStopped = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(document: RedisDocument, name: string, interval: number, feed: RulesFeed) {
+    this.#document = document
+    this.#name = name
+    this.#interval = interval
+    this.#feed = feed
+  }
+
+  hear(): void {
+    if (this.#isReading) this.#heardMeanwhile = true
+    else this.#readIn(Math.random() * SPREAD)
+  }
+
+  read(): void {
+    void this.#read()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  #readIn(ms: number): void {
+    clearTimeout(this.#timer)
+    if (this.#isStopped) return
+    this.#timer = setTimeout(() => void this.#read(), ms)
+    this.#timer.unref()
+  }
+
+  async #read(): Promise<void> {
+    this.#isReading = true
+    this.#heardMeanwhile = false
+    const late = setTimeout(() => this.#fail(new Error(`Redis did not answer within ${ANSWER} ms`)), ANSWER)
+    late.unref()
+    try {
+      await this.#report(await this.#document.read(this.#identity))
+    } catch (error) {
+      this.#fail(error)
+    }
+    clearTimeout(late)
+    this.#isReading = false
+    this.#readIn(this.#heardMeanwhile ? Math.random() * SPREAD : this.#interval)
+  }
+
+  async #report(found: Awaited<ReturnType<RedisDocument['read']>>): Promise<void> {
+    if (this.#isStopped || found === 'same') return
+    if (found === undefined) return this.#fail(new Error(`Redis has no rules named "${this.#name}". Push them first`))
+    const { version, identity, json } = found
+    this.#identity = identity
+    if (json === undefined) return this.#feed.invalid([tooLarge])
+    const parsed = await parseText(json, 'json')
+    if ('problems' in parsed) this.#feed.invalid(parsed.problems)
+    else this.#feed.document(parsed.value, version)
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isStopped) return
+    this.#identity = ''
+    this.#feed.unreachable(error)
+  }
+}
+
+const tooLarge = { path: '', message: `expected at most ${LARGEST.json / 2 ** 20} MiB of JSON, got more` }

@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import { type RedisClient, scriptClient, type ScriptClient } from '../../stores/redis/clients.ts'
+import { isScriptMissing } from '../../stores/redis/failure.ts'
+import { PREFIX } from '../../stores/redis/keys.ts'
+import { SluiceError } from '../../util/errors.ts'
+import { boolean, refuse } from '../../util/validate.ts'
+import { LARGEST, type RulesFormat } from '../text/text.ts'
+
+/** Where a document is kept in Redis. */
+export interface RedisPlace {
+  /** The name of the document. Default `'rules'`. */
+  readonly name?: string
+  /** The prefix of its key. Default `'sluice:'`. */
+  readonly prefix?: string
+  /** As for `redisStore`. */
+  readonly cluster?: boolean
+}
+
+/** A push: who made it, and when. */
+export interface RulesPush {
+  /** 1 for the first document of this name, one more for each after it. */
+  readonly version: number
+  /** Who pushed it, such as `ada@web-1`. */
+  readonly writer: string
+  /** The server's time, in epoch milliseconds. */
+  readonly pushedAt: number
+}
+
+/** A document as it was pushed. */
+export interface PulledRules extends RulesPush {
+  readonly text: string
+  readonly format: RulesFormat
+}
+
+/** What is written: the text as it was given, and the document in JSON, so that processes need no parser of YAML. */
+export interface NewRules {
+  readonly text: string
+  readonly format: RulesFormat
+  readonly json: string
+  readonly writer: string
+}
+
+/** A document as processes read it. Its identity differs for every push. */
+export interface StoredDocument {
+  readonly version: number
+  readonly identity: string
+  /** `undefined` for one that is too large. */
+  readonly json: string | undefined
+}
+
+interface Script {
+  readonly text: string
+  readonly sha: string
+}
+
+const PUSH = script(`
+local held = redis.call('HMGET', KEYS[1], 'version', 'writer', 'pushedAt')
+local version = held[1] or '0'
+if ARGV[1] ~= '' and ARGV[1] ~= version then return { 'other', version, held[2] or '', held[3] or '0' } end
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local next = string.format('%.0f', version + 1)
+redis.call('HSET', KEYS[1], 'version', next, 'writer', ARGV[2], 'pushedAt', now, 'format', ARGV[3], 'text', ARGV[4],
+  'json', ARGV[5], 'identity', next .. '-' .. now .. '-' .. redis.sha1hex(ARGV[4]))
+-- Without the permission to publish, processes find it when they poll.
+redis.pcall('PUBLISH', KEYS[1], next)
+return { 'pushed', next, ARGV[2], now }
+`)
+
+const READ = script(`
+local held = redis.call('HMGET', KEYS[1], 'version', 'identity')
+if not held[1] then return { 'none' } end
+if held[2] == ARGV[1] then return { 'same' } end
+if redis.call('HSTRLEN', KEYS[1], 'json') > tonumber(ARGV[2]) then return { 'large', held[1], held[2] } end
+return { 'document', held[1], held[2], redis.call('HGET', KEYS[1], 'json') }
+`)
+
+const PULL = script(`return redis.call('HMGET', KEYS[1], 'version', 'writer', 'pushedAt', 'format', 'text')`)
+
+/** The document of one name in Redis: one hash, written and read by scripts. */
+export class RedisDocument {
+  /** Where pushes are announced: the name of the hash. */
+  readonly channel: string
+  readonly #client: ScriptClient
+  readonly #key: string
+
+  constructor(client: RedisClient, { name = 'rules', prefix = PREFIX, cluster }: RedisPlace) {
+    if (typeof name !== 'string' || !/^[\x21-\x7e]{1,128}$/.test(name))
+      refuse('name', 'one to 128 printable ASCII characters', name)
+    if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
+    this.#client = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
+    // No limiter has an empty name, so no state of a limiter is here.
+    this.#key = `${prefix}:rules:${name}`
+    this.channel = this.#client.keyPrefix + this.#key
+  }
+
+  /**
+   * Writes a document and announces it. Nothing is written, and the push that is there is returned, if `expected` is given and
+   * another version is there.
+   */
+  async push(next: NewRules, expected: number | undefined): Promise<{ isPushed: boolean; push: RulesPush }> {
+    const { writer, format, text, json } = next
+    const reply = await this.#run(PUSH, [expected === undefined ? '' : String(expected), writer, format, text, json])
+    const [outcome, ...push] = reply as [string, string, string, string]
+    return { isPushed: outcome === 'pushed', push: pushOf(push) }
+  }
+
+  /** Reads the document for a process. Returns `'same'` if its identity is the given one, `undefined` if there is none. */
+  async read(identity: string): Promise<StoredDocument | 'same' | undefined> {
+    const [outcome, version, found, json] = await this.#run(READ, [identity, String(LARGEST.json)])
+    if (outcome === 'none') return undefined
+    if (outcome === 'same') return 'same'
+    return { version: Number(version), identity: found!, json }
+  }
+
+  async pull(): Promise<PulledRules | undefined> {
+    const [version, writer, pushedAt, format, text] = await this.#run(PULL, [])
+    if (version === undefined) return undefined
+    return { ...pushOf([version, writer!, pushedAt!]), format: format as RulesFormat, text: text! }
+  }
+
+  async #run({ sha, text }: Script, args: readonly string[]): Promise<(string | undefined)[]> {
+    const reply = await this.#client.evalsha(sha, [this.#key], args).catch((error: unknown) => {
+      if (!isScriptMissing(error)) throw error
+      return this.#client.eval(text, [this.#key], args)
+    })
+    return (reply as (string | number | null)[]).map((each) => (each === null ? undefined : String(each)))
+  }
+}
+
+/** Returns the error for a Redis that did not answer. */
+export function unreachable(cause: unknown): SluiceError {
+  return new SluiceError('RULES_UNREACHABLE', `Redis did not answer. ${(cause as Error).message || String(cause)}`, {
+    cause,
+  })
+}
+
+function pushOf([version, writer, pushedAt]: readonly string[]): RulesPush {
+  return { version: Number(version), writer: writer!, pushedAt: Number(pushedAt) }
+}
+
+function script(text: string): Script {
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
+}

@@ -1,0 +1,314 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createLimiter } from '../../src/index.ts'
+import { pullRules, pushRules, type RedisClient, redisRules, type RedisRulesOptions } from '../../src/redis.ts'
+import type { Rules, RulesDocument } from '../../src/rules/index.ts'
+import { warningsOf } from '../support/http.ts'
+import { families } from '../support/redis-clients.ts'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
+import { connect, leftovers, redisForAll, server as startServer, until } from '../support/redis-tests.ts'
+
+const api = (quota: number): RulesDocument => ({
+  policies: [{ name: 'api', key: 'ip', limits: [{ quota, window: '1h' }] }],
+})
+const yaml = (quota: number): string => `# ${quota} for everybody
+policies:
+  - name: api
+    key: ip # the address
+    limits: [{ quota: ${quota}, window: 1h }]
+`
+const quotaOf = (rules: Rules): number => rules.current.policies[0]!.limits![0]!.quota
+
+let names = 0
+/** A name that no other test uses. */
+const anyName = (): string => `test-${names++}`
+
+const redis = redisForAll()
+let cluster: RedisCluster
+beforeAll(async () => {
+  cluster = await startCluster()
+}, 60_000)
+afterAll(() => cluster.stop())
+
+async function rulesOf(client: RedisClient, options: RedisRulesOptions<unknown>): Promise<Rules> {
+  const rules = await redisRules(client, options)
+  onTestFinished(() => rules.close())
+  return rules
+}
+
+/** Returns the milliseconds until rules have a quota. */
+async function timeUntil(rules: Rules, quota: number): Promise<number> {
+  const before = performance.now()
+  await until(async () => quotaOf(rules) === quota)
+  return performance.now() - before
+}
+
+describe('a push to Redis', () => {
+  it.each([
+    ['YAML with comments', yaml(5), 'yaml'],
+    ['YAML with a byte-order mark and Windows lines', `\uFEFF${yaml(5).replaceAll('\n', '\r\n')}é🎈`, 'yaml'],
+    ['JSON with spaces', `\n ${JSON.stringify(api(5), undefined, 7)}\n`, 'json'],
+  ])('is pulled as it was: %s', async (_, text, format) => {
+    const name = anyName()
+    const given = text.replace('é🎈', '# é🎈\n')
+    const push = await pushRules(redis.client, given, { name, writer: 'ada@web-1' })
+    expect(await pullRules(redis.client, { name })).toEqual({ text: given, format, ...push })
+    expect(push).toMatchObject({ version: 1, writer: 'ada@web-1' })
+    expect(Math.abs(push.pushedAt - Date.now())).toBeLessThan(60_000)
+  })
+
+  it('counts versions, and names the user and the host', async () => {
+    const name = anyName()
+    expect(await pullRules(redis.client, { name })).toBeUndefined()
+    await pushRules(redis.client, api(1), { name })
+    expect(await pushRules(redis.client, api(1), { name })).toMatchObject({
+      version: 2,
+      writer: expect.stringMatching(/.@./),
+    })
+  })
+
+  it('of two simultaneous writers, one is refused and learns who was first', async () => {
+    const name = anyName()
+    const { version } = await pushRules(redis.client, api(1), { name })
+    const writers = Array.from({ length: 8 }, (_, i) => ({ client: connect(redis.server.port), writer: `writer-${i}` }))
+    const results = await Promise.allSettled(
+      writers.map(({ client, writer }, i) => pushRules(client, api(i + 10), { name, version, writer })),
+    )
+    const won = results.flatMap((each, i) => (each.status === 'fulfilled' ? [i] : []))
+    expect(won).toHaveLength(1)
+    const first = (results[won[0]!] as PromiseFulfilledResult<object>).value
+    const refusals = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as Error] : []))
+    for (const refusal of refusals) {
+      expect(refusal).toMatchObject({ code: 'RULES_CONFLICT', cause: first })
+      expect(refusal.message).toMatch(
+        new RegExp(`version ${version}, but writer-${won[0]} pushed version 2 at 20.*Z`, 'u'),
+      )
+    }
+    expect(JSON.parse((await pullRules(redis.client, { name }))!.text)).toEqual(api(won[0]! + 10))
+  })
+
+  it('as the first of its name is refused where there is one, and the other way round', async () => {
+    const name = anyName()
+    await expect(pushRules(redis.client, api(1), { name, version: 3 })).rejects.toMatchObject({
+      code: 'RULES_CONFLICT',
+      message: expect.stringContaining('there is none'),
+    })
+    await pushRules(redis.client, api(1), { name, version: 0 })
+    await expect(pushRules(redis.client, api(1), { name, version: 0 })).rejects.toMatchObject({
+      code: 'RULES_CONFLICT',
+    })
+  })
+
+  it('with mistakes writes nothing, and reports all of them', async () => {
+    const name = anyName()
+    const text = 'policies:\n  - name: a\n    kye: ip\n    limits: []\n'
+    await expect(pushRules(redis.client, text, { name })).rejects.toMatchObject({
+      code: 'INVALID_RULES',
+      message: expect.stringMatching(/kye[^]*limits/),
+    })
+    await expect(pushRules(redis.client, 'a: [', { name })).rejects.toMatchObject({ code: 'INVALID_RULES' })
+    expect(await pullRules(redis.client, { name })).toBeUndefined()
+  })
+
+  it.each([
+    [{ name: '' }, 'INVALID_OPTION'],
+    [{ name: 'a b' }, 'INVALID_OPTION'],
+    [{ version: -1 }, 'INVALID_OPTION'],
+    [{ format: 'toml' }, 'INVALID_OPTION'],
+    [{ writer: 'w'.repeat(257) }, 'INVALID_OPTION'],
+    [{ nmae: 'a' }, 'UNKNOWN_OPTION'],
+  ])('refuses %o', async (options, code) => {
+    await expect(pushRules(redis.client, yaml(1), options as object)).rejects.toMatchObject({ code })
+  })
+
+  it('to a server that is gone fails with its error', async () => {
+    const client = connect(1, { retryStrategy: null, maxRetriesPerRequest: 0 })
+    await expect(pushRules(client, api(1))).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
+    await expect(pullRules(client)).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
+  })
+})
+
+describe.each(families)('redisRules with $name', (family) => {
+  it.each(['single', 'cluster'] as const)('has a push within a second: %s', async (kind) => {
+    const port = kind === 'single' ? redis.server.port : cluster.nodes[0]!.port
+    const [one, other] = [await family[kind](port), await family[kind](port)]
+    leftovers.push(
+      () => one.close(),
+      () => other.close(),
+    )
+    const name = `${family.name.replaceAll(/\W/g, '-')}-${kind}`
+    await pushRules(one.client, yaml(1), { name })
+    const rules = await rulesOf(other.client, { name })
+    expect([quotaOf(rules), rules.current.version]).toEqual([1, 1])
+    for (const quota of [2, 3]) {
+      const changed: number[] = []
+      rules.once('change', ({ after }) => void changed.push(after.version))
+      await pushRules(one.client, yaml(quota), { name })
+      expect(await timeUntil(rules, quota)).toBeLessThan(1500)
+      expect(changed).toEqual([quota])
+    }
+    expect((await pullRules(one.client, { name }))!.text).toBe(yaml(3))
+  })
+})
+
+describe('redisRules', () => {
+  it('works with the prefixes of clients, and with its own', async () => {
+    const name = anyName()
+    const ioredis = connect(redis.server.port, { keyPrefix: 'team:' })
+    await pushRules(ioredis, api(1), { name, prefix: 'app:' })
+    expect(await redis.client.exists(`team:app::rules:${name}`)).toBe(1)
+    const rules = await rulesOf(ioredis, { name, prefix: 'app:', pollInterval: '1h' })
+    await pause(300)
+    await pushRules(ioredis, api(2), { name, prefix: 'app:' })
+    expect(await timeUntil(rules, 2)).toBeLessThan(1500)
+  })
+
+  it('finds a push by polling where the server permits no subscription and no announcement', async () => {
+    const name = anyName()
+    await redis.client.call('ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '+@all', '-@pubsub', 'resetchannels')
+    const mute = connect(redis.server.port, { username: 'mute', password: 'x' })
+    await pushRules(mute, api(1), { name })
+    const rules = await rulesOf(mute, { name, pollInterval: '300ms' })
+    const rare = await rulesOf(mute, { name, pollInterval: '1h' })
+    await pause(300)
+    await pushRules(mute, api(2), { name })
+    expect(await timeUntil(rules, 2)).toBeLessThan(1500)
+    await pause(500)
+    expect(quotaOf(rare)).toBe(1)
+  })
+
+  it('finds a push by polling after its subscription is cut off', async () => {
+    const name = anyName()
+    await pushRules(redis.client, api(1), { name })
+    const rules = await rulesOf(connect(redis.server.port), { name, pollInterval: '300ms' })
+    await pause(200)
+    const poll = setInterval(() => void redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub'), 10)
+    await pushRules(redis.client, api(2), { name })
+    const took = await timeUntil(rules, 2)
+    clearInterval(poll)
+    expect(took).toBeLessThan(1500)
+  })
+
+  it('has announcements again after its connection was lost', async () => {
+    const name = anyName()
+    await pushRules(redis.client, api(1), { name })
+    const rules = await rulesOf(connect(redis.server.port), { name, pollInterval: '1h' })
+    await pause(300)
+    await redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+    await pushRules(redis.client, api(2), { name })
+    await until(async () => quotaOf(rules) === 2)
+    await pushRules(redis.client, api(3), { name })
+    expect(await timeUntil(rules, 3)).toBeLessThan(1500)
+  })
+
+  it('reports a stored document with mistakes once, and keeps the last good one', async () => {
+    const name = anyName()
+    await pushRules(redis.client, api(1), { name })
+    const rules = await rulesOf(redis.client, { name, pollInterval: '50ms' })
+    const problems: string[] = []
+    rules.on('invalid', (event) => void problems.push(event.problems[0]!.message))
+    const key = `sluice::rules:${name}`
+    await redis.client.hset(key, { version: '2', identity: 'broken', json: '{"policies":[{}]}' })
+    await pause(400)
+    expect(problems).toHaveLength(1)
+    await redis.client.hset(key, { version: '3', identity: 'large', json: ' '.repeat(2 ** 24 + 1) })
+    await until(async () => problems.length === 2)
+    expect([problems[1], quotaOf(rules)]).toEqual(['expected at most 16 MiB of JSON, got more', 1])
+    await pushRules(redis.client, api(2), { name })
+    await until(async () => quotaOf(rules) === 2)
+    expect(rules.current.version).toBe(4)
+  })
+
+  it('starts with the fallback while there is no document, and has it once it is pushed', async () => {
+    const name = anyName()
+    await expect(redisRules(redis.client, { name })).rejects.toMatchObject({
+      code: 'RULES_UNREACHABLE',
+      message: expect.stringContaining(`Redis has no rules named "${name}"`),
+    })
+    const rules = await rulesOf(redis.client, { name, fallback: api(7) })
+    expect([quotaOf(rules), rules.current.version]).toEqual([7, 0])
+    await pushRules(redis.client, api(8), { name })
+    expect(await timeUntil(rules, 8)).toBeLessThan(1500)
+  })
+
+  it('leaves nothing behind after close, and after a failed start', async () => {
+    const connections = async (): Promise<number> =>
+      String(await redis.client.client('LIST'))
+        .split('\n')
+        .filter(Boolean).length
+    const name = anyName()
+    const node = await createClient({ url: redis.server.url }).connect()
+    leftovers.push(() => node.destroy())
+    const before = await connections()
+    for (const client of [redis.client, node]) {
+      await pushRules(client as RedisClient, api(1), { name })
+      const rules = await redisRules(client as RedisClient, { name })
+      await until(async () => (await connections()) === before + 1)
+      await rules.close()
+      await until(async () => (await connections()) === before)
+      await expect(redisRules(client as RedisClient, { name: 'none' })).rejects.toThrow('no rules')
+      await until(async () => (await connections()) === before)
+      await pushRules(client as RedisClient, api(2), { name })
+      await pause(200)
+      expect(quotaOf(rules)).toBe(1)
+    }
+  })
+
+  it('keeps the last good rules while Redis is gone, with one event, and follows it once it is back', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'sluice-rules-'))
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+    const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--dir', directory]
+    const first = await startServer(...durable)
+    const client = connect(first.port)
+    await pushRules(client, api(2))
+    const rules = await rulesOf(client, { pollInterval: '100ms' })
+    const events: string[] = []
+    rules.on('unreachable', () => void events.push('unreachable'))
+    rules.on('change', ({ after }) => void events.push(`change to ${after.version}`))
+    const limiter = createLimiter({ rules, name: 'outage' })
+
+    const codes = await warningsOf(async () => {
+      await first.stop()
+      await until(async () => events.length > 0)
+      await pause(1000)
+    })
+    expect([codes, events]).toEqual([['SLUICE_RULES_UNREACHABLE'], ['unreachable']])
+    const verdicts = [0, 1, 2].map(() => limiter.consume({ ip: '203.0.113.7' }))
+    expect((await Promise.all(verdicts)).map(({ allowed }) => allowed)).toEqual([true, true, false])
+
+    await startServer(...durable, '--port', String(first.port))
+    await pushRules(connect(first.port), api(3))
+    await until(async () => quotaOf(rules) === 3)
+    expect(events).toEqual(['unreachable', 'change to 2'])
+    expect(await limiter.consume({ ip: '203.0.113.7' })).toMatchObject({ allowed: true, remaining: 0 })
+  })
+
+  it('reports a server that does not answer once, and its documents once it does', async () => {
+    const name = anyName()
+    await pushRules(redis.client, api(1), { name })
+    const client = connect(redis.server.port, { maxRetriesPerRequest: null })
+    const rules = await rulesOf(client, { name, pollInterval: '100ms' })
+    let lost = 0
+    rules.on('unreachable', () => void lost++)
+    redis.server.process.kill('SIGSTOP')
+    try {
+      for (let tries = 0; tries < 400 && lost === 0; tries++) await pause(20)
+      await pause(200)
+    } finally {
+      redis.server.process.kill('SIGCONT')
+    }
+    expect(lost).toBe(1)
+    await pushRules(redis.client, api(2), { name })
+    await until(async () => quotaOf(rules) === 2)
+  })
+
+  it('refuses what is no client, and wrong options', async () => {
+    await expect(redisRules({} as RedisClient)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(redisRules(redis.client, { poll: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+    await expect(redisRules(redis.client, { pollInterval: 0 })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+})
