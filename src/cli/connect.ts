@@ -12,7 +12,7 @@ import { clients, type ClientPackage, type Connection, type ServerAddress } from
 export async function withRedis<Answer>(
   url: string,
   name: string | undefined,
-  work: (runner: ScriptClient) => Promise<Answer>,
+  work: (runner: ScriptClient, client: RedisClient) => Promise<Answer>,
 ): Promise<Answer> {
   const address = addressOf(url)
   const [client, loaded] = await installed(name)
@@ -34,9 +34,13 @@ async function reached(url: string, connecting: Promise<Connection>): Promise<Co
   }
 }
 
-async function using<Answer>(connection: Connection, work: (runner: ScriptClient) => Promise<Answer>): Promise<Answer> {
+async function using<Answer>(
+  connection: Connection,
+  work: (runner: ScriptClient, client: RedisClient) => Promise<Answer>,
+): Promise<Answer> {
   try {
-    return await work(scriptClient(connection.client as RedisClient, undefined))
+    const client = connection.client as RedisClient
+    return await work(scriptClient(client, undefined), client)
   } finally {
     connection.close()
   }

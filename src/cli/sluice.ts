@@ -6,10 +6,13 @@ import { PREFIX, redisKey } from '../stores/redis/keys.ts'
 import { withRedis } from './connect.ts'
 import { fetchHeld } from './fetch.ts'
 import { held } from './inspect.ts'
+import type { Outcome } from './outcome.ts'
 import { escaped, printed } from './print.ts'
+import { rulesCommand } from './rules/command.ts'
 
 const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the state of a key
        sluice reset <redis-url> <limiter> <key>     deletes it
+       sluice rules <command> …                     checks, compares and replaces rules: sluice rules --help
 
   --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
   --json            prints JSON
@@ -17,7 +20,7 @@ const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the st
   --help            prints this help
 `
 
-async function main(): Promise<string> {
+async function inspectOrReset(): Promise<string> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -42,9 +45,24 @@ async function main(): Promise<string> {
   })
 }
 
+async function main(): Promise<Outcome> {
+  const [first, ...rest] = process.argv.slice(2)
+  return first === 'rules' ? rulesCommand(rest) : { text: await inspectOrReset() }
+}
+
+/** For `rules`, 2 for a call that cannot be understood. */
+function statusOf(error: unknown): number {
+  const { code = '' } = error as { code?: string }
+  const isMisuse = code === 'INVALID_OPTION' || code.startsWith('ERR_PARSE_ARGS')
+  return isMisuse && process.argv[2] === 'rules' ? 2 : 1
+}
+
 try {
-  process.stdout.write(escaped(await main()))
+  const { text, isExact = false, note = '', exitCode = 0 } = await main()
+  process.stdout.write(isExact && !process.stdout.isTTY ? text : escaped(text))
+  process.stderr.write(escaped(note))
+  process.exitCode = exitCode
 } catch (error) {
   process.stderr.write(escaped(`sluice: ${error instanceof Error ? error.message : String(error)}\n`))
-  process.exitCode = 1
+  process.exitCode = statusOf(error)
 }

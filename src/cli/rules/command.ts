@@ -1,0 +1,191 @@
+import { parseArgs } from 'node:util'
+import { compileRules } from '../../rules/compile.ts'
+import { pullRules, pushRules } from '../../rules/redis/push.ts'
+import type { RulesPush } from '../../rules/redis/stored.ts'
+import { PREFIX } from '../../stores/redis/keys.ts'
+import { SluiceError } from '../../util/errors.ts'
+import { withRedis } from '../connect.ts'
+import type { Outcome } from '../outcome.ts'
+import { differences, printedDifferences } from './diff.ts'
+import { explain, printedExplanation } from './explain.ts'
+import {
+  documentOf,
+  isProblems,
+  isRedisUrl,
+  loadDocument,
+  loadText,
+  type LocatedProblem,
+  noRules,
+  type Place,
+} from './load.ts'
+
+const USAGE = `Usage: sluice rules check <rules>               lists all mistakes
+       sluice rules diff <old> <new>            lists what changes for whom
+       sluice rules push <file> <redis-url>     replaces the rules in Redis
+       sluice rules pull <redis-url>            prints the rules in Redis as they were pushed
+       sluice rules explain <rules>             says which policies apply to a request, and why
+
+<rules>, <old> and <new> are files (.json, .yaml, .yml) or Redis URLs.
+
+  --json                      prints JSON
+  --name <text>               the name of the rules in Redis (default: rules)
+  --prefix <text>             the prefix of keys in Redis (default: ${PREFIX})
+  --client <name>             ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
+  --version <number>          push: the version to replace (default: the version when the command starts)
+  --writer <text>             push: who pushes (default: user@host)
+  --method, --path, --ip      explain: the request
+  --header <name>=<value>     explain: a header of it; may be repeated
+  --attribute <name>=<value>  explain: an attribute of it; may be repeated
+  --redis <redis-url>         explain: where usage is counted
+  --limiter <name>            explain: the name of the limiter in the application (default: rules)
+
+Exit status: 0; 1 for rules with mistakes and for a refusal; 2 for a call that cannot be understood.
+`
+
+const text = { type: 'string' } as const
+const texts = { type: 'string', multiple: true, default: [] as string[] } as const
+
+const OPTIONS = {
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+  name: { ...text, default: 'rules' },
+  prefix: { ...text, default: PREFIX },
+  client: text,
+  version: text,
+  writer: text,
+  method: text,
+  path: text,
+  ip: text,
+  header: texts,
+  attribute: texts,
+  redis: text,
+  limiter: { ...text, default: 'rules' },
+} as const
+
+type Values = ReturnType<typeof parsed>['values']
+type Command = (words: readonly string[], values: Values, place: Place) => Promise<Outcome>
+
+/** The commands, and how many words each takes. */
+const COMMANDS: Readonly<Record<string, readonly [words: number, command: Command]>> = {
+  check: [1, check],
+  diff: [2, diff],
+  push: [2, push],
+  pull: [1, pull],
+  explain: [1, explainRequest],
+}
+
+/** Runs `sluice rules …`. */
+export async function rulesCommand(args: readonly string[]): Promise<Outcome> {
+  const { values, positionals } = parsed(args)
+  if (values.help) return { text: USAGE }
+  const [name = '', ...words] = positionals
+  const [count, command] = (Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined) ?? []
+  if (command === undefined || words.length !== count) throw misuse('a command and what it needs')
+  const { prefix, client } = values
+  return command(words, values, { name: values.name, prefix, client })
+}
+
+function parsed(args: readonly string[]) {
+  return parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
+}
+
+function misuse(expected: string): SluiceError {
+  return new SluiceError('INVALID_OPTION', `expected ${expected}\n\n${USAGE}`)
+}
+
+async function check([from]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
+  const found = await documentOf(await loadText(from!, place))
+  const problems = isProblems(found) ? found : []
+  const exitCode = problems.length === 0 ? 0 : 1
+  if (json) return { text: lines({ valid: exitCode === 0, problems }), exitCode }
+  return { text: exitCode === 0 ? `${from}: no mistakes\n` : problemLines(problems), exitCode }
+}
+
+function problemLines(problems: readonly LocatedProblem[]): string {
+  return problems
+    .map(({ path, message, line }) => {
+      const at = [line === undefined ? '' : `line ${line}`, path].filter((each) => each !== '').join(', ')
+      return `${at}${at === '' ? '' : ': '}${message}\n`
+    })
+    .join('')
+}
+
+async function diff([old, next]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
+  const [before, after] = [await loadDocument(old!, place), await loadDocument(next!, place)]
+  const found = differences(compileRules(before), compileRules(after))
+  return { text: json ? lines({ differences: found }) : printedDifferences(found) }
+}
+
+async function push([from, url]: readonly string[], values: Values, place: Place): Promise<Outcome> {
+  const { json, writer, version } = values
+  const { name, prefix } = place
+  if (isRedisUrl(from!) || !isRedisUrl(url!)) throw misuse('a file and a Redis URL')
+  if (version !== undefined && !/^\d{1,15}$/.test(version)) throw misuse('a whole number as --version')
+  const { text, format } = await loadText(from!, place)
+  const found = await documentOf({ text, format })
+  if (isProblems(found))
+    return { text: json ? lines({ pushed: false, problems: found }) : problemLines(found), exitCode: 1 }
+  try {
+    const made = await withRedis(url!, place.client, async (_, client) => {
+      const base = version === undefined ? await pullRules(client, { name, prefix }) : undefined
+      const expected = version === undefined ? (base?.version ?? 0) : Number(version)
+      return pushRules(client, text, {
+        name,
+        prefix,
+        format,
+        version: expected,
+        ...(writer !== undefined && { writer }),
+      })
+    })
+    return { text: json ? lines({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n` }
+  } catch (error) {
+    if (!json || !(error instanceof SluiceError) || error.code !== 'RULES_CONFLICT') throw error
+    return { text: lines({ pushed: false, conflict: error.cause as RulesPush }), exitCode: 1 }
+  }
+}
+
+async function pull([url]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
+  if (!isRedisUrl(url!)) throw misuse('a Redis URL')
+  const { name, prefix } = place
+  const found = await withRedis(url!, place.client, (_, client) => pullRules(client, { name, prefix }))
+  if (found === undefined) throw noRules(name)
+  if (json) return { text: lines(found) }
+  const when = new Date(found.pushedAt).toISOString()
+  return { text: found.text, isExact: true, note: `version ${found.version}, pushed by ${found.writer} at ${when}\n` }
+}
+
+async function explainRequest([from]: readonly string[], values: Values, place: Place): Promise<Outcome> {
+  const { method, path, ip, json, limiter } = values
+  const input = {
+    method,
+    path,
+    ip,
+    headers: pairs('--header', values.header),
+    attributes: pairs('--attribute', values.attribute),
+  }
+  const document = await loadDocument(from!, place)
+  const url = values.redis ?? (isRedisUrl(from!) ? from : undefined)
+  const { prefix } = place
+  const found =
+    url === undefined
+      ? await explain(document, input, undefined)
+      : await withRedis(url, place.client, (scripts, client) =>
+          explain(document, input, { client, scripts, limiter, prefix }),
+        )
+  return { text: json ? lines(found) : printedExplanation(found) }
+}
+
+/** Reads options such as `x-device=a`. */
+function pairs(option: string, given: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    given.map((each) => {
+      const end = each.indexOf('=')
+      if (end < 1) throw misuse(`${option} name=value`)
+      return [each.slice(0, end), each.slice(end + 1)]
+    }),
+  )
+}
+
+function lines(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`
+}

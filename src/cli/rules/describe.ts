@@ -1,0 +1,41 @@
+import type { CompiledPolicy } from '../../rules/compiled.ts'
+import type { Limit } from '../../limits/limit.ts'
+import { shortDuration } from '../../util/duration.ts'
+
+const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow'])
+
+/** Describes a limit: `60 per 1m, burst 10`. */
+export function limitText(limit: Limit): string {
+  const { algorithm, quota, window, strict, block, shadow } = limit
+  const own = Object.entries(limit).filter(([name, value]) => !COMMON.has(name) && value !== quota)
+  const more = [
+    algorithm === 'gcra' ? '' : algorithm,
+    ...own.map(([name, value]) => `${name} ${text(value)}`),
+    strict === true ? 'strict' : '',
+    block === undefined ? '' : `block ${typeof block === 'number' ? shortDuration(block) : text(block)}`,
+    shadow === true ? 'shadow' : '',
+  ]
+  return [`${quota} per ${shortDuration(window)}`, ...more.filter((each) => each !== '')].join(', ')
+}
+
+/** Describes several limits, with their names if there is more than one. */
+export function limitsText(limits: readonly Limit[]): string {
+  if (limits.length === 1) return limitText(limits[0]!)
+  return limits.map((limit) => `${limit.name} ${limitText(limit)}`).join('; ')
+}
+
+/** Describes which requests a policy applies to: `POST /login, plan free`. */
+export function matchText({ conditions }: CompiledPolicy): string {
+  if (conditions.length === 0) return 'every request'
+  return conditions.map(({ dimension, expected }) => `${dimension.part} ${expected}`).join(', ')
+}
+
+/** Describes what a policy does. */
+export function policyText(policy: CompiledPolicy): string {
+  if (policy.rule.allow === true) return `${matchText(policy)}: passes uncounted`
+  return `${matchText(policy)}: ${limitsText(policy.limits)} by ${policy.key!.names.join(' and ')}`
+}
+
+export function text(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

@@ -1,0 +1,144 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { CompiledPolicy, CompiledRules } from '../../rules/compiled.ts'
+import type { CompiledOverride } from '../../rules/overrides.ts'
+import type { Limit } from '../../limits/limit.ts'
+import { combined, compareLimits, type Direction, order } from './compare.ts'
+import { limitsText, limitText, policyText, text } from './describe.ts'
+
+/** A difference between two documents, for the requests of one policy or of one key under it. */
+export interface Difference {
+  readonly kind: Direction | 'added' | 'gone' | 'ends'
+  readonly policy: string
+  /** The key, for a difference of one override. */
+  readonly key?: string
+  /** The limit, if it is one. */
+  readonly limit?: string
+  readonly before?: string
+  readonly after?: string
+  /** For an end: when, in ISO 8601. */
+  readonly until?: string
+}
+
+/** Returns what changes for whom, and what ends by the clock in the new document. */
+export function differences(before: CompiledRules, after: CompiledRules): readonly Difference[] {
+  const [old, next] = [byName(before), byName(after)]
+  const gone = before.policies.filter(({ rule }) => !next.has(rule.name))
+  return [
+    ...gone.map((policy) => ({ kind: 'gone' as const, policy: policy.rule.name, before: policyText(policy) })),
+    ...after.policies.flatMap((policy) => [...differencesOf(old.get(policy.rule.name), policy), ...ends(policy)]),
+  ]
+}
+
+function byName({ policies }: CompiledRules): ReadonlyMap<string, CompiledPolicy> {
+  return new Map(policies.map((policy) => [policy.rule.name, policy]))
+}
+
+function differencesOf(before: CompiledPolicy | undefined, after: CompiledPolicy): Difference[] {
+  const policy = after.rule.name
+  if (before === undefined) return [{ kind: 'added', policy, after: policyText(after) }]
+  if (before.rule.allow !== after.rule.allow) {
+    const kind = after.rule.allow === true ? 'loosened' : 'tightened'
+    return [{ kind, policy, before: policyText(before), after: policyText(after) }]
+  }
+  return [...partDifferences(before, after), ...limitDifferences(before, after), ...overrideDifferences(before, after)]
+}
+
+/** The parts of a policy that are no limits. */
+function partDifferences(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
+  const parts = ['match', 'key', 'cost', 'onOutage', 'until'] as const
+  return parts.flatMap((part) => {
+    const [old, next] = [before.rule[part], after.rule[part]]
+    if (isDeepStrictEqual(old, next)) return []
+    const kind = part === 'cost' ? costDirection(old, next) : 'changed'
+    return [{ kind, policy: after.rule.name, before: named(part, old), after: named(part, next) }]
+  })
+}
+
+function costDirection(before: unknown = 1, after: unknown = 1): Direction {
+  const isNumber = typeof before === 'number' && typeof after === 'number'
+  return (isNumber ? order(after, before) : undefined) ?? 'changed'
+}
+
+function named(part: string, value: unknown): string {
+  return value === undefined ? `no ${part}` : `${part} ${text(value)}`
+}
+
+function limitDifferences(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
+  const policy = after.rule.name
+  const old = new Map(before.limits.map((limit) => [limit.name, limit]))
+  const next = new Set(after.limits.map(({ name }) => name))
+  const gone = before.limits.filter(({ name }) => !next.has(name))
+  return [
+    ...gone.map((limit) => ({ kind: 'gone' as const, policy, limit: limit.name, before: limitText(limit) })),
+    ...after.limits.flatMap((limit): Difference[] => {
+      const known = old.get(limit.name)
+      if (known === undefined) return [{ kind: 'added', policy, limit: limit.name, after: limitText(limit) }]
+      const kind = compareLimits(known, limit)
+      if (kind === undefined) return []
+      return [{ kind, policy, limit: limit.name, before: limitText(known), after: limitText(limit) }]
+    }),
+  ]
+}
+
+/** What changes for keys with an override: of what they had before, by an override or not. */
+function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
+  const keys = new Set([...before.overrides.keys(), ...after.overrides.keys()])
+  return [...keys].flatMap((key): Difference[] => {
+    const [old, next] = [before.overrides.get(key), after.overrides.get(key)]
+    if (old?.rule !== undefined && isDeepStrictEqual(old.rule, next?.rule)) return []
+    const was = old?.limits ?? before.limits
+    const is = next?.limits ?? after.limits
+    const kind = old === undefined ? 'added' : next === undefined ? 'gone' : (direction(was, is) ?? 'changed')
+    const shown = keyText((next ?? old)!)
+    return [{ kind, policy: after.rule.name, key: shown, before: withEnd(was, old), after: withEnd(is, next) }]
+  })
+}
+
+/** Compares limits by their names. */
+function direction(before: readonly Limit[], after: readonly Limit[]): Direction | undefined {
+  const old = new Map(before.map((limit) => [limit.name, limit]))
+  return combined(
+    after.map((limit) => {
+      const known = old.get(limit.name)
+      return known === undefined ? 'changed' : compareLimits(known, limit)
+    }),
+  )
+}
+
+function ends({ rule, limits, overrides, until }: CompiledPolicy): Difference[] {
+  const ending = [...overrides.values()].filter((override) => override.until < Infinity)
+  const own: Difference[] =
+    until < Infinity ? [{ kind: 'ends', policy: rule.name, until: new Date(until).toISOString() }] : []
+  return [
+    ...own,
+    ...ending.map((override) => ({
+      kind: 'ends' as const,
+      policy: rule.name,
+      key: keyText(override),
+      before: limitsText(override.limits),
+      after: limitsText(limits),
+      until: new Date(override.until).toISOString(),
+    })),
+  ]
+}
+
+function withEnd(limits: readonly Limit[], override: CompiledOverride | undefined): string {
+  return limitsText(limits) + (override?.rule.until === undefined ? '' : ` until ${override.rule.until}`)
+}
+
+function keyText({ rule }: CompiledOverride): string {
+  return Array.isArray(rule.key) ? rule.key.join(' ') : String(rule.key)
+}
+
+/** Writes a line for each difference. */
+export function printedDifferences(all: readonly Difference[]): string {
+  if (all.length === 0) return 'no difference\n'
+  return all.map((each) => `${each.kind.padEnd(9)}  ${lineOf(each)}\n`).join('')
+}
+
+function lineOf({ policy, key, limit, before, after, until }: Difference): string {
+  const subject = [policy, key === undefined ? '' : `key ${key}`, limit === undefined ? '' : `limit ${limit}`]
+  const change = [before, after].filter((each) => each !== undefined).join(' → ')
+  const end = until === undefined ? '' : ` at ${until}`
+  return `${subject.filter((each) => each !== '').join(', ')}${end}${change === '' ? '' : `: ${change}`}`
+}

@@ -1,0 +1,333 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter } from '../../src/index.ts'
+import { pushRules, redisStore } from '../../src/redis.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { build, type Built } from '../support/redis-built.ts'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+let built: Built
+let server: RedisServer
+let cluster: RedisCluster
+let client: Redis
+let home: string
+beforeAll(async () => {
+  built = build()
+  home = mkdtempSync(join(tmpdir(), 'sluice-cli-'))
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
+  client = new Redis(server.port)
+}, 60_000)
+afterAll(async () => {
+  client.disconnect()
+  built.remove()
+  rmSync(home, { recursive: true, force: true })
+  await Promise.all([server.stop(), cluster.stop()])
+})
+
+interface Result {
+  readonly code: number
+  readonly out: string
+  readonly error: string
+}
+
+/** Runs `sluice rules` as a shell does. */
+function rules(...words: readonly string[]): Promise<Result> {
+  const args = [join(built.directory, 'src', 'cli', 'sluice.js'), 'rules', ...words]
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd: home }, (failure, out, error) => {
+      resolve({ code: failure === null ? 0 : Number(failure.code), out, error })
+    })
+  })
+}
+
+function file(name: string, text: string): string {
+  writeFileSync(join(home, name), text)
+  return name
+}
+
+const GOOD = `# the rules of the shop
+policies:
+  - name: login
+    match: { method: POST, path: /login }
+    key: [ip, header:x-device]
+    limits:
+      - { algorithm: slidingWindowLog, quota: 5, window: 15m }
+  - name: api
+    match: { path: /api/*, plan: [free, trial] }
+    key: tenant
+    limits:
+      - { quota: 60, window: 1m } # a minute
+      - { quota: 10000, window: 1d, name: daily }
+    overrides:
+      - { key: tenant-42, limits: [{ quota: 600 }], until: 2999-12-01T00:00:00Z }
+  - name: partners
+    match: { ip: 192.0.2.0/24 }
+    allow: true
+`
+
+describe('sluice rules check', () => {
+  it('accepts a document without mistakes', async () => {
+    expect(await rules('check', file('good.yaml', GOOD))).toEqual({
+      code: 0,
+      out: 'good.yaml: no mistakes\n',
+      error: '',
+    })
+    expect(await rules('check', 'good.yaml', '--json')).toMatchObject({
+      code: 0,
+      out: '{\n  "valid": true,\n  "problems": []\n}\n',
+    })
+  })
+
+  it('lists all mistakes of YAML and of JSON with their paths and lines', async () => {
+    const wrong = GOOD.replace('window: 15m', 'window: 15 min').replace('key: tenant\n', 'kye: tenant\n')
+    const { code, out } = await rules('check', file('wrong.yaml', wrong))
+    expect([code, out.split('\n')]).toEqual([
+      1,
+      [
+        expect.stringMatching(
+          /^line 7, policies\[0\]\.limits\[0\]\.window: expected a duration such as "1m", got "15 min"/,
+        ),
+        expect.stringMatching(/^line 10, policies\[1\]\.kye: .*Did you mean "key"\?$/),
+        'line 8, policies[1].key: expected a value, got nothing',
+        '',
+      ],
+    ])
+    const json = JSON.stringify(
+      { policies: [{ name: 'a', key: 'ip', limits: [{ quota: 1, window: 'x' }] }] },
+      undefined,
+      1,
+    )
+    const said = await rules('check', file('wrong.json', json), '--json')
+    expect(said.code).toBe(1)
+    expect(JSON.parse(said.out)).toEqual({
+      valid: false,
+      problems: [{ path: 'policies[0].limits[0].window', message: expect.any(String), line: 9 }],
+    })
+  })
+
+  it('reports a text that is no document', async () => {
+    expect(await rules('check', file('broken.yaml', 'policies: [\n'))).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^line 2, column 1: /),
+    })
+    expect(await rules('check', file('large.yaml', '#'.repeat(2 ** 20 + 1)))).toMatchObject({
+      code: 1,
+      out: 'expected at most 1 MiB of YAML, got more\n',
+    })
+    expect(await rules('check', 'none.yaml')).toMatchObject({ code: 1, error: expect.stringContaining('ENOENT') })
+  })
+
+  it('escapes control characters of a document', async () => {
+    const { out } = await rules('check', file('control.yaml', '"\\e[31m": 1\n'))
+    expect(out).toContain('\\u001b[31m')
+  })
+})
+
+describe('sluice rules diff', () => {
+  it('says what changes for whom', async () => {
+    const next = GOOD.replace('quota: 60,', 'quota: 10,')
+      .replace('quota: 10000', 'quota: 20000')
+      .replace('quota: 5,', 'quota: 5, block: 1h,')
+      .replace('quota: 600 }], until: 2999-12-01T00:00:00Z', 'quota: 300 }]')
+      .replace(/ {2}- name: partners[^]*/, '  - { name: exports, key: ip, limits: [{ quota: 1, window: 1h }] }\n')
+    const { code, out } = await rules('diff', file('old.yaml', GOOD), file('new.yaml', next))
+    expect([code, out.split('\n')]).toEqual([
+      0,
+      [
+        'gone       partners: ip 192.0.2.0/24: passes uncounted',
+        'tightened  login, limit login: 5 per 15m, slidingWindowLog → 5 per 15m, slidingWindowLog, block 1h',
+        'tightened  api, limit api: 60 per 1m → 10 per 1m',
+        'loosened   api, limit daily: 10000 per 1d → 20000 per 1d',
+        'changed    api, key tenant-42: api 600 per 1m; daily 10000 per 1d until 2999-12-01T00:00:00Z → api 300 per 1m; daily 20000 per 1d',
+        'added      exports: every request: 1 per 1h by ip',
+        '',
+      ],
+    ])
+  })
+
+  it('lists overrides and policies that end, and parts of policies that change', async () => {
+    const next = GOOD.replace('key: tenant\n', 'key: tenant\n    until: 2999-01-01T00:00:00Z\n    cost: 2\n').replace(
+      '[free, trial]',
+      'free',
+    )
+    const { out } = await rules('diff', file('old.yaml', GOOD), file('ends.yaml', next))
+    expect(out.split('\n')).toEqual([
+      'changed    api: match {"path":"/api/*","plan":["free","trial"]} → match {"path":"/api/*","plan":"free"}',
+      'tightened  api: no cost → cost 2',
+      'changed    api: no until → until 2999-01-01T00:00:00Z',
+      'ends       api at 2999-01-01T00:00:00.000Z',
+      'ends       api, key tenant-42 at 2999-12-01T00:00:00.000Z: api 600 per 1m; daily 10000 per 1d → api 60 per 1m; daily 10000 per 1d',
+      '',
+    ])
+  })
+
+  it('prints JSON, and nothing for equal documents', async () => {
+    const plain = GOOD.replace(/ {4}overrides:[^]*?\n {2}-/, '  -')
+    file('plain.yaml', plain)
+    expect((await rules('diff', 'plain.yaml', 'plain.yaml')).out).toBe('no difference\n')
+    const { out } = await rules('diff', 'plain.yaml', file('less.yaml', plain.replace('60', '6')), '--json')
+    expect(JSON.parse(out)).toEqual({
+      differences: [{ kind: 'tightened', policy: 'api', limit: 'api', before: '60 per 1m', after: '6 per 1m' }],
+    })
+  })
+
+  it('refuses documents with mistakes', async () => {
+    expect(await rules('diff', file('old.yaml', GOOD), file('empty.json', '{}'))).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('policies'),
+    })
+  })
+})
+
+describe('sluice rules push and pull', () => {
+  it('keep the text as it is, and count versions', async () => {
+    file('push.yaml', GOOD)
+    expect(await rules('push', 'push.yaml', server.url)).toMatchObject({ code: 0, out: 'rules: version 1 is pushed\n' })
+    expect(await rules('push', 'push.yaml', server.url, '--json', '--writer', 'ci')).toMatchObject({ code: 0 })
+    const { code, out, error } = await rules('pull', server.url)
+    expect([code, out]).toEqual([0, GOOD])
+    expect(error).toMatch(/^version 2, pushed by ci at 20.*Z\n$/)
+    expect(JSON.parse((await rules('pull', server.url, '--json')).out)).toMatchObject({ version: 2, text: GOOD })
+  })
+
+  it('refuse a change that somebody else has made meanwhile, and name the writer', async () => {
+    file('push.yaml', GOOD)
+    await pushRules(client, GOOD, { name: 'shared', writer: 'ada@web-1' })
+    await pushRules(client, GOOD, { name: 'shared', writer: 'bob@web-2' })
+    const words = ['push', 'push.yaml', server.url, '--name', 'shared', '--version', '1']
+    expect(await rules(...words)).toMatchObject({
+      code: 1,
+      error: expect.stringMatching(/version 1, but bob@web-2 pushed version 2 at 20/),
+    })
+    const { code, out } = await rules(...words, '--json')
+    expect([code, JSON.parse(out)]).toMatchObject([1, { pushed: false, conflict: { version: 2, writer: 'bob@web-2' } }])
+  })
+
+  it('let one of two simultaneous commands through, or both one after the other', async () => {
+    file('push.yaml', GOOD)
+    const push = (writer: string): Promise<Result> =>
+      rules('push', 'push.yaml', server.url, '--name', 'race', '--writer', writer)
+    const both = await Promise.all([push('a'), push('b')])
+    const done = both.filter(({ code }) => code === 0)
+    expect(JSON.parse((await rules('pull', server.url, '--name', 'race', '--json')).out)).toMatchObject({
+      version: done.length,
+    })
+    for (const { error } of both.filter(({ code }) => code === 1)) expect(error).toMatch(/pushed version 1/)
+  })
+
+  it('refuse mistakes, and rules that are not there', async () => {
+    expect(await rules('push', file('wrong.json', '{"policies":[{}]}'), server.url)).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('line 1, policies[0].name: expected a value, got nothing'),
+    })
+    expect(await rules('pull', server.url, '--name', 'none')).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('Redis has no rules named "none"'),
+    })
+    expect(await rules('pull', 'redis://ada:secret@127.0.0.1:1')).toMatchObject({
+      code: 1,
+      error: expect.stringMatching(/^sluice: no connection to redis:\/\/ada:\*\*\*@/),
+    })
+  })
+
+  it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
+    'find the node of a cluster, by %s',
+    async (name) => {
+      file('push.yaml', GOOD)
+      const words = ['--client', name, '--name', `by-${name}`]
+      for (const [i, { url }] of cluster.nodes.entries()) {
+        expect(await rules('push', 'push.yaml', url, ...words)).toMatchObject({ code: 0 })
+        expect(await rules('pull', url, ...words)).toMatchObject({
+          out: GOOD,
+          error: expect.stringContaining(`version ${i + 1},`),
+        })
+      }
+    },
+  )
+})
+
+describe('sluice rules explain', () => {
+  const login = ['--method', 'POST', '--path', '/login', '--ip', '203.0.113.7', '--header', 'x-device=a']
+
+  it('says which policies apply, which do not, and why', async () => {
+    const { code, out } = await rules('explain', file('good.yaml', GOOD), ...login, '--attribute', 'plan=free')
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(
+        /^login: applies\n {2}✓ path: \/login is \/login\n {2}✓ method: POST is POST\n {2}key by ip and header:x-device: .*203\.0\.113\.7.*\n {2}limit login: 5 per 15m, slidingWindowLog\n\napi: does not apply\n {2}✗ path: \/login is not \/api\/\*\n {2}✓ plan: free is free, trial\n {2}key by tenant: none, shared by all requests without one\n/,
+      ),
+    ])
+    expect(out).toContain(
+      'partners: does not apply\n  ✗ ip: 203.0.113.7 is not 192.0.2.0/24\n  requests pass uncounted\n',
+    )
+  })
+
+  it('says which override is in force, and what allows a request', async () => {
+    const words = [
+      '--path',
+      '/api/notes',
+      '--ip',
+      '192.0.2.9',
+      '--attribute',
+      'plan=trial',
+      '--attribute',
+      'tenant=tenant-42',
+    ]
+    const { out } = await rules('explain', file('good.yaml', GOOD), ...words)
+    expect(out).toContain('an override of this key is in force until 2999-12-01T00:00:00Z\n  limit api: 600 per 1m\n')
+    expect(out).toMatch(/partners lets the request pass uncounted\n$/)
+  })
+
+  it('says what has been used, with a Redis URL', async () => {
+    await pushRules(client, GOOD, { name: 'shop' })
+    const document = JSON.parse(String(await client.hget('sluice::rules:shop', 'json'))) as never
+    const limiter = createLimiter({ rules: createRules(document), name: 'shop', store: redisStore(client) })
+    const request = { method: 'POST', path: '/login', ip: '203.0.113.7', headers: { 'x-device': 'a' } }
+    for (let i = 0; i < 5; i++) await limiter.consume(request)
+    const from = [file('good.yaml', GOOD), '--redis', server.url, '--limiter', 'shop']
+    const { out } = await rules('explain', ...from, ...login)
+    expect(out).toMatch(
+      /limit login: 5 per 15m, slidingWindowLog; 0 remaining, retry in 14 min 5\d s, unused in 14 min 5\d s\n/,
+    )
+    expect(out).toMatch(/a request would be denied now\n$/)
+    const stored = await rules('explain', server.url, '--name', 'shop', '--limiter', 'shop', '--json', ...login)
+    expect(JSON.parse(stored.out)).toMatchObject({
+      admitted: false,
+      policies: [{ policy: 'login', applies: true, limits: [{ usage: { remaining: 0 } }] }, { applies: false }, {}],
+    })
+    expect((await limiter.peek(request)).limits[0]!.remaining).toBe(0)
+  })
+})
+
+describe('a call that cannot be understood', () => {
+  it.each([
+    [],
+    ['chekc', 'good.yaml'],
+    ['constructor', 'good.yaml'],
+    ['check'],
+    ['check', 'good.yaml', 'more.yaml'],
+    ['check', 'good.toml'],
+    ['check', 'good.yaml', '--jsno'],
+    ['push', 'good.yaml', 'good.yaml'],
+    ['push', 'good.yaml', 'redis://localhost', '--version', 'newest'],
+    ['pull', 'good.yaml'],
+    ['pull', 'redis://[bad'],
+    ['explain', 'good.yaml', '--header', 'x-device'],
+  ])('exits with 2: %s %s %s %s', async (...words) => {
+    file('good.yaml', GOOD)
+    const { code, out, error } = await rules(...words)
+    expect([code, out]).toEqual([2, ''])
+    expect(error).toMatch(/^sluice: /)
+  })
+
+  it('while help is no mistake', async () => {
+    const { code, out } = await rules('--help')
+    expect([code, out]).toEqual([0, expect.stringContaining('Usage: sluice rules check <rules>')])
+    expect(readFileSync(join(built.directory, 'src', 'cli', 'sluice.js'), 'utf8')).toMatch(/^#!/)
+  })
+})
