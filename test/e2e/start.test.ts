@@ -22,7 +22,8 @@ let started: Ended
 // In a copy, for it builds, and others may be using what is built here.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-start-'))
-  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
+  const configs = ['tsconfig.json', 'tsconfig.build.json', 'tsconfig.cjs.json']
+  for (const part of ['src', 'adapters', 'examples', 'package.json', ...configs]) {
     await cp(join(root, part), join(folder, part), { recursive: true })
   }
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
@@ -41,7 +42,7 @@ function run(program: string, ...args: readonly string[]): Promise<Ended> {
 
 /** A table's rows, cell by cell, and the lines that name policies. */
 function rowsOf(output: string, name: string): string[] {
-  const table = output.slice(output.indexOf(` ${name} at http://127.0.0.1:`)).split(/\n(?= \w+ at )/)[0]!
+  const table = output.slice(output.indexOf(` ${name} at http://127.0.0.1:`)).split(/\n(?= \w[^\n]* at http)/)[0]!
   const lines = table.split('\n').filter((each) => /^ (GET|POST|RateLimit-Policy|request) ?/.test(each))
   return lines.map((each) => each.trim().replaceAll(/ {2,}/g, ' | '))
 }
@@ -76,6 +77,23 @@ describe('npm start -- --once', () => {
     expect(rows[11]).toMatch(deniedLogin)
   })
 
+  it('shows a limit that is tightened and loosened while requests are sent', () => {
+    const rows = rowsOf(started.output, 'Rules in a file, tightened and loosened')
+    expect(rows.map((row) => row.replace(/ \| [^|]* \| [^|]*$/, '').replaceAll(' | ', ' '))).toEqual([
+      'request status remaining',
+      'GET /notes 200 4',
+      'GET /notes 200 3',
+      'POST /tight 204 –',
+      'GET /notes 200 0',
+      'GET /notes 429 0',
+      'GET /notes 429 0',
+      'POST /loose 204 –',
+      'GET /notes 200 5',
+      'GET /notes 200 4',
+      'RateLimit-Policy: "notes";q=5;w=3600 → "notes";q=3;w=3600 → "notes";q=9;w=3600',
+    ])
+  })
+
   it('writes plain text where nobody looks on', () => {
     expect(started.output).not.toContain('\u001B')
     const table = started.output.split('\n').filter((each) => each.startsWith(' '))
@@ -90,13 +108,17 @@ describe('the showcase', { timeout: MINUTE }, () => {
     child.stdout.setEncoding('utf8')
     while (!output.includes('Ctrl-C')) output += ((await once(child.stdout, 'data')) as [string])[0]
 
-    const commands = [...output.matchAll(/^ {3}curl -i (?:-X (\w+) )?(\S+)$/gm)]
-    const statuses: number[] = []
-    for (const [, method = 'GET', url] of commands) statuses.push((await fetch(url!, { method })).status)
-    expect(commands).toHaveLength(6)
-    // By now some of what the bursts have used may have come back, but no login.
-    expect(statuses.slice(0, 3).every((status) => [200, 429].includes(status))).toBe(true)
-    expect(statuses.slice(3)).toEqual([429, 429, 429])
+    const commands = [...output.matchAll(/^ {3}curl -i -X (\w+) http:\/\/127\.0\.0\.1:\d+(\/\w*)$/gm)]
+    const lines = commands.map(([, method, path]) => `${method} ${path}`)
+    const perApp = ['GET /', 'POST /login']
+    expect(lines).toEqual([...perApp, ...perApp, ...perApp, 'GET /notes', 'POST /tight', 'POST /loose'])
+    for (const [command, method] of commands) {
+      const url = command.slice(command.indexOf('http'))
+      const { status } = await fetch(url, { method: method! })
+      // By now some of what the bursts have used may have come back, but no login.
+      if (url.endsWith('/login')) expect(status).toBe(429)
+      else expect([200, 204, 429]).toContain(status)
+    }
 
     child.kill('SIGINT')
     expect(await once(child, 'exit')).toEqual([0, null])
@@ -108,7 +130,9 @@ describe('the showcase', { timeout: MINUTE }, () => {
     await writeFile(koa, (await readFile(koa, 'utf8')).replace('quota: 5', 'quota: 50'))
     const { exitCode, errors } = await run(process.execPath, 'dist/loose/showcase.js', '--once')
     expect(exitCode).toBe(1)
-    expect(errors).toContain('Koa should have answered GET / with 200, 200, 200, 200, 200, 429')
+    expect(errors).toContain(
+      'Koa should have answered GET /: 200, GET /: 200, GET /: 200, GET /: 200, GET /: 200, GET /: 429',
+    )
   })
 
   it('fails when a server does not start', async () => {
