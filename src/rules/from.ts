@@ -10,7 +10,8 @@ export type Documents = AsyncIterable<unknown> | Iterable<unknown>
 /**
  * Rules from any source of documents, such as an async generator that reads a database. Each document replaces the one before.
  * When the iterable throws, the rules stay in force and `unreachable` is emitted. A function is then called again for another
- * iterable, after a pause of 1 to 30 seconds. The rules stay in force after the last document, too.
+ * iterable, after a pause of 1 to 30 seconds. The rules stay in force after the last document, too. The function receives a signal
+ * that is aborted by `rules.close()`, so that a source that waits can end.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there is no first document and no `fallback`, `INVALID_OPTION`.
  * @example
@@ -21,7 +22,7 @@ export type Documents = AsyncIterable<unknown> | Iterable<unknown>
  * const rules = await rulesFrom(documents)
  */
 export async function rulesFrom<Input = unknown>(
-  source: Documents | (() => MaybePromise<Documents>),
+  source: Documents | ((signal: AbortSignal) => MaybePromise<Documents>),
   options: SourceOptions<Input> = {},
 ): Promise<Rules<Input>> {
   const open = typeof source === 'function' ? source : () => source
@@ -40,7 +41,8 @@ const LONGEST_PAUSE = 30_000
 /** Reads documents until it is stopped, and opens the source again after a failure if it can. */
 class Reader {
   readonly #feed: RulesFeed
-  readonly #open: () => MaybePromise<Documents>
+  readonly #open: (signal: AbortSignal) => MaybePromise<Documents>
+  readonly #stopping = new AbortController()
   readonly #canReopen: boolean
   #pause = FIRST_PAUSE
   #isStopped = false
@@ -48,7 +50,7 @@ class Reader {
   #iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined
   #wake: () => void = () => undefined
 
-  constructor(feed: RulesFeed, open: () => MaybePromise<Documents>, canReopen: boolean) {
+  constructor(feed: RulesFeed, open: (signal: AbortSignal) => MaybePromise<Documents>, canReopen: boolean) {
     this.#feed = feed
     this.#open = open
     this.#canReopen = canReopen
@@ -70,13 +72,14 @@ class Reader {
 
   stop(): void {
     this.#isStopped = true
+    this.#stopping.abort()
     this.#wake()
     // A generator that waits for its next document returns only after it: nobody waits for that.
     void Promise.resolve(this.#iterator?.return?.()).catch(() => undefined)
   }
 
   async #read(): Promise<void> {
-    const documents = await this.#open()
+    const documents = await this.#open(this.#stopping.signal)
     this.#iterator =
       Symbol.asyncIterator in documents ? documents[Symbol.asyncIterator]() : documents[Symbol.iterator]()
     for (;;) {

@@ -167,4 +167,15 @@ describe('rulesFrom', () => {
     await pause(5)
     expect([quotaOf(rules), source.returned]).toEqual([1, 1])
   })
+
+  it('aborts the signal of a function when it is closed', async () => {
+    const signals: AbortSignal[] = []
+    const rules = await rulesFrom((signal) => {
+      signals.push(signal)
+      return [document(1)]
+    })
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+    await rules.close()
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+  })
 })

@@ -1,0 +1,108 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { freePort } from './redis.ts'
+
+/** A PostgreSQL server for one test, on a free port of this machine. */
+export interface PostgresServer {
+  readonly url: string
+  readonly process: ChildProcess
+  /** Ends the server and keeps its data. */
+  stop(): Promise<void>
+  /** Starts it again with its data. */
+  start(): Promise<void>
+  /** Ends it and deletes its data. */
+  remove(): Promise<void>
+}
+
+/** Debian keeps the programs of each version in a folder of its own. */
+const FIND = 'command -v initdb || ls /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb 2>/dev/null | tail -1'
+
+/** Returns the path of `initdb`: of an installed server, else of Debian's package. Else throws with what to install. */
+function initdb(): string {
+  return found() ?? installed()
+}
+
+function found(): string | undefined {
+  try {
+    return execFileSync('sh', ['-c', FIND], { encoding: 'utf8' }).trim() || undefined
+  } catch {
+    return undefined
+  }
+}
+
+function installed(): string {
+  try {
+    execFileSync('apt-get', ['update'], { stdio: 'ignore' })
+    execFileSync('apt-get', ['install', '-y', '--no-install-recommends', 'postgresql'], { stdio: 'ignore' })
+  } catch (cause) {
+    throw new Error('This test needs a real PostgreSQL: put initdb and postgres on the PATH.', { cause })
+  }
+  return found()!
+}
+
+/** Starts a server that trusts every local user. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const setUp = initdb()
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-postgres-'))
+  const user = userFor(directory)
+  const data = join(directory, 'data')
+  execFileSync(setUp, ['-D', data, '-U', 'sluice', '-A', 'trust', '--no-sync'], {
+    ...user,
+    cwd: directory,
+    stdio: 'ignore',
+  })
+  const port = await freePort()
+  const words = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', directory, '-F']
+  const start = async (): Promise<ChildProcess> => {
+    const child = spawn(join(setUp, '..', 'postgres'), words, {
+      ...user,
+      cwd: directory,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    await ready(child)
+    return child
+  }
+  let child = await start()
+  const stop = async (): Promise<void> => {
+    child.kill('SIGINT')
+    while (child.exitCode === null && child.signalCode === null) await pause(10)
+  }
+  return {
+    url: `postgres://sluice@127.0.0.1:${port}/postgres`,
+    get process() {
+      return child
+    },
+    stop,
+    async start() {
+      child = await start()
+    },
+    async remove() {
+      await stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** PostgreSQL refuses to run as root: it runs as `nobody` then, who owns the folder. */
+function userFor(directory: string): { uid?: number; gid?: number } {
+  if (process.getuid?.() !== 0) return {}
+  const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' })))
+  chownSync(directory, uid!, gid!)
+  chmodSync(directory, 0o700)
+  return { uid: uid!, gid: gid! }
+}
+
+function ready(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let log = ''
+    child.stderr!.on('data', (data: Buffer) => {
+      log += data.toString()
+      if (log.includes('ready to accept connections')) resolve()
+    })
+    child.once('exit', (code) => reject(new Error(`postgres ended with ${code}: ${log}`)))
+    child.once('error', reject)
+  })
+}
