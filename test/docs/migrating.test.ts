@@ -3,15 +3,19 @@
 // - `ts` is a program with this package. It is compiled with strict flags and run. It must print what its comments `// → …` say.
 // - `console` shows requests to the server of the block before it, and the responses, as in README.md.
 // - `js` is the program before the migration. It is only parsed.
-// - `json` is a document of rules without mistakes.
+// - `json` and `yaml` are documents of rules without mistakes.
+// - `sql` sets up the database of the programs of its page.
 // - `nginx`, `sh` and `text` are checked by other tests, or not at all.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { checkRules } from '../../src/rules/index.ts'
+import { parseText } from '../../src/rules/text/text.ts'
 import { type Block, blocksOf, fencesOf, node, Programs, root } from '../support/programs.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 const MINUTE = 60_000
@@ -29,23 +33,38 @@ const blocks = new Map<string, Block & { readonly page: string }>(
   ),
 )
 let redis: RedisServer
+let postgres: PostgresServer
 let programs: Programs
 
 beforeAll(async () => {
-  redis = await startRedis()
-  programs = await Programs.compile(new Map([...blocks].filter(([, { language }]) => language === 'ts')), redis.url)
+  ;[redis, postgres] = await Promise.all([startRedis(), startPostgres()])
+  const database = new Client(postgres.url)
+  await database.connect()
+  for (const { code } of written('sql').values()) await database.query(code)
+  await database.end()
+  programs = await Programs.compile(written('ts'), redis.url, postgres.url)
 }, 2 * MINUTE)
 
+/** Returns the blocks in a language. */
+function written(wanted: string): Map<string, Block> {
+  return new Map([...blocks].filter(([, { language }]) => language === wanted))
+}
+
 afterAll(async () => {
-  await redis.stop()
+  await Promise.all([redis.stop(), postgres.remove()])
   await programs.remove()
 })
 
 async function verify(name: string, block: Block): Promise<void> {
   if (block.language === 'ts') return programs.verify(name, block, sendsRateLimit)
-  if (block.language === 'json') return expect(checkRules(JSON.parse(block.code))).toEqual([])
+  if (block.language === 'json' || block.language === 'yaml') return verifyRules(block.code, block.language)
   if (block.language === 'js') return verifySyntax(block.code)
-  expect(['nginx', 'sh', 'text']).toContain(block.language)
+  expect(['nginx', 'sh', 'sql', 'text']).toContain(block.language)
+}
+
+async function verifyRules(text: string, format: 'json' | 'yaml'): Promise<void> {
+  const parsed = await parseText(text, format)
+  expect('value' in parsed && checkRules(parsed.value)).toEqual([])
 }
 
 async function sendsRateLimit(port: number): Promise<void> {

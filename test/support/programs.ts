@@ -78,8 +78,12 @@ export class Programs {
     this.complaints = complaints
   }
 
-  /** Compiles programs with the line numbers of their pages. `redis` replaces the URL of a Redis at its usual port. */
-  static async compile(programs: ReadonlyMap<string, Block>, redis = 'redis://localhost:6379'): Promise<Programs> {
+  /** Compiles programs with the line numbers of their pages. `redis` and `postgres` replace the URLs of servers in them. */
+  static async compile(
+    programs: ReadonlyMap<string, Block>,
+    redis = 'redis://localhost:6379',
+    postgres = 'postgres://localhost:5432/shop',
+  ): Promise<Programs> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
     for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
       await cp(join(root, part), join(folder, part), { recursive: true })
@@ -87,7 +91,9 @@ export class Programs {
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
     await mkdir(join(folder, 'programs'))
     for (const [name, { line, code }] of programs) {
-      const program = code.replaceAll('redis://localhost:6379', redis)
+      const program = code
+        .replaceAll('redis://localhost:6379', redis)
+        .replaceAll('postgres://localhost:5432/shop', postgres)
       await writeFile(join(folder, 'programs', `${name}.ts`), '\n'.repeat(line - 1) + program)
     }
     await writeFile(join(folder, 'programs', 'tsconfig.json'), JSON.stringify(strict))
