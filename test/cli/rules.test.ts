@@ -1,11 +1,13 @@
-import { execFile } from 'node:child_process'
+import { execFile, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../src/index.ts'
-import { pushRules, redisStore } from '../../src/redis.ts'
+import { pullRules, pushRules, redisStore } from '../../src/redis.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { build, type Built } from '../support/redis-built.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
@@ -193,6 +195,41 @@ describe('sluice rules push and pull', () => {
     expect([code, out]).toEqual([0, GOOD])
     expect(error).toMatch(/^version 2, pushed by ci at 20.*Z\n$/)
     expect(JSON.parse((await rules('pull', server.url, '--json')).out)).toMatchObject({ version: 2, text: GOOD })
+  })
+
+  it('reach two processes within a second', async () => {
+    const entry = pathToFileURL(join(built.directory, 'src', 'redis.js')).href
+    const program = file(
+      'follow.mjs',
+      `import { createRequire } from 'node:module'
+       import { redisRules } from ${JSON.stringify(entry)}
+       const { Redis } = createRequire(${JSON.stringify(entry)})('ioredis')
+       const rules = await redisRules(new Redis(${server.port}), { name: 'fleet' })
+       process.send(rules.current.version)
+       rules.on('change', ({ after }) => process.send(after.version))`,
+    )
+    const push = (text: string): Promise<Result> =>
+      rules('push', file('fleet.yaml', text), server.url, '--name', 'fleet')
+    await push(GOOD)
+    const fleet = [0, 1].map(() => fork(join(home, program)))
+    try {
+      const begun = (await Promise.all(fleet.map((each) => once(each, 'message')))) as [number][]
+      expect(begun.map(([version]) => version)).toEqual([1, 1])
+      const told = Promise.all(
+        fleet.map(async (each) => {
+          const [version] = (await once(each, 'message')) as [number]
+          return { version, at: Date.now() }
+        }),
+      )
+      await push(GOOD.replace('quota: 60', 'quota: 6'))
+      const { pushedAt } = (await pullRules(client, { name: 'fleet' }))!
+      for (const { version, at } of await told) {
+        expect(version).toBe(2)
+        expect(at - pushedAt).toBeLessThan(1000)
+      }
+    } finally {
+      for (const each of fleet) each.kill()
+    }
   })
 
   it('refuse a change that somebody else has made meanwhile, and name the writer', async () => {
