@@ -15,6 +15,10 @@ const read = inTests('read.ts', 'check', 'rules')
 const shape = inTests('shape.ts', 'check', 'schema')
 const replacement = inTests('rules.ts', 'rules', 'from')
 const shadow = inTests('shadow.ts', 'shadow')
+const file = inTests('file-watch.ts', 'file')
+const yaml = inTests('text/yaml.ts', 'text')
+const stored = inTests('redis/stored.ts', 'redis')
+const compare = inFile('src/cli/rules/compare.ts', { files: ['test/cli/rules.test.ts'] })
 
 export const rules = [
   paths('an empty segment is no parameter', 'forms.push(literal)', 'forms.push(canonical)'),
@@ -63,4 +67,10 @@ export const rules = [
   ),
   replacement('every failure of the source is an event', 'if (!rules.#isReachable) return', ''),
   shadow('a document in shadow counts with the one in force', "const SHADOW = 'shadow:'", "const SHADOW = ''"),
+  file('a half-written file is reported', 'if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age', ''),
+  file('a replaced directory is not watched', 'identity === this.#watched && this.#watcher', 'this.#watcher'),
+  yaml('aliases grow without a bound', 'sizeOf(value, new Map()) > MOST_VALUES', 'false'),
+  stored('the last of two writers wins', "if ARGV[1] ~= '' and ARGV[1] ~= version then", 'if false then'),
+  stored('a push is not announced', "redis.pcall('PUBLISH', KEYS[1], next)", ''),
+  compare('less is more', "after < before ? 'tightened' : 'loosened'", "after > before ? 'tightened' : 'loosened'"),
 ]

@@ -4,8 +4,15 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { createLimiter } from '../../src/index.ts'
-import { pullRules, pushRules, type RedisClient, redisRules, type RedisRulesOptions } from '../../src/redis.ts'
+import { createLimiter, guard } from '../../src/index.ts'
+import {
+  pullRules,
+  pushRules,
+  type RedisClient,
+  redisRules,
+  type RedisRulesOptions,
+  redisStore,
+} from '../../src/redis.ts'
 import type { Rules, RulesDocument } from '../../src/rules/index.ts'
 import { warningsOf } from '../support/http.ts'
 import { families } from '../support/redis-clients.ts'
@@ -258,33 +265,41 @@ describe('redisRules', () => {
     }
   })
 
-  it('keeps the last good rules while Redis is gone, with one event, and follows it once it is back', async () => {
+  it('keeps the last good rules while Redis is gone, behind a guard, and follows it once it is back', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'sluice-rules-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--dir', directory]
     const first = await startServer(...durable)
     const client = connect(first.port)
-    await pushRules(client, api(2))
+    const login = { name: 'login', match: { path: '/login' }, key: 'ip', limits: [{ quota: 9, window: '1h' }] }
+    const closed = { ...login, onOutage: 'closed' as const }
+    await pushRules(client, { policies: [...api(2).policies, closed] })
     const rules = await rulesOf(client, { pollInterval: '100ms' })
     const events: string[] = []
     rules.on('unreachable', () => void events.push('unreachable'))
     rules.on('change', ({ after }) => void events.push(`change to ${after.version}`))
-    const limiter = createLimiter({ rules, name: 'outage' })
+    const limiter = createLimiter({ rules, name: 'outage', store: guard(redisStore(client), { deadline: '300ms' }) })
+    const ip = '203.0.113.7'
+    expect(await limiter.consume({ ip, path: '/login' })).toMatchObject({ allowed: true, degraded: undefined })
 
     const codes = await warningsOf(async () => {
       await first.stop()
       await until(async () => events.length > 0)
       await pause(1000)
     })
-    expect([codes, events]).toEqual([['SLUICE_RULES_UNREACHABLE'], ['unreachable']])
-    const verdicts = [0, 1, 2].map(() => limiter.consume({ ip: '203.0.113.7' }))
-    expect((await Promise.all(verdicts)).map(({ allowed }) => allowed)).toEqual([true, true, false])
+    expect(codes.filter((each) => each === 'SLUICE_RULES_UNREACHABLE')).toHaveLength(1)
+    expect(events).toEqual(['unreachable'])
+    for (const allowed of [true, true, false]) {
+      expect(await limiter.consume({ ip: '203.0.113.8' })).toMatchObject({ allowed, degraded: 'local' })
+    }
+    expect(await limiter.consume({ ip: '203.0.113.8', path: '/login' })).toMatchObject({ allowed: false })
 
     await startServer(...durable, '--port', String(first.port))
-    await pushRules(connect(first.port), api(3))
+    await pushRules(connect(first.port), { policies: [...api(3).policies, closed] })
     await until(async () => quotaOf(rules) === 3)
     expect(events).toEqual(['unreachable', 'change to 2'])
-    expect(await limiter.consume({ ip: '203.0.113.7' })).toMatchObject({ allowed: true, remaining: 0 })
+    await until(async () => (await limiter.peek({ ip })).degraded === undefined)
+    expect(await limiter.consume({ ip })).toMatchObject({ allowed: true, remaining: 1, degraded: undefined })
   })
 
   it('reports a server that does not answer once, and its documents once it does', async () => {
