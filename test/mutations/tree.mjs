@@ -16,6 +16,7 @@ const PARTS = [
   'package.json',
   'rules.schema.json',
   'tsconfig.json',
+  'tsconfig.build.json',
   'vitest.config.ts',
 ]
 
