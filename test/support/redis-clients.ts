@@ -81,3 +81,76 @@ export const families: readonly ClientFamily[] = [
   { name: 'valkey-glide, RESP2', ...glide(0) },
   { name: 'valkey-glide, RESP3', ...glide(1) },
 ]
+
+/** How a client is made in its default configuration: before its server may be there. */
+export interface DefaultFamily {
+  readonly name: string
+  single(port: number, password?: string): Promise<Connected>
+  cluster(port: number, password?: string): Promise<Connected>
+}
+
+interface Auth {
+  readonly password?: string
+}
+
+function auth(password: string | undefined): Auth {
+  return password === undefined ? {} : { password }
+}
+
+function glideOptions(port: number, password: string | undefined): never {
+  const credentials = password === undefined ? {} : { credentials: { password } }
+  // Without `lazyConnect`, a client cannot be made while its server is down.
+  return { addresses: [{ host, port }], lazyConnect: true, ...credentials } as never
+}
+
+/** The four families as they are by default, and with a listener for errors, without which node-redis ends the process. */
+export const defaultFamilies: readonly DefaultFamily[] = [
+  {
+    name: 'ioredis',
+    async single(port, password) {
+      const client = new Redis({ port, host, ...auth(password) }).on('error', () => undefined)
+      return { client, close: () => client.disconnect() }
+    },
+    async cluster(port, password) {
+      const client = new Cluster([{ host, port }], { redisOptions: auth(password) }).on('error', () => undefined)
+      return { client, close: () => client.disconnect() }
+    },
+  },
+  {
+    name: 'iovalkey',
+    async single(port, password) {
+      const client = new Iovalkey({ port, host, ...auth(password) }).on('error', () => undefined)
+      return { client, close: () => client.disconnect() }
+    },
+    async cluster(port, password) {
+      const client = new IovalkeyCluster([{ host, port }], { redisOptions: auth(password) })
+      client.on('error', () => undefined)
+      return { client, close: () => client.disconnect() }
+    },
+  },
+  {
+    name: 'node-redis',
+    async single(port, password) {
+      const client = createClient({ ...auth(password), socket: { host, port } }).on('error', () => undefined)
+      // While the server is down it tries again, so this is not waited for.
+      void client.connect().catch(() => undefined)
+      return { client, close: () => client.destroy() }
+    },
+    async cluster(port, password) {
+      const client = createCluster({ rootNodes: [{ socket: { host, port } }], defaults: auth(password) })
+      await client.on('error', () => undefined).connect()
+      return { client, close: () => client.destroy() }
+    },
+  },
+  {
+    name: 'valkey-glide',
+    async single(port, password) {
+      const client = await GlideClient.createClient(glideOptions(port, password))
+      return { client, close: () => client.close() }
+    },
+    async cluster(port, password) {
+      const client = await GlideClusterClient.createClient(glideOptions(port, password))
+      return { client, close: () => client.close() }
+    },
+  },
+]

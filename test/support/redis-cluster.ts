@@ -11,6 +11,8 @@ export interface RedisCluster {
 }
 
 const SLOTS = 16_384
+/** The bus of a cluster listens on the port of its server plus this. */
+const BUS = 10_000
 
 /** Runs a command with the command-line client of the server. */
 export function redisCli(port: number, ...command: readonly string[]): string {
@@ -20,22 +22,24 @@ export function redisCli(port: number, ...command: readonly string[]): string {
   return execFileSync(cli, ['-h', '127.0.0.1', '-p', String(port), ...command], { encoding: 'utf8' }).trim()
 }
 
-/** Starts nodes that share the slots, and waits until all of them agree. */
-export async function startCluster(size = 3): Promise<RedisCluster> {
+/**
+ * Starts nodes that share the slots, and waits until all of them agree.
+ * @param announced the port that clients connect to, for each node, such as that of a proxy
+ */
+export async function startCluster(size = 3, announced: readonly (number | undefined)[] = []): Promise<RedisCluster> {
   const nodes: RedisServer[] = []
   const stop = async (): Promise<void> => {
     await Promise.all(nodes.map((each) => each.stop()))
   }
   try {
-    for (let i = 0; i < size; i++)
-      nodes.push(await startRedis('--cluster-enabled', 'yes', '--cluster-node-timeout', '5000'))
+    for (let i = 0; i < size; i++) nodes.push(await startNode(announced[i]))
     for (const [i, { port }] of nodes.entries()) {
       const first = Math.floor((i * SLOTS) / size)
       const last = Math.floor(((i + 1) * SLOTS) / size) - 1
       const slots = Array.from({ length: last - first + 1 }, (_, n) => String(first + n))
       redisCli(port, 'CLUSTER', 'ADDSLOTS', ...slots)
       redisCli(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(i + 1))
-      if (i > 0) redisCli(port, 'CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]!.port))
+      if (i > 0) meet(port, nodes[0]!.port)
     }
     for (const { port } of nodes) await settled(port, size)
   } catch (error) {
@@ -43,6 +47,17 @@ export async function startCluster(size = 3): Promise<RedisCluster> {
     throw error
   }
   return { nodes, stop }
+}
+
+/** Starts a server that can be part of a cluster. */
+export function startNode(announced?: number): Promise<RedisServer> {
+  const ports = announced === undefined ? [] : ['--cluster-announce-port', String(announced)]
+  return startRedis('--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', ...ports)
+}
+
+/** Makes one node known to the cluster of another. */
+export function meet(port: number, other: number): void {
+  redisCli(port, 'CLUSTER', 'MEET', '127.0.0.1', String(other), String(other + BUS))
 }
 
 async function settled(port: number, size: number): Promise<void> {

@@ -11,6 +11,10 @@ export interface RedisServer {
   readonly port: number
   readonly url: string
   readonly process: ChildProcess
+  /** Kills the server. Its port and its folder stay. */
+  kill(): Promise<void>
+  /** Starts the server again after `kill`. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -60,9 +64,28 @@ export async function startRedis(...options: readonly string[]): Promise<RedisSe
   const port = await freePort()
   const directory = mkdtempSync(join(tmpdir(), 'sluice-redis-'))
   const fixed = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
-  const child = spawn(redisCommand(), [...fixed, ...options], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let child = await launch([...fixed, ...options])
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    get process() {
+      return child
+    },
+    kill: () => end(child),
+    async restart() {
+      child = await launch([...fixed, ...options])
+    },
+    async stop() {
+      await end(child)
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function launch(options: readonly string[]): Promise<ChildProcess> {
+  const child = spawn(redisCommand(), options, { stdio: ['ignore', 'pipe', 'inherit'] })
   await ready(child)
-  return { port, url: `redis://127.0.0.1:${port}`, process: child, stop: () => stop(child, directory) }
+  return child
 }
 
 function ready(child: ChildProcess): Promise<void> {
@@ -77,8 +100,7 @@ function ready(child: ChildProcess): Promise<void> {
   })
 }
 
-async function stop(child: ChildProcess, directory: string): Promise<void> {
+async function end(child: ChildProcess): Promise<void> {
   child.kill('SIGKILL')
   while (child.exitCode === null && child.signalCode === null) await pause(5)
-  rmSync(directory, { recursive: true, force: true })
 }

@@ -1,0 +1,38 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifyCounts, verifyTimes } from '../../../support/faults/expectations.ts'
+import { experiment } from '../../../support/faults/experiment.ts'
+import { type Fault, faults } from '../../../support/faults/faults.ts'
+import { recordWarnings } from '../../../support/guarded.ts'
+import { type DefaultFamily, defaultFamilies } from '../../../support/redis-clients.ts'
+
+// `npm run faults` runs all faults with all clients, also in front of a cluster.
+
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
+
+const [ioredis, ...others] = defaultFamilies
+const TIME = { timeout: 60_000 }
+
+function faultsNamed(names: RegExp): Fault[] {
+  return faults.filter(({ name, places }) => names.test(name) && places.includes('single'))
+}
+
+async function verify(fault: Fault, family: DefaultFamily): Promise<void> {
+  // A healthy server meets this deadline on a machine that does much else.
+  const options = { fault, family, kind: 'single', deadline: 250, lasts: 900, around: 300 } as const
+  const { figures } = await experiment(options)
+  verifyCounts(options, figures)
+  verifyTimes(options, figures)
+  expect(warnings.codes.filter((code) => code !== 'SLUICE_OUTAGE')).toEqual([])
+}
+
+describe('one Redis behind ioredis', () => {
+  it.each(faultsNamed(/./))('$name', TIME, async (fault) => verify(fault, ioredis!))
+})
+
+describe.each(others)('one Redis behind $name', (family) => {
+  it.each(faultsNamed(/^(killed|frozen)/))('$name', TIME, async (fault) => verify(fault, family))
+})

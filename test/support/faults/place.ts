@@ -1,0 +1,110 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import slotOf from 'cluster-key-slot'
+import { Redis } from 'ioredis'
+import { meet, redisCli, startCluster, startNode } from '../redis-cluster.ts'
+import { type RedisServer, startRedis } from '../redis.ts'
+import { Proxy } from './proxy.ts'
+
+/** Where a fault happens: one Redis, or one server of a cluster. */
+export interface Place {
+  readonly kind: PlaceKind
+  /** The port that the client is given. */
+  readonly port: number
+  /** The server that fails. */
+  readonly server: RedisServer
+  /** In front of the server, if the fault needs one. */
+  readonly proxy: Proxy | undefined
+  /** Another primary of the cluster. */
+  readonly other: RedisServer | undefined
+  /** A hash tag whose keys are on the server that fails. */
+  readonly tag: string
+  /** Two connections past the proxy. */
+  readonly admins: readonly [Redis, Redis]
+  /** A replica of the server that fails, if the fault needs one. */
+  readonly replica: RedisServer | undefined
+  connectAdmins(): Promise<void>
+  disconnectAdmins(): void
+  stop(): Promise<void>
+}
+
+export type PlaceKind = 'single' | 'cluster'
+
+/** What a place has in addition to servers. */
+export interface Needs {
+  readonly isProxied?: boolean
+  /** For a cluster. */
+  readonly hasReplica?: boolean
+}
+
+export async function startPlace(kind: PlaceKind, { isProxied, hasReplica }: Needs): Promise<Place> {
+  const proxy = isProxied === true ? await Proxy.listen() : undefined
+  return kind === 'single' ? onePlace(proxy) : clusterPlace(proxy, hasReplica === true)
+}
+
+const none = { other: undefined, replica: undefined }
+
+async function onePlace(proxy: Proxy | undefined): Promise<Place> {
+  const server = await startRedis()
+  proxy?.to(server.port)
+  const port = proxy?.port ?? server.port
+  return placeOf({ kind: 'single', port, server, proxy, tag: 'tag', ...none, stopAll: () => server.stop() })
+}
+
+/** The last of three servers fails. Clients of the cluster reach it through the proxy. */
+async function clusterPlace(proxy: Proxy | undefined, hasReplica: boolean): Promise<Place> {
+  const cluster = await startCluster(3, [undefined, undefined, proxy?.port])
+  const [first, , last] = cluster.nodes
+  proxy?.to(last!.port)
+  const replica = hasReplica ? await startReplica(last!) : undefined
+  const servers = { server: last!, other: first, replica }
+  const stopAll = async (): Promise<void> => void (await Promise.all([cluster.stop(), replica?.stop()]))
+  return placeOf({ kind: 'cluster', port: first!.port, proxy, ...servers, tag: lastTag(), stopAll })
+}
+
+/** A hash tag in the last third of the slots. */
+function lastTag(): string {
+  for (let i = 0; ; i++) if (slotOf(`tag${i}`) > 11_000) return `tag${i}`
+}
+
+interface Parts extends Pick<Place, 'kind' | 'port' | 'server' | 'proxy' | 'other' | 'replica' | 'tag'> {
+  stopAll(): Promise<void>
+}
+
+function placeOf({ stopAll, ...parts }: Parts): Place {
+  let admins: [Redis, Redis] | undefined
+  const { server, proxy } = parts
+  return {
+    ...parts,
+    get admins() {
+      return admins!
+    },
+    async connectAdmins() {
+      const connect = (): Redis => new Redis(server.port).on('error', () => undefined)
+      admins = [connect(), connect()]
+      await Promise.all(admins.map((each) => each.ping()))
+    },
+    disconnectAdmins: () => admins?.forEach((each) => each.disconnect()),
+    async stop() {
+      await Promise.all([stopAll(), proxy?.close()])
+    },
+  }
+}
+
+/** Starts a replica, and waits until it has all that its primary has. */
+async function startReplica(primary: RedisServer): Promise<RedisServer> {
+  const replica = await startNode()
+  const id = redisCli(primary.port, 'CLUSTER', 'MYID')
+  redisCli(primary.port, 'CONFIG', 'SET', 'repl-diskless-sync-delay', '0')
+  meet(replica.port, primary.port)
+  await holds(() => redisCli(replica.port, 'CLUSTER', 'NODES').includes(id))
+  await holds(() => redisCli(replica.port, 'CLUSTER', 'REPLICATE', id) === 'OK')
+  await holds(() => redisCli(replica.port, 'INFO', 'replication').includes('master_link_status:up'))
+  return replica
+}
+
+async function holds(condition: () => boolean): Promise<void> {
+  for (let tries = 0; !condition(); tries++) {
+    if (tries === 200) throw new Error('The replica has not joined its primary')
+    await pause(50)
+  }
+}

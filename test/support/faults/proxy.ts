@@ -1,0 +1,99 @@
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+
+/**
+ * What a proxy does with bytes:
+ * - `'pass'`: forwards them, after `delay` milliseconds if they come from the server.
+ * - `'hold'`: forwards nothing until later, as a network that drops packets: TCP sends them again.
+ * - `'lose'`: drops them for good and leaves the connections open, as a firewall that has forgotten them. They are reset
+ *   when the mode changes.
+ * - `'cut'`: forwards half of a reply, then closes the connection.
+ * - `'reset'`: resets connections, also new ones.
+ */
+export type ProxyMode = 'pass' | 'hold' | 'lose' | 'cut' | 'reset'
+
+interface Link {
+  readonly near: Socket
+  readonly far: Socket
+  /** Its bytes are dropped for good. */
+  isLost: boolean
+}
+
+/** A TCP proxy in front of a server on this machine. */
+export class Proxy {
+  readonly #server: Server
+  readonly #links = new Set<Link>()
+  #target = 0
+  #mode: ProxyMode = 'pass'
+  #delay = 0
+
+  private constructor(server: Server) {
+    this.#server = server
+    server.on('connection', (near) => this.#accept(near))
+  }
+
+  /** Listens on a free port. */
+  static async listen(): Promise<Proxy> {
+    const server = createServer({ noDelay: true }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return new Proxy(server)
+  }
+
+  get port(): number {
+    return (this.#server.address() as { port: number }).port
+  }
+
+  /** Sets the port of the server. */
+  to(port: number): this {
+    this.#target = port
+    return this
+  }
+
+  /** @param delay milliseconds that each reply waits */
+  set(mode: ProxyMode, delay = 0): void {
+    this.#mode = mode
+    this.#delay = delay
+    for (const link of this.#links) this.#apply(link)
+  }
+
+  async close(): Promise<void> {
+    for (const { near, far } of this.#links) for (const each of [near, far]) each.destroy()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  #accept(near: Socket): void {
+    const link: Link = { near, far: connect({ port: this.#target, host: '127.0.0.1', noDelay: true }), isLost: false }
+    this.#links.add(link)
+    for (const each of [near, link.far]) {
+      each.on('error', () => undefined)
+      each.on('close', () => this.#end(link))
+    }
+    near.on('data', (bytes) => link.isLost || link.far.write(bytes))
+    link.far.on('data', (bytes) => this.#reply(link, bytes))
+    this.#apply(link)
+  }
+
+  #apply(link: Link): void {
+    const { near, far } = link
+    if (this.#mode === 'reset' || (link.isLost && this.#mode !== 'lose')) return void near.resetAndDestroy()
+    if (this.#mode === 'lose') link.isLost = true
+    for (const each of [near, far]) {
+      if (this.#mode === 'hold') each.pause()
+      else each.resume()
+    }
+  }
+
+  #reply(link: Link, bytes: Buffer): void {
+    if (link.isLost) return
+    if (this.#mode === 'cut') return void link.near.end(bytes.subarray(0, bytes.length >> 1), () => link.near.destroy())
+    if (this.#delay === 0) link.near.write(bytes)
+    else setTimeout(() => link.near.destroyed || link.near.write(bytes), this.#delay)
+  }
+
+  #end(link: Link): void {
+    this.#links.delete(link)
+    link.near.destroy()
+    link.far.destroy()
+  }
+}
