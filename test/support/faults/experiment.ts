@@ -28,6 +28,8 @@ export interface Sample {
   readonly ms: number
   readonly allowed: boolean
   readonly degraded: string | undefined
+  /** Asked while the guard was open. */
+  readonly isLater: boolean
 }
 
 /** What an experiment has shown. Times are in milliseconds. */
@@ -43,10 +45,12 @@ export interface Figures {
   readonly admitted: number
   readonly allowance: number
   readonly perfect: number
-  /** Decisions made without Redis. */
+  /** All decisions, and those made without Redis. */
+  readonly decisions: number
   readonly degraded: number
-  /** Units that Redis has counted too many: of requests whose answers were lost, which are at most `handed`. */
+  /** Units that Redis has counted too many, of requests whose answers were lost. */
   readonly kept: number
+  /** Requests that the client had when they were decided without Redis. */
   readonly handed: number
   /** Units that Redis has counted for requests which came while the guard was open. */
   readonly charged: number
@@ -171,6 +175,7 @@ class Experiment {
   async #goThrough(): Promise<void> {
     const { fault, lasts, around } = this.#options
     if (fault.isAtStart !== true) await pause(around)
+    await until(() => fault.isAtStart === true || !this.#isOpen, LONGEST)
     this.#began = performance.now()
     if (fault.isAtStart !== true) await fault.begin(this.#place, this.#options)
     await pause(Math.max(0, this.#began + lasts - performance.now()))
@@ -183,10 +188,11 @@ class Experiment {
 
   #ask(limiter: Limiter<string>, samples: Sample[]): void {
     const since = performance.now()
+    const isLater = this.#isOpen
     this.#pending++
     const done = ({ allowed, degraded }: Awaited<ReturnType<Limiter<string>['consume']>>): void => {
       this.#pending--
-      samples.push({ at: since, ms: performance.now() - since, allowed, degraded })
+      samples.push({ at: since, ms: performance.now() - since, allowed, degraded, isLater })
     }
     const failed = (error: unknown): void => {
       this.#pending--
@@ -207,7 +213,8 @@ class Experiment {
       kept = (await countedBy(limiter)) - own
       return kept <= 0
     }, 2000)
-    return kept
+    // Where a server forgets, an answer may have been on its way.
+    return isForgotten ? Math.max(0, kept) : kept
   }
 
   #leaks(): string[] {
@@ -216,19 +223,19 @@ class Experiment {
 
   #figures(): Omit<Figures, 'kept' | 'charged' | 'leaks'> {
     const { fault } = this.#options
-    const opened = this.#changes.find(({ state, at }) => state === 'degraded' && at >= this.#began)?.at ?? Infinity
     const samples = this.#samples()
     const during = samples.filter(({ at }) => at >= this.#began && at < this.#ended)
-    const later = during.filter(({ at }) => at > opened).map(({ ms }) => ms)
-    const handed = this.#asked.large.filter(({ at, degraded }) => degraded !== undefined && at <= opened).length
+    const later = during.filter(({ isLater }) => isLater).map(({ ms }) => ms)
+    const handed = this.#asked.large.filter(({ isLater, degraded }) => !isLater && degraded !== undefined).length
     return {
-      first: Math.max(0, ...during.filter(({ at }) => at <= opened).map(({ ms }) => ms)),
+      first: Math.max(0, ...during.filter(({ isLater }) => !isLater).map(({ ms }) => ms)),
       later: percentile(later, 0.5),
       latest: percentile(later, 0.99),
-      recovery: this.#recovery(opened),
+      recovery: this.#recovery(),
       admitted: this.#asked.small.filter(({ allowed }) => allowed).length,
       allowance: SMALL * (1 + SHARE + (fault.forgets === true && fault.isAtStart !== true ? 1 : 0)),
       perfect: SMALL,
+      decisions: samples.length,
       degraded: samples.filter(({ degraded }) => degraded !== undefined).length,
       handed,
       queued: this.#queued(),
@@ -247,9 +254,9 @@ class Experiment {
     return [{ at: this.#began, what: 'begin' }, { at: this.#ended, what: 'end' }, ...changes]
   }
 
-  #recovery(opened: number): number | undefined {
-    if (opened === Infinity) return undefined
-    const last = this.#changes.at(-1)!
+  #recovery(): number | undefined {
+    const last = this.#changes.at(-1)
+    if (last === undefined || last.at < this.#began) return undefined
     return last.state === 'healthy' ? Math.max(0, last.at - this.#ended) : Infinity
   }
 

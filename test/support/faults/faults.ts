@@ -26,7 +26,7 @@ export interface Fault extends Needs {
   /** The password that the client sends, and the server first wants. */
   readonly password?: string
   /** Before the load. */
-  prepare?(place: Place): Promise<unknown>
+  prepare?(place: Place): unknown
   begin(place: Place, times: Times): unknown
   end(place: Place): unknown
 }
@@ -144,7 +144,10 @@ export const faults: readonly Fault[] = [
     places: BOTH,
     effect: 'outage',
     password: 'old',
-    prepare: ({ admins: [admin] }) => admin.config('SET', 'requirepass', 'old'),
+    async prepare({ admins: [admin], others }) {
+      for (const { port } of others) redisCli(port, 'CONFIG', 'SET', 'requirepass', 'old')
+      await admin.config('SET', 'requirepass', 'old')
+    },
     async begin({ admins: [admin] }) {
       await admin.config('SET', 'requirepass', 'new')
       await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
@@ -178,7 +181,7 @@ async function flush(admin: Redis): Promise<void> {
 }
 
 /** Moves the slot of the tag to another server, key by key. */
-async function moveSlot({ other, tag, admins: [from] }: Place): Promise<void> {
+async function moveSlot({ others: [other], tag, admins: [from] }: Place): Promise<void> {
   const to = new Redis(other!.port)
   const slot = slotOf(tag)
   const [fromId, toId] = (await Promise.all([from.cluster('MYID'), to.cluster('MYID')])) as string[]

@@ -14,8 +14,8 @@ export interface Place {
   readonly server: RedisServer
   /** In front of the server, if the fault needs one. */
   readonly proxy: Proxy | undefined
-  /** Another primary of the cluster. */
-  readonly other: RedisServer | undefined
+  /** The other primaries of the cluster. */
+  readonly others: readonly RedisServer[]
   /** A hash tag whose keys are on the server that fails. */
   readonly tag: string
   /** Two connections past the proxy. */
@@ -41,7 +41,7 @@ export async function startPlace(kind: PlaceKind, { isProxied, hasReplica }: Nee
   return kind === 'single' ? onePlace(proxy) : clusterPlace(proxy, hasReplica === true)
 }
 
-const none = { other: undefined, replica: undefined }
+const none = { others: [], replica: undefined }
 
 async function onePlace(proxy: Proxy | undefined): Promise<Place> {
   const server = await startRedis()
@@ -53,10 +53,10 @@ async function onePlace(proxy: Proxy | undefined): Promise<Place> {
 /** The last of three servers fails. Clients of the cluster reach it through the proxy. */
 async function clusterPlace(proxy: Proxy | undefined, hasReplica: boolean): Promise<Place> {
   const cluster = await startCluster(3, [undefined, undefined, proxy?.port])
-  const [first, , last] = cluster.nodes
+  const [first, second, last] = cluster.nodes
   proxy?.to(last!.port)
   const replica = hasReplica ? await startReplica(last!) : undefined
-  const servers = { server: last!, other: first, replica }
+  const servers = { server: last!, others: [first!, second!], replica }
   const stopAll = async (): Promise<void> => void (await Promise.all([cluster.stop(), replica?.stop()]))
   return placeOf({ kind: 'cluster', port: first!.port, proxy, ...servers, tag: lastTag(), stopAll })
 }
@@ -66,7 +66,7 @@ function lastTag(): string {
   for (let i = 0; ; i++) if (slotOf(`tag${i}`) > 11_000) return `tag${i}`
 }
 
-interface Parts extends Pick<Place, 'kind' | 'port' | 'server' | 'proxy' | 'other' | 'replica' | 'tag'> {
+interface Parts extends Pick<Place, 'kind' | 'port' | 'server' | 'proxy' | 'others' | 'replica' | 'tag'> {
   stopAll(): Promise<void>
 }
 

@@ -1,9 +1,14 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { background } from '../../../../src/util/timer.ts'
 import { verifyCounts, verifyTimes } from '../../../support/faults/expectations.ts'
 import { experiment } from '../../../support/faults/experiment.ts'
 import { type Fault, faults } from '../../../support/faults/faults.ts'
+import { watch } from '../../../support/faults/leaks.ts'
 import { recordWarnings } from '../../../support/guarded.ts'
 import { type DefaultFamily, defaultFamilies } from '../../../support/redis-clients.ts'
+import { until } from '../../../support/redis-tests.ts'
 
 // `npm run faults` runs all faults with all clients, also in front of a cluster.
 
@@ -35,4 +40,17 @@ describe('one Redis behind ioredis', () => {
 
 describe.each(others)('one Redis behind $name', (family) => {
   it.each(faultsNamed(/^(killed|frozen)/))('$name', TIME, async (fault) => verify(fault, family))
+})
+
+it('finds a timer of the package and a socket that are left behind', async () => {
+  const watched = watch()
+  const cancel = background(60_000, () => undefined)
+  const listener = createServer().listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  expect(watched.leaks()).toEqual(['timer of the package', 'TCPServerWrap'])
+  cancel()
+  listener.close()
+  await once(listener, 'close')
+  await until(async () => watched.leaks().length === 0)
+  watched.stop()
 })

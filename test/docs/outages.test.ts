@@ -1,0 +1,35 @@
+// Checks that docs/outages.md and its picture show what `npm run faults` has recorded.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { pageOf, readResults } from '../faults/results.ts'
+import { drawn, type Timeline } from '../faults/timeline.ts'
+import { faults } from '../support/faults/faults.ts'
+import { root } from '../support/programs.ts'
+import { defaultFamilies } from '../support/redis-clients.ts'
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
+
+it('docs/outages.md has the recorded figures', async () => {
+  const page = read('docs/outages.md')
+  expect((await pageOf(page, readResults())) === page, 'docs/outages.md is out of date: npm run faults').toBe(true)
+})
+
+it('docs/outage.svg shows the recorded timeline', async () => {
+  const timeline = JSON.parse(read('test/faults/timeline.json')) as Timeline
+  expect((await drawn(timeline)) === read('docs/outage.svg'), 'docs/outage.svg is out of date: npm run faults').toBe(
+    true,
+  )
+})
+
+it('every fault was measured with every client', () => {
+  const { rows } = readResults()
+  const measured = new Set(rows.map(({ fault, client, kind }) => [kind, fault, client].join()))
+  const expected = faults.flatMap(({ name, places }) =>
+    places.flatMap((kind) => defaultFamilies.map((family) => [kind, name, family.name].join())),
+  )
+  expect(expected.filter((each) => !measured.has(each))).toEqual([])
+  expect(measured.size).toBe(expected.length)
+})
