@@ -43,7 +43,7 @@ export function storedStates(fields: Fields): StoredState[] {
 function stateOf(line: string, read: () => number, fields: Fields): StoredState {
   const [, limit = '', width, log, mark, text = ''] = /^([^\t]+)\t(\d)(\+?)(!?)(.*)$/.exec(line)!
   const { name: algorithm, numbers } = text === '' ? { name: '', numbers: [] } : readSignature(text)
-  const lock = mark === '!' ? read() : 0
+  const [lock] = mark === '!' ? [read(), read()] : [0]
   const count = Number(width)
   if (log === '+') return { limit, algorithm, numbers, lock, ...logState(`log:${limit}`, count, fields) }
   return { limit, algorithm, numbers, lock, cells: Array.from({ length: count }, read), entries: [] }

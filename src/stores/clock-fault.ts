@@ -29,6 +29,14 @@ export function moveToPresent(compiled: CompiledLimit, cells: Float64Array, tick
 }
 
 /**
+ * Returns the microsecond until which a lock-out lasts. One that a clock ahead has begun lasts from `now` on for as long as it was to
+ * last. Its length is the `block` of the limit that began it, whichever version of the limit asks.
+ */
+export function lockEnd(since: number, until: number, now: number): number {
+  return since > now + TOLERANCE_MS * 1000 ? now + (until - since) : until
+}
+
+/**
  * The twins of the above. `kind.times` has the places of the cells that are points in time, and the ticks of each. The entries of a
  * state that is moved become one.
  */
@@ -42,6 +50,10 @@ end
 local function isAhead(kind, params, cells, offset, tick)
   local newest = kind.newest
   return newest and cells[offset + newest] * unitOf(params, kind.times[newest]) > tick + TOLERANCE_MS * params.perMs
+end
+
+local function lockEnd(since, ending)
+  return since > now + TOLERANCE_MS * 1000 and now + (ending - since) or ending
 end
 
 local function moveToPresent(attempt, kind, params, cells, offset, tick)

@@ -237,11 +237,12 @@ export const typescript = [
     'Math.min(expiry, second',
     'Math.max(expiry, second',
   ),
-  faultInMemory('locks')(
+  clockFault(
     'a lock-out of a wrong clock kept',
-    'attempt.lockedUntil > latest',
-    'attempt.lockedUntil < latest',
+    'since > now + TOLERANCE_MS * 1000 ?',
+    'since < now - TOLERANCE_MS * 1e9 ?',
   ),
+  clockFault('a lock-out of a wrong clock kept in Lua', '1000 and now + (ending', '1000 and since + (ending'),
   faultInMemory('adjust')('a refund to a wrong clock', 'units < 0 && chargedAt >', 'units > 0 && chargedAt >'),
   slab(
     'another limit taken for the same',

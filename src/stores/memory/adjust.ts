@@ -49,7 +49,8 @@ export class Adjuster {
     const { slot, kind, isWriter, until } = row
     if (kind === 'free') slab.clear(slot)
     if (kind === 'free' && own !== undefined) return slab.adopt(slot, slab, own.slot)
-    const adds = isWriter && slab.lockedUntil(slot) <= now && charge.policy.compiled.algorithm.toShared === undefined
+    const adds =
+      isWriter && slab.lockedUntil(slot, now) <= now && charge.policy.compiled.algorithm.toShared === undefined
     if (kind === 'free' || adds) this.#adjustSlot(charge, units, now, slab, slot)
     else slab.lock(slot, now, until + this.#life(charge, units, now))
   }

@@ -1,4 +1,3 @@
-import { TOLERANCE_MS } from '../clock-fault.ts'
 import type { Charge } from '../store.ts'
 import type { Attempt } from './state.ts'
 import { judge, report } from './verdict.ts'
@@ -23,9 +22,6 @@ function evaluateFree(attempt: Attempt, charge: Charge, now: number): void {
 /** Denies until the lock opens, or until later if the algorithm still denies by then. A cost of 0 is allowed. */
 export function denyLocked(attempt: Attempt, charge: Charge, now: number): void {
   const { compiled } = charge.policy
-  // A clock that ran ahead has set a lock-out that ends later than one of now would.
-  const latest = now + compiled.block
-  if (compiled.block > 0 && attempt.lockedUntil > latest + TOLERANCE_MS * 1000) attempt.lockedUntil = latest
   attempt.step(compiled, compiled.nonStrict, charge.cost)
   charge.allowed = charge.cost === 0
   charge.retryAfter = charge.allowed ? 0 : attempt.outcome.retry / compiled.perMs

@@ -11,7 +11,7 @@ class RowAttempt {
   readonly attempt: Attempt = new Attempt()
   row!: Row
   charge!: Charge
-  /** True when the denial begins a lock-out. */
+  /** True when the denial begins a lock-out, or corrects one that a clock ahead began. */
   locks = false
 }
 
@@ -86,7 +86,11 @@ export class OverflowAttempt {
     if (row.kind === 'other') attempt.lockedUntil = row.until
     const wasLocked = attempt.lockedUntil > now
     evaluateLocked(attempt, each.charge, now)
-    each.locks = !wasLocked && attempt.lockedUntil > now
+    each.locks = attempt.lockedUntil > now && (!wasLocked || this.#isLockAhead(each, now))
+  }
+
+  #isLockAhead({ row, charge }: RowAttempt, now: number): boolean {
+    return !charge.allowed && this.#sketch.slab.isLockAhead(row.slot, now)
   }
 
   /** Charges all rows. Others of the same transaction may have charged them since they were read. */
@@ -129,7 +133,7 @@ export class OverflowAttempt {
    */
   #add({ attempt, row }: RowAttempt, { policy: { compiled }, cost }: Charge, now: number): void {
     const { slab } = this.#sketch
-    const locked = slab.lockedUntil(row.slot)
+    const locked = slab.lockedUntil(row.slot, now)
     if (locked > now) slab.lock(row.slot, now, locked + life(attempt, compiled, cost, now))
     attempt.read(compiled, slab, row.slot, now)
     attempt.step(compiled, strict(compiled), cost)
@@ -152,7 +156,7 @@ export class OverflowAttempt {
       // What the key has used may be among what is over then, so its charge lasts from then on.
       if (best.kind === 'other') until += attempt.outcome.reset * compiled.micros
     }
-    slab.lock(row.slot, now, Math.max(until, slab.lockedUntil(row.slot)))
+    slab.lock(row.slot, now, Math.max(until, slab.lockedUntil(row.slot, now)))
   }
 
   #copyBest(slot: number): void {
@@ -177,7 +181,7 @@ export class OverflowAttempt {
     const { slab } = this.#sketch
     for (const { kind, slot } of this.#sketch.rows(this.#key, policy.compiled.signature, now)) {
       if (kind === 'free') slab.clear(slot)
-      slab.lock(slot, now, Math.max(until, slab.lockedUntil(slot)))
+      slab.lock(slot, now, Math.max(until, slab.lockedUntil(slot, now)))
       this.#sketch.own(slot, kind === 'own' || kind === 'free' ? this.#key : undefined)
     }
   }

@@ -117,7 +117,7 @@ export class Sketch {
   #until(slot: number, now: number): number {
     const { slab } = this
     const writer = slab.writtenBy(slot)
-    const locked = slab.lockedUntil(slot)
+    const locked = slab.lockedUntil(slot, now)
     if (writer === undefined) return locked
     const probe = this.#probe
     probe.read(writer, slab, slot, now)

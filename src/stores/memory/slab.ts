@@ -1,5 +1,5 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
-import { isAhead } from '../clock-fault.ts'
+import { isAhead, lockEnd } from '../clock-fault.ts'
 import { EntryLists } from './entry-lists.ts'
 import { LimitIds, NO_LIMIT } from './limit-ids.ts'
 
@@ -16,7 +16,7 @@ export class Slab {
   stride = 2
   capacity: number
   lists: EntryLists | undefined
-  /** The microsecond until which each slot's key is locked out. Absent until a key is locked. */
+  /** Two microseconds for each slot: until when its key is locked out, and since when. Absent until a key is locked. */
   locks: Float64Array | undefined
   /** The epoch second in which each slot expires. It is only written on a decision, and read in runs by a sweep. */
   #expiries: Uint32Array
@@ -46,14 +46,21 @@ export class Slab {
     return !isAhead(compiled, this.cells, this.offset(slot), tick)
   }
 
-  /** Returns the microsecond until which a slot's key is locked out, 0 for none. */
-  lockedUntil(slot: number): number {
-    return this.locks === undefined ? 0 : this.locks[slot]!
+  /** Returns the microsecond until which a slot's key is locked out, 0 for none. It is corrected if a clock ahead began the lock-out. */
+  lockedUntil(slot: number, now: number): number {
+    return this.locks === undefined ? 0 : lockEnd(this.locks[2 * slot + 1]!, this.locks[2 * slot]!, now)
   }
 
+  /** Returns true when a clock that is ahead of a microsecond began the lock-out of a slot's key. */
+  isLockAhead(slot: number, now: number): boolean {
+    return this.locks !== undefined && this.lockedUntil(slot, now) !== this.locks[2 * slot]
+  }
+
+  /** Locks a slot's key out from now on. A lock-out that ends at that time keeps its begin. */
   lock(slot: number, now: number, until: number): void {
-    this.locks ??= new Float64Array(this.capacity)
-    this.locks[slot] = until
+    this.locks ??= new Float64Array(2 * this.capacity)
+    if (this.locks[2 * slot] !== until) this.locks[2 * slot + 1] = now
+    this.locks[2 * slot] = until
     this.#expiries[slot] = Math.max(this.expiry(slot), secondAfter(until))
     if (until - now > this.#longest) this.#longest = until - now
   }
@@ -61,7 +68,7 @@ export class Slab {
   /** Sets when a slot expires, in microseconds; a lock may prolong it. Expiry only frees memory, so it comes a second late. */
   setExpiry(slot: number, now: number, lasting: number): void {
     const second = secondAfter(now + lasting)
-    this.#expiries[slot] = this.locks === undefined ? second : Math.max(second, secondAfter(this.locks[slot]!))
+    this.#expiries[slot] = this.locks === undefined ? second : Math.max(second, secondAfter(this.locks[2 * slot]!))
     if (lasting > this.#longest) this.#longest = lasting
   }
 
@@ -102,7 +109,7 @@ export class Slab {
   clear(slot: number): void {
     this.#setId(slot, NO_LIMIT)
     this.#expiries[slot] = 0
-    if (this.locks !== undefined) this.locks[slot] = 0
+    this.locks?.fill(0, 2 * slot, 2 * slot + 2)
     this.lists?.clear(slot)
   }
 
@@ -111,7 +118,7 @@ export class Slab {
     this.cells.copyWithin(this.offset(to), this.offset(from), this.offset(from + 1))
     this.cells[this.offset(from + 1) - 1] = NO_LIMIT
     this.#expiries[to] = this.#expiries[from]!
-    if (this.locks !== undefined) this.locks[to] = this.locks[from]!
+    this.locks?.copyWithin(2 * to, 2 * from, 2 * from + 2)
     this.lists?.move(from, to)
     this.clear(from)
   }
@@ -127,13 +134,13 @@ export class Slab {
     }
     this.#expiries[slot] = from.expiry(source)
     this.#longest = Math.max(this.#longest, from.#longest)
-    if (from.locks !== undefined) this.lock(slot, from.locks[source]!, from.locks[source]!)
+    if (from.locks !== undefined) this.lock(slot, from.locks[2 * source + 1]!, from.locks[2 * source]!)
   }
 
   resize(capacity: number): void {
     this.cells = copied(this.cells, new Float64Array(capacity * this.stride))
     this.#expiries = copied(this.#expiries, new Uint32Array(capacity))
-    if (this.locks !== undefined) this.locks = copied(this.locks, new Float64Array(capacity))
+    if (this.locks !== undefined) this.locks = copied(this.locks, new Float64Array(2 * capacity))
     this.lists?.resize(capacity)
     this.capacity = capacity
   }

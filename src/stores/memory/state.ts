@@ -70,7 +70,7 @@ export class Attempt {
     this.isOwn = false
     this.overflows = false
     this.isCarriedOver = false
-    this.lockedUntil = slot === NONE ? 0 : slab.lockedUntil(slot)
+    this.lockedUntil = slot === NONE ? 0 : slab.lockedUntil(slot, now)
     this.tick = ticks(compiled, now)
     this.#copy = undefined
     if (writer === undefined) this.#readNew(compiled)

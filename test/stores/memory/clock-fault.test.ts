@@ -85,6 +85,23 @@ describe('a clock that ran ahead and is then corrected', () => {
     expect(limiter.peek('k').remaining).toBe(4)
   })
 
+  it('ends a lock-out of a key that shares counters no later than one that begins now', () => {
+    const clock = virtualClock()
+    const limiter = on(gcra({ quota: 1, window: '1s', block: '1m' }), clock, { maxKeys: 1 })
+    limiter.consume('own')
+    clock.advance(3 * HOUR)
+    limiter.consume('own')
+    limiter.consume('shared')
+    limiter.consume('shared')
+    clock.advance(-3 * HOUR)
+    expect(limiter.consume('shared').retryAfter).toBe(60_000)
+    clock.advance(59_000)
+    expect(limiter.consume('shared', { cost: 0 }).allowed).toBe(true)
+    expect(limiter.consume('shared').retryAfter).toBe(1000)
+    clock.advance(1000)
+    expect(limiter.consume('shared').allowed).toBe(true)
+  })
+
   it('ends a lock-out no later than one that begins now', () => {
     const clock = virtualClock()
     const limiter = on(gcra({ quota: 1, window: '1s', block: '1m' }), clock)

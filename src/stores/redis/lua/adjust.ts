@@ -5,13 +5,15 @@ local function lock(group, attempt)
   if group.isUsual then openRecords(group) end
   noteDetails(attempt, 0, attempt.retry, 0, 0)
   attempt.lock, attempt.locks, attempt.lockedFor, attempt.remaining = now + attempt.block, true, attempt.block, 0
+  attempt.lockedSince = now
 end
 
 -- Steps a limit whose key is locked out: nothing is charged, and the wait is that of the algorithm or of the lock.
 local function stepLocked(attempt)
-  local params, cells, tick, latest = attempt.params, attempt.cells, attempt.isMicro and now or millis, now + attempt.block
-  if attempt.block > 0 and attempt.lock > latest + TOLERANCE_MS * 1000 then
-    attempt.lock, attempt.locks = latest, attempt.cost > 0
+  local params, cells, tick = attempt.params, attempt.cells, attempt.isMicro and now or millis
+  local ending = lockEnd(attempt.lockedSince, attempt.lock)
+  if ending ~= attempt.lock then
+    attempt.lock, attempt.lockedSince, attempt.locks = ending, now, attempt.cost > 0
   end
   if attempt.strict then params = parametersOf(attempt.kind, attempt.signature, '') end
   local _, _, retry = attempt.step(params, cells, attempt.offset, tick, attempt.cost, attempt.entries)

@@ -27,7 +27,7 @@ local function layoutOf(header)
     layout[#layout + 1] = {
       name = name, width = tonumber(width), cells = cells, isLog = isLog, isLocked = isLocked, signature = signature,
     }
-    layout.format = layout.format .. rep('d', cells + (isLocked and 1 or 0))
+    layout.format = layout.format .. rep('d', cells + (isLocked and 2 or 0))
   end
   return remember(layouts, header, layout)
 end
@@ -42,7 +42,7 @@ local function openRecords(group)
     kept = numbers[1]
     for i, each in ipairs(layout) do
       local record = { name = each.name, width = each.width, isLog = each.isLog, signature = each.signature, lock = 0, cells = {} }
-      if each.isLocked then record.lock, at = numbers[at + 1], at + 1 end
+      if each.isLocked then record.lock, record.lockedSince, at = numbers[at + 1], numbers[at + 2], at + 2 end
       for k = 1, each.cells do record.cells[k] = numbers[at + k] end
       at = at + each.cells
       records[i], named[each.name] = record, record
@@ -53,6 +53,7 @@ local function openRecords(group)
     local attempt = group.attempts[i]
     local record = named[attempt.name]
     attempt.record, attempt.locks, attempt.lock = record, false, record and record.lock or 0
+    attempt.lockedSince = record and record.lockedSince or 0
     attempt.isCarriedOver = false
   end
   return kept
@@ -151,6 +152,7 @@ local function recordOf(group, attempt)
   end
   -- A lock that is over is kept for as long as a clock may step back.
   record.lock = attempt.lock > now - slack * 1000000 and attempt.lock or 0
+  record.lockedSince = attempt.lockedSince
   return record
 end
 
@@ -160,7 +162,7 @@ local function setRecords(group, kept)
   local function add(record)
     local isLocked = record.lock ~= 0
     headings[#headings + 1] = heading(record.name, record.width, record.isLog, isLocked, record.signature)
-    if isLocked then numbers[#numbers + 1] = record.lock end
+    if isLocked then numbers[#numbers + 1], numbers[#numbers + 2] = record.lock, record.lockedSince end
     for _, cell in ipairs(record.cells) do numbers[#numbers + 1] = cell end
   end
   for i = group.first, group.last do

@@ -58,7 +58,7 @@ local function readCharge(line)
   return {
     key = tonumber(key), cost = tonumber(cost), name = name, signature = signature,
     strict = mark == 'strict', shadow = mark == 'shadow', block = tonumber(block) or 0,
-    lock = 0, locks = false, lockedFor = 0, isDetailed = false, offset = 1,
+    lock = 0, lockedSince = 0, locks = false, lockedFor = 0, isDetailed = false, offset = 1,
   }
 end
 
