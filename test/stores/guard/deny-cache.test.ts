@@ -73,6 +73,46 @@ describe('a guard and a cache of denials', () => {
     })
   }
 
+  it('is guarded by an adapter that is given a cache alone, once for all limiters', async () => {
+    const inner = remote()
+    const options = { keyer: (key: string) => key, limits: one, store: denyCache(inner) }
+    const limiter = guardedLimiterOf(createLimiter({ ...options, name: 'adapter' }), undefined)
+    const closed = guardedLimiterOf(createLimiter({ ...options, name: 'closed' }), 'closed')
+    for (let i = 0; i < 5; i++) await limiter.consume('k')
+    expect(inner.asked.length).toBe(2)
+    inner.isDown = true
+    for (let i = 0; i < 3; i++) expect(await limiter.consume(`new ${i}`)).toMatchObject({ degraded: 'local' })
+    expect(inner.asked.length).toBe(5)
+    expect(await closed.consume('new')).toMatchObject({ allowed: false, degraded: 'closed' })
+    expect(inner.asked.length).toBe(5)
+  })
+
+  it('forgets a denial when the guard around the cache gives a late charge back', async () => {
+    const inner = remote()
+    let release = (): void => undefined
+    const late: AsyncStore = {
+      ...inner,
+      take: async (charges, mode, fresh) => {
+        const isFirst = inner.asked.length === 0
+        const answer = await inner.take(charges, mode, fresh)
+        if (isFirst) await new Promise<void>((resolve) => (release = resolve))
+        return answer
+      },
+    }
+    const store = guard(denyCache(late, { maxAge: '1h' }), { deadline: '20ms' })
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store })
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, degraded: 'local' })
+    for (let i = 0; i < 3; i++) expect((await limiter.consume('k')).allowed).toBe(false)
+    expect(inner.asked.length).toBe(2)
+    release()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, degraded: undefined })
+  })
+
+  it('refuses a guard around a cache around a guard', () => {
+    expect(() => guard(denyCache(guard(remote())))).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+  })
+
   it('is not guarded once more by an adapter, and has its own way in an outage for each', async () => {
     const inner = remote()
     const store = denyCache(guard(inner))
