@@ -39,8 +39,9 @@ const MOST_KEYS = 16_000_000
  * here, `retryAfter` and `resetAfter` count down, and `remaining` may be as old as `maxAge`.
  *
  * Make one for a store and give it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
- * What the guard gives back or refunds later then ends the denials here. In the other order they last for up to `maxAge` longer. A store that answers at once, such as `memoryStore()`, has no trip to save
- * and is returned unchanged.
+ * What the guard gives back or refunds later then ends the denials here. In the other order they last for up to `maxAge` longer.
+ *
+ * A store that answers at once, such as `memoryStore()`, has no trip to save and is returned unchanged.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example createLimiter({ name: 'api', keyer, limits, store: denyCache(redisStore(client)) })
