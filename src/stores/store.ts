@@ -231,6 +231,11 @@ export interface AsyncStore extends StoreBase {
    * can decide about these charges. Optional: it costs less.
    */
   inquire?(inquiry: Inquiry, mode: DecisionMode): boolean
+  /**
+   * Decides from what a wrapper of the store remembers, without a request, for a guard. Returns false, and does nothing, when the store
+   * has to be asked. Optional: such an answer says nothing about the health of the store, and needs no deadline.
+   */
+  recall?(charges: readonly Charge[]): boolean
   adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
   forget(limiter: string, key: string): Promise<void>
   close(): Promise<void>

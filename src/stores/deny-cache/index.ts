@@ -109,6 +109,10 @@ class DenyCache implements AsyncStore {
     return this.#ask(charges, now, fresh)
   }
 
+  recall(charges: readonly Charge[]): boolean {
+    return this.#denials.answer(charges, microseconds(this.#time))
+  }
+
   async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
     const changed = charges.filter((_, i) => units[i] !== 0)
     for (const [i, charge] of charges.entries()) if (units[i] !== 0) this.#denials.beginAdjusting(charge, units[i]!)

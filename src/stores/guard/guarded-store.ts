@@ -52,7 +52,7 @@ export class GuardedStore implements AsyncStore {
   take(charges: readonly Charge[], mode: DecisionMode, fresh = false): Promise<Degraded | undefined> {
     const core = this.#core
     if (core.isClosed) return Promise.reject(closed())
-    if (charges.length === 0) return Promise.resolve(undefined)
+    if (charges.length === 0 || (!fresh && core.inner.recall?.(charges) === true)) return Promise.resolve(undefined)
     return new Promise((resolve, reject) => {
       const question = new Question(core, this.onOutage, charges, mode, resolve, reject)
       if (core.health.isOutFor(charges)) question.decideWithout()

@@ -64,6 +64,18 @@ describe('a guard and a cache of denials', () => {
         expect(await limiter.consume('new')).toMatchObject({ allowed: true, degraded: undefined })
       })
 
+      it('opens the guard after three failures in a row, whatever the cache answers meanwhile', async () => {
+        const inner = remote()
+        const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner) })
+        for (let i = 0; i < 2; i++) await limiter.consume('k')
+        inner.isDown = true
+        for (let i = 0; i < 5; i++) {
+          expect((await limiter.consume(`new ${i}`)).degraded).toBe('local')
+          expect(await limiter.consume('k')).toMatchObject({ allowed: false, degraded: undefined })
+        }
+        expect(inner.asked.length).toBe(5)
+      })
+
       it('passes on that an answer must be the own one of the store', async () => {
         const inner = remote()
         const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner) })
