@@ -1,4 +1,4 @@
-import { entry } from './entry.mjs'
+import { entry, consumer } from './entry.mjs'
 import { figure } from './experiment.mjs'
 import { budget, oursIn, row } from './row.mjs'
 import { median } from './statistics.mjs'
@@ -56,6 +56,7 @@ export class LongLog {
   #limit
   #decisions = []
   #limiter
+  #consume
   #refunds = 0
 
   constructor(sluice, size, makeStore) {
@@ -65,6 +66,7 @@ export class LongLog {
     const store = makeStore({ now: () => this.#now })
     const limits = () => this.#limit
     this.#limiter = sluice.createLimiter({ name: `log-${size}`, keyer: (key) => key, limits, store })
+    this.#consume = consumer(this.#limiter)
   }
 
   /** Admits one after another. */
@@ -87,7 +89,7 @@ export class LongLog {
   consumeAt(ms, cost = 1, quota = this.#limit.quota) {
     if (quota !== this.#limit.quota) this.#limit = this.#makeLimit(quota)
     this.#now = this.#start + ms
-    return this.#limiter.consume('key', { cost })
+    return this.#consume('key', { cost })
   }
 
   /** Refunds an entry that was not refunded before, next to the given one. */
