@@ -1,6 +1,7 @@
 import type { CompiledPolicy } from '../../rules/compiled.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { shortDuration } from '../../util/duration.ts'
+import { DEFAULT_ALGORITHM } from '../../rules/limit-shapes.ts'
 
 const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow'])
 
@@ -9,7 +10,7 @@ export function limitText(limit: Limit): string {
   const { algorithm, quota, window, strict, block, shadow } = limit
   const own = Object.entries(limit).filter(([name, value]) => !COMMON.has(name) && value !== quota)
   const more = [
-    algorithm === 'gcra' ? '' : algorithm,
+    algorithm === DEFAULT_ALGORITHM ? '' : algorithm,
     ...own.map(([name, value]) => `${name} ${text(value)}`),
     strict === true ? 'strict' : '',
     block === undefined ? '' : `block ${typeof block === 'number' ? shortDuration(block) : text(block)}`,
