@@ -119,7 +119,7 @@ export class Programs {
     const env = { ...process.env, CLOCK: clock }
     const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, env, stdio: 'pipe' })
     try {
-      if (!code.includes('.listen(')) return await verifyOutput(child, code)
+      if (!/\.listen\(|\bserve\(/.test(code)) return await verifyOutput(child, code)
       const port = await portOf(child)
       if (transcript !== undefined) await verifyTranscript(transcript, port)
       else if (silent !== undefined) await silent(port)
