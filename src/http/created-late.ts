@@ -1,4 +1,5 @@
-import { chargeSourcesOf, type Limiter } from '../limiter/limiter.ts'
+import { chargeSourcesOf } from '../limiter/default-limiter.ts'
+import type { Limiter } from '../limiter/limiter.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { warn } from '../util/warn.ts'
 

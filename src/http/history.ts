@@ -1,6 +1,7 @@
 import type { ChargeSource } from '../limiter/charge-source.ts'
 import type { Decision } from '../limiter/decision.ts'
-import { chargeSourcesOf, type Limiter } from '../limiter/limiter.ts'
+import { chargeSourcesOf } from '../limiter/default-limiter.ts'
+import type { Limiter } from '../limiter/limiter.ts'
 import { Charge, type LimitStatus } from '../stores/store.ts'
 import { all, chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'

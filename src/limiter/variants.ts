@@ -1,6 +1,7 @@
 import { guarded } from '../stores/guard/index.ts'
 import type { Degraded } from '../stores/store.ts'
-import { DefaultLimiter, type Limiter } from './limiter.ts'
+import type { Limiter } from './contract.ts'
+import { DefaultLimiter } from './default-limiter.ts'
 
 /** No key of an input begins like this: see `boundedKey`. */
 const PREFLIGHT_PREFIX = 'sha256:preflight:'

@@ -1,0 +1,155 @@
+import { chargedNothing, chargesOf, difference } from './charged.ts'
+import { checkedCost, dedupe } from './charges.ts'
+import type { ConsumeOptions, Limiter } from './contract.ts'
+import { combine, type Decision } from './decision.ts'
+import type { Limit } from '../limits/limit.ts'
+import { costIn } from './options.ts'
+import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import type { ChargeSource } from './charge-source.ts'
+import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stores/store.ts'
+import { knownOptions, refuse } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
+import type { WaitOptions } from './waiter.ts'
+import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
+
+/** Decisions that were refunded or settled. */
+const closedDecisions = new WeakSet<Decision>()
+
+/** The limiter behind `createLimiter` and `stack`. */
+export class DefaultLimiter<Input> implements Limiter<Input> {
+  readonly #builders: readonly ChargeSource<Input>[]
+  readonly #observers: readonly ChargeSource<Input>[]
+  readonly #store: Store
+  readonly #queue: WaitQueue
+  #warned = false
+  /** What adapters made of this limiter. */
+  readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
+
+  constructor(builders: readonly ChargeSource<Input>[], store: Store) {
+    this.#builders = builders
+    this.#observers = builders.filter((builder) => builder.decided !== undefined)
+    this.#store = store
+    this.#queue = waitQueueOf(store)
+  }
+
+  static builders<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
+    if (limiter instanceof DefaultLimiter) return limiter.#builders as readonly ChargeSource<Input>[]
+    return refuse('stack', 'limiters made by createLimiter or stack, as separate arguments', limiter)
+  }
+
+  get store(): Store {
+    return this.#store
+  }
+
+  /** Returns a limiter with the same limits, with each builder changed. It is made once for each `id`. */
+  static variant<Input>(
+    limiter: DefaultLimiter<Input>,
+    id: unknown,
+    store: Store,
+    change: (builder: ChargeSource<Input>) => ChargeSource<Input>,
+  ): DefaultLimiter<Input> {
+    const made = limiter.#variants.get(id) ?? new DefaultLimiter(limiter.#builders.map(change), store)
+    limiter.#variants.set(id, made)
+    return made
+  }
+
+  consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
+    const decision = this.#decide(input, 'consume', options)
+    if (this.#observers.length === 0) return decision
+    return chain(decision, (known) => this.#observed(input, options?.cost, known))
+  }
+
+  peek(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
+    return this.#decide(input, 'peek', options)
+  }
+
+  async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
+    knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'signal'])
+    const given = this.#charges(input, options.cost)
+    const charges = isPromise(given) ? await given : given
+    const decision = await this.#queue.enter(charges, options, (held) => this.refund(held))
+    return this.#observed(input, options.cost, decision)
+  }
+
+  refund(decision: Decision): MaybePromise<void> {
+    return this.#close(decision, () => 0)
+  }
+
+  settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
+    return this.#close(decision, typeof actualCost === 'function' ? actualCost : () => actualCost)
+  }
+
+  reset(input: Input): MaybePromise<void> {
+    const variants = [...this.#variants.values()].map((each) => each.reset(input))
+    const done = this.#builders.map((builder) =>
+      chain(builder.buckets(input), (buckets) => {
+        const forgotten = buckets.map(({ limiter, key }) => builder.store.forget(limiter, key))
+        return chain(all<void>(forgotten), () => undefined)
+      }),
+    )
+    return chain(all<void>([...done, ...variants]), () => this.#queue.wake())
+  }
+
+  #observed(input: Input, cost: number | undefined, decision: Decision): Decision {
+    for (const observer of this.#observers) observer.decided!(input, cost, decision)
+    return decision
+  }
+
+  #decide(input: Input, mode: DecisionMode, options: ConsumeOptions | undefined): MaybePromise<Decision> {
+    const store = this.#store
+    if (!store.sync) return this.#decideLater(store, input, mode, options)
+    const charges = this.#charges(input, costIn(options, mode))
+    if (!Array.isArray(charges)) return charges.then((known) => this.#take(store, known, mode))
+    return this.#take(store, charges, mode)
+  }
+
+  /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
+  #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
+    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(charges)
+    return combine(charges, store.take(charges, mode))
+  }
+
+  async #decideLater(
+    store: AsyncStore,
+    input: Input,
+    mode: DecisionMode,
+    options: ConsumeOptions | undefined,
+  ): Promise<Decision> {
+    const given = this.#charges(input, costIn(options, mode))
+    const charges = isPromise(given) ? await given : given
+    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(charges)
+    return combine(charges, charges.length === 0 ? undefined : await store.take(charges, mode))
+  }
+
+  #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
+    if (this.#builders.length === 1) return this.#builders[0]!.charges(input, cost)
+    return chain(all(this.#builders.map((builder) => builder.charges(input, cost))), (known) => dedupe(known.flat()))
+  }
+
+  /** Replaces what a decision charged by `actual`, past any limit. */
+  #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
+    const charges = chargesOf(decision)
+    if (closedDecisions.has(decision)) return
+    if (chargedNothing(decision, charges)) return this.#warnUncharged(decision)
+    const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
+    closedDecisions.add(decision)
+    // The store that decided: an adapter may have guarded it.
+    const store = charges[0]?.policy.store ?? this.#store
+    return chain(store.adjust(charges, units) as MaybePromise<void>, () => this.#queue.wake(charges))
+  }
+
+  #warnUncharged({ allowed }: Decision): void {
+    if (this.#warned) return
+    this.#warned = true
+    const kind = allowed ? 'from `peek`' : 'that denied the request'
+    warn(
+      'SLUICE_NOT_CHARGED',
+      `refund or settle was called with a decision ${kind}. It charged nothing, so nothing changes.`,
+    )
+  }
+}
+
+/** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
+export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
+  return limiter instanceof DefaultLimiter ? DefaultLimiter.builders<Input>(limiter) : []
+}
