@@ -9,21 +9,22 @@ const BEGIN = '<!-- results: written by `npm run bench -- --write` -->'
 const END = '<!-- /results -->'
 const TITLES = { memory: 'In memory', server: 'In a server', redis: 'On Redis' }
 
-/** Writes the results into docs/performance.md, between its markers, and the plots beside it. */
+/** Writes the results into docs/internals/performance.md, between its markers, and the plots into docs/img. */
 export async function writeDocs(parts) {
   const drawn = await plots(parts.memory?.rows ?? [])
-  for (const { name, svg } of drawn) writeFileSync(docs + name, svg)
-  const file = `${docs}performance.md`
+  for (const { name, svg } of drawn) writeFileSync(`${docs}img/${name}`, svg)
+  const file = `${docs}internals/performance.md`
   const page = readFileSync(file, 'utf8')
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (begin === -1 || end < begin) throw new Error(`docs/performance.md: expected the markers ${BEGIN} and ${END}`)
-  const images = drawn.map(({ name, title }) => `![${title}](${name})`)
+  if (begin === -1 || end < begin)
+    throw new Error(`docs/internals/performance.md: expected the markers ${BEGIN} and ${END}`)
+  const images = drawn.map(({ name, title }) => `![${title}](../img/${name})`)
   const results = [...sections(parts), ...images].join('\n\n')
   writeFileSync(
     file,
     await formatted(`${page.slice(0, begin + BEGIN.length)}\n\n${results}\n\n${page.slice(end)}`, file),
   )
-  return ['docs/performance.md', ...drawn.map(({ name }) => `docs/${name}`)]
+  return ['docs/internals/performance.md', ...drawn.map(({ name }) => `docs/img/${name}`)]
 }
 
 function sections(parts) {

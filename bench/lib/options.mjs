@@ -10,7 +10,7 @@ parts       ${PARTS.join(', ')}, all. Default: all.
 --against   a git ref or a folder with another build of the package: both builds are measured in one interleaved run
 --quick     short runs: the same rows with more noise, kept apart in bench/results/quick.json
 --only      only the experiments whose title contains this text; the results are not kept
---write     writes the results into docs/performance.md
+--write     writes the results into docs/internals/performance.md
 --help      this text
 
 Exit code 1: a budget is missed, or a row of a whole run is slower than in the other build. Exit code 2: something was not

@@ -35,7 +35,7 @@ const everything: [string, Limit[]][] = [
   ['tiers', tiers],
 ]
 
-/** Every picture of `docs/algorithms.md` by the name of its file; all of the same traffic. */
+/** Every picture of `docs/concepts/algorithms.md` by the name of its file; all of the same traffic. */
 const pictures: Readonly<Record<string, () => Panel[]>> = {
   overview: () => everything.map(([title, limits]) => bars(title, limits)),
   gcra: () => [arrivals('gcra, burst 10', [gcra(base)]), arrivals('gcra, burst 3', [gcra({ ...base, burst: 3 })])],

@@ -1,7 +1,7 @@
-// Draws the pictures of docs/algorithms.md anew.
+// Draws the pictures of docs/concepts/algorithms.md anew.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { draw } from './pictures.ts'
 
-const folder = 'docs/img'
+const folder = 'docs/img/algorithms'
 await mkdir(folder, { recursive: true })
 for (const [name, text] of await draw()) await writeFile(`${folder}/${name}`, text)

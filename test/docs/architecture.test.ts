@@ -49,7 +49,7 @@ describe('ARCHITECTURE.md', () => {
 
 describe('the check of paths', () => {
   it('finds paths in text, code spans and commands', () => {
-    const markdown = 'See `src/util/`, [it](docs/redis.md) and README.md.\n\n    npx vitest run test/http -t x\n'
-    expect(pathsIn(markdown)).toEqual(['src/util/', 'docs/redis.md', 'test/http', 'README.md'])
+    const markdown = 'See `src/util/`, [it](docs/guides/redis.md) and README.md.\n\n    npx vitest run test/http -t x\n'
+    expect(pathsIn(markdown)).toEqual(['src/util/', 'docs/guides/redis.md', 'test/http', 'README.md'])
   })
 })

@@ -1,4 +1,4 @@
-// Checks that docs/outages.md and its picture show what `npm run faults` has recorded.
+// Checks that docs/internals/outages.md and its picture show what `npm run faults` has recorded.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -12,16 +12,19 @@ function read(path: string): string {
   return readFileSync(join(root, path), 'utf8')
 }
 
-it('docs/outages.md has the recorded figures', async () => {
-  const page = read('docs/outages.md')
-  expect((await pageOf(page, readResults())) === page, 'docs/outages.md is out of date: npm run faults').toBe(true)
-})
-
-it('docs/outage.svg shows the recorded timeline', async () => {
-  const timeline = JSON.parse(read('test/faults/timeline.json')) as Timeline
-  expect((await drawn(timeline)) === read('docs/outage.svg'), 'docs/outage.svg is out of date: npm run faults').toBe(
+it('docs/internals/outages.md has the recorded figures', async () => {
+  const page = read('docs/internals/outages.md')
+  expect((await pageOf(page, readResults())) === page, 'docs/internals/outages.md is out of date: npm run faults').toBe(
     true,
   )
+})
+
+it('docs/img/outage.svg shows the recorded timeline', async () => {
+  const timeline = JSON.parse(read('test/faults/timeline.json')) as Timeline
+  expect(
+    (await drawn(timeline)) === read('docs/img/outage.svg'),
+    'docs/img/outage.svg is out of date: npm run faults',
+  ).toBe(true)
 })
 
 it('every fault was measured with every client', () => {

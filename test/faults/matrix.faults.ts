@@ -1,4 +1,4 @@
-// Runs all faults with all clients, in front of one Redis and of a cluster, and writes the figures into docs/outages.md. The figures of
+// Runs all faults with all clients, in front of one Redis and of a cluster, and writes the figures into docs/internals/outages.md. The figures of
 // faults that were not run stay as they are: `npm run faults -- -t 'a cluster.*ioredis'` runs a part.
 import { afterAll, afterEach, beforeEach, describe, it } from 'vitest'
 import { verifyCounts } from '../support/faults/expectations.ts'

@@ -18,7 +18,7 @@ export const PLACES: readonly { readonly kind: PlaceKind; readonly title: string
 const BEGIN = '<!-- results: written by `npm run faults` -->'
 const END = '<!-- /results -->'
 const file = fileURLToPath(new URL('latest.json', import.meta.url))
-const page = fileURLToPath(new URL('../../docs/outages.md', import.meta.url))
+const page = fileURLToPath(new URL('../../docs/internals/outages.md', import.meta.url))
 
 const added: Row[] = []
 
@@ -51,7 +51,8 @@ export function readResults(): Results {
 /** Returns the page with tables of these results. */
 export async function pageOf(text: string, { machine, rows }: Results): Promise<string> {
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)]
-  if (begin === -1 || end < begin) throw new Error(`docs/outages.md: expected the markers ${BEGIN} and ${END}`)
+  if (begin === -1 || end < begin)
+    throw new Error(`docs/internals/outages.md: expected the markers ${BEGIN} and ${END}`)
   const tables = PLACES.map(({ kind, title }) => `### ${title}\n\n${tableOf(rows.filter((row) => row.kind === kind))}`)
   const results = [`${machine}. Times are in milliseconds.`, ...tables].join('\n\n')
   return formatted(page, `${text.slice(0, begin + BEGIN.length)}\n\n${results}\n\n${text.slice(end)}`)

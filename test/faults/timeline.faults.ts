@@ -1,4 +1,4 @@
-// Freezes a Redis for some seconds and draws what happened, for docs/redis.md.
+// Freezes a Redis for some seconds and draws what happened, for docs/guides/redis.md.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { writeFormatted } from './results.ts'
 import { drawn, type Timeline, timelineOf } from './timeline.ts'
 
 const data = fileURLToPath(new URL('timeline.json', import.meta.url))
-const picture = fileURLToPath(new URL('../../docs/outage.svg', import.meta.url))
+const picture = fileURLToPath(new URL('../../docs/img/outage.svg', import.meta.url))
 
 it('the timeline of an outage', async () => {
   const warnings = recordWarnings()

@@ -13,6 +13,7 @@ const PARTS = [
   'examples',
   'test',
   'README.md',
+  'docs',
   'package.json',
   'rules.schema.json',
   'tsconfig.json',

@@ -57,7 +57,7 @@ describe('the tarball', () => {
         posix.join(posix.dirname(name), (file ?? picture)!),
       ),
     )
-    expect(links).toEqual(expect.arrayContaining(['docs/redis.md', 'docs/img/gcra.svg']))
+    expect(links).toEqual(expect.arrayContaining(['docs/guides/redis.md', 'docs/img/algorithms/gcra.svg']))
     expect(links.filter((file) => !files.has(file))).toEqual([])
   })
 

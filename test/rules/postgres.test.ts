@@ -37,7 +37,7 @@ async function query(...texts: readonly string[]): Promise<void> {
 const insert = (quota: number): Promise<void> =>
   query(`INSERT INTO rules (document) VALUES ('${JSON.stringify(limitedTo(quota))}')`)
 
-/** The source of docs/rules.md: the newest document of the table, and each after it. */
+/** The source of docs/guides/rules.md: the newest document of the table, and each after it. */
 async function* documents(signal: AbortSignal): AsyncGenerator {
   const client = new Client(server.url)
   // A lost connection is reported more than once. The first report ends the loop below.

@@ -1,6 +1,6 @@
 import type { Algorithm } from '../../src/algorithms/algorithm.ts'
 
-/** Returns the rows of README.md's table of algorithms, as `name cells`. */
+/** Returns the rows of the table of algorithms, as `name cells`. */
 export function tableOfAlgorithms(markdown: string): string[] {
   const rows = [...markdown.matchAll(/^\| `(\w+)` .*\| (\d) numbers?[^|]*\|$/gm)]
   return rows.map(([, name, cells]) => `${name} ${cells}`).toSorted()

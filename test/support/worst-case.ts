@@ -1,7 +1,7 @@
 import type { Limit } from '../../src/limits/limit.ts'
 
 /**
- * The most units that docs/algorithms.md permits in any window, given the capacity. A window may have been opened by a request that
+ * The most units that docs/concepts/algorithms.md permits in any window, given the capacity. A window may have been opened by a request that
  * is refunded, so those that open with a request admit one more than without refunds.
  */
 export function mostInWindow(limit: Limit, capacity: number): number {

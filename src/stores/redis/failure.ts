@@ -12,7 +12,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL\b/,
-    'This user of Redis may not do what the script does. docs/redis.md lists the commands it needs',
+    'This user of Redis may not do what the script does. sluice/docs/guides/redis.md#a-user-with-few-rights lists the commands it needs',
   ],
   [/\bREADONLY\b|\bReadOnly\b/, 'This is a replica. Connect to the primary'],
   [

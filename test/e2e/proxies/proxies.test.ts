@@ -1,4 +1,4 @@
-// Checks docs/proxies.md: its nginx configuration runs in a real nginx, and its settings in each framework behind it.
+// Checks docs/guides/proxies.md: its nginx configuration runs in a real nginx, and its settings in each framework behind it.
 // Clients, proxies and load balancers have their own addresses in 127.0.0.0/8, so that each sees where a request comes from.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -18,8 +18,7 @@ import { fixedWindow } from '../../../src/limits/factories.ts'
 import { serve, type Served } from '../../support/http.ts'
 import { freePort, type Nginx, nginxCommand, startNginx } from './nginx.ts'
 
-const guide = readFileSync(new URL('../../../docs/proxies.md', import.meta.url), 'utf8')
-const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+const guide = readFileSync(new URL('../../../docs/guides/proxies.md', import.meta.url), 'utf8')
 const limits = fixedWindow({ quota: 2, window: '1h' })
 
 const ANN = '127.0.0.11'
@@ -250,7 +249,7 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
       await from(BOB, server)
     })
     expect(warnings).toEqual([{ code, message: expect.stringContaining(why) }])
-    expect(warnings[0]!.message).toContain('README.md#behind-a-proxy')
+    expect(warnings[0]!.message).toContain('sluice/docs/guides/proxies.md')
   })
 
   test('that trusts nobody has one bucket for all clients', async () => {
@@ -291,9 +290,9 @@ test('Fastify with a number of proxies trusts nobody, as the guide says, and war
 })
 
 test.each(['127.0.0.1', '::ffff:127.0.0.1', '::1'])(
-  'Fastify, set up as the README says, believes a proxy at %s',
+  'Fastify, set up as the guide says for several addresses, believes a proxy at %s',
   async (remoteAddress) => {
-    const list = /trustProxy: \[(.*)\]/.exec(readme)![1]!
+    const list = /trustProxy: \[([^\]]*'::1'[^\]]*)\]/.exec(guide)![1]!
     const app = Fastify({ trustProxy: list.split(', ').map((each) => each.slice(1, -1)) })
     app.get('/', ({ ip }) => ip)
     const { body } = await app.inject({ url: '/', remoteAddress, headers: { 'X-Forwarded-For': '203.0.113.7' } })

@@ -19,7 +19,7 @@ import { startCluster } from '../../support/redis-cluster.ts'
 import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
 
 const YEAR = 31_536_000_000
-/** What docs/redis.md says a user needs. */
+/** What docs/guides/redis.md says a user needs. */
 const COMMANDS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
 
 async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
@@ -137,7 +137,7 @@ describe('a user who may do little', () => {
   }
 
   it('can decide with exactly the commands that are documented', async () => {
-    expect(readFileSync(new URL('../../../docs/redis.md', import.meta.url), 'utf8')).toContain(
+    expect(readFileSync(new URL('../../../docs/guides/redis.md', import.meta.url), 'utf8')).toContain(
       `resetchannels ${COMMANDS}\n`,
     )
     const client = await setup(COMMANDS)
@@ -292,7 +292,7 @@ it.each([
 })
 
 it.each([
-  ['PermissionDenied: User limiter has no permissions to run the "hset" command', 'docs/redis.md'],
+  ['PermissionDenied: User limiter has no permissions to run the "hset" command', 'docs/guides/redis.md'],
   ["ReadOnly: You can't write against a read only replica.", 'Connect to the primary'],
   ["CrossSlot: Keys in request don't hash to the same slot", 'on different slots'],
 ])('valkey-glide says "%s", and what to do is said', (message, advice) => {

@@ -1,0 +1,193 @@
+// Checks the code blocks of README.md and of every page in docs/. The language of a block decides how:
+//
+// - `ts` is a program with this package. It is compiled with strict flags and run. It must print what its comments `// → …` say, in
+//   order. A server without a transcript must send rate-limit headers.
+// - `console` shows requests to the server of the block before it, and the responses: the status, the headers that are shown,
+//   and the body if it is shown. The server listens on a free port and its clock does not move.
+// - `js` is a program that is only parsed, such as the one before a migration.
+// - `json` and `yaml` are documents of rules or limits without mistakes.
+// - `sql` sets up the database of the programs of its page.
+// - `sh` has commands: npm with scripts of package.json, installations, `npx sluice` and `curl`.
+// - `nginx` and `text` are checked by other tests, or not at all.
+//
+// A Redis and a PostgreSQL at the usual ports are replaced by servers that the test starts.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { limit, type LimitInput } from 'sluice'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { checkRules } from '../../src/rules/index.ts'
+import { parseText } from '../../src/rules/text/text.ts'
+import { pages, readPage } from '../support/pages.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { type Block, blocksOf, fencesOf, node, Programs } from '../support/programs.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+const MINUTE = 60_000
+
+/** The blocks by names that can be file names. */
+const blocks = new Map<string, Block & { readonly page: string }>(
+  pages.flatMap((page) =>
+    blocksOf(readPage(page)).map((block) => [`${page.replace(/\W/g, '-')}-${block.line}`, { page, ...block }] as const),
+  ),
+)
+
+const HTTP = "import { createServer } from 'node:http'\n"
+const SERVER = `${HTTP}createServer((_, response) => void response.setHeader('RateLimit', 'a').end('b')).listen(3000)\n`
+
+/** A block for each kind of mistake in a page. */
+const mistakes: Readonly<Record<string, Omit<Block, 'line'>>> = {
+  'a type that does not fit': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond('10')\n" },
+  'a name that does not exist': { language: 'ts', code: "import { memoryShop } from 'sluice'\n" },
+  'a different output': { language: 'ts', code: 'console.log(1 + 1) // → 3\n' },
+  'an output that is not on the page': { language: 'ts', code: 'console.log(1 + 1)\n' },
+  'a program that throws': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond(0.5)\n" },
+  'a server that does not start': { language: 'ts', code: `${HTTP}throw new Error(String(createServer().listen))\n` },
+  'a server without a limit': { language: 'ts', code: `${HTTP}createServer((_, r) => void r.end()).listen(3000)\n` },
+  'a different status': {
+    language: 'ts',
+    code: SERVER,
+    transcript: '$ curl -i http://localhost:3000/\nHTTP/1.1 429 Too Many Requests\n',
+  },
+  'a different header': {
+    language: 'ts',
+    code: SERVER,
+    transcript: '$ curl -i http://localhost:3000/\nHTTP/1.1 200 OK\nRateLimit: b\n',
+  },
+  'a different body': { language: 'ts', code: SERVER, transcript: '$ curl http://localhost:3000/\na\n' },
+  'a script that does not exist': { language: 'sh', code: 'npm ci && npm run nothing\n' },
+  'a different package': { language: 'sh', code: 'npm install sluiced\n' },
+  'a wrong limit': { language: 'json', code: '{ "algorithm": "gcra", "quota": 100, "window": "1 fortnight" }' },
+  'a wrong document of rules': { language: 'yaml', code: 'policies: [{ name: api }]' },
+  'an unchecked language': { language: 'basic', code: 'anything()\n' },
+}
+const wrong = Object.values(mistakes).map((each, i): Block => Object.assign(each, { line: i + 1 }))
+
+let redis: RedisServer
+let postgres: PostgresServer
+let programs: Programs
+
+beforeAll(async () => {
+  ;[redis, postgres] = await Promise.all([startRedis(), startPostgres()])
+  const database = new Client(postgres.url)
+  await database.connect()
+  for (const [, { code }] of written('sql')) await database.query(code)
+  await database.end()
+  const mistaken = wrong
+    .map((block, i) => [`wrong-${i}`, block] as const)
+    .filter(([, { language }]) => language === 'ts')
+  programs = await Programs.compile(new Map([...written('ts'), ...mistaken]), redis.url, postgres.url)
+}, 2 * MINUTE)
+
+/** Returns the blocks in a language. */
+function written(wanted: string): [string, Block][] {
+  return [...blocks].filter(([, { language }]) => language === wanted)
+}
+
+afterAll(async () => {
+  await Promise.all([redis.stop(), postgres.remove()])
+  await programs.remove()
+})
+
+/** Throws if a block does not do what it shows. */
+async function verify(name: string, block: Block): Promise<void> {
+  const { language, code } = block
+  if (language === 'ts') return programs.verify(name, block, sendsRateLimit)
+  if (language === 'json' || language === 'yaml') return verifyData(code, language)
+  if (language === 'js') return verifySyntax(code)
+  if (language === 'sh') return verifyCommands(code)
+  expect(['nginx', 'sql', 'text']).toContain(language)
+}
+
+async function verifyData(text: string, format: 'json' | 'yaml'): Promise<void> {
+  const parsed = await parseText(text, format)
+  if (!('value' in parsed)) throw new Error(`This ${format} cannot be parsed`)
+  if (Object.hasOwn(parsed.value as object, 'algorithm')) limit(parsed.value as LimitInput)
+  else expect(checkRules(parsed.value)).toEqual([])
+}
+
+async function sendsRateLimit(port: number): Promise<void> {
+  const { headers } = await fetch(`http://127.0.0.1:${port}/`)
+  expect(headers.get('ratelimit')).not.toBeNull()
+}
+
+async function verifySyntax(code: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-pages-'))
+  try {
+    await writeFile(join(folder, 'before.mjs'), code)
+    expect(await node(folder, '--check', 'before.mjs')).toBe('')
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+const { scripts, dependencies, devDependencies, peerDependencies } = manifest
+const packages = [
+  manifest.name,
+  ...[dependencies, devDependencies, peerDependencies].flatMap((each) => Object.keys(each)),
+]
+
+function verifyCommands(code: string): void {
+  const commands = code.split(/&&|\n/).map((each) => each.replace(/(^| )#.*/, '').trim())
+  expect(commands.filter((each) => each !== '' && !isCommand(each))).toEqual([])
+}
+
+function isCommand(command: string): boolean {
+  if (/^(npm ci|npm pkg set type=module|npx sluice .+|curl .+)$/.test(command)) return true
+  const [, script] = /^npm (?:run )?([\w:]+)(?: -- .+)?$/.exec(command) ?? []
+  if (script !== undefined) return Object.hasOwn(scripts, script)
+  const [, installed] = /^npm install(?: -D)? ([\w@/. -]+)$/.exec(command) ?? []
+  return installed !== undefined && installed.split(' ').every((each) => packages.includes(each))
+}
+
+/** Returns the cells of the tables with these headings. */
+function rowsOf(page: string): string[][] {
+  const rows = [...readPage(page).matchAll(/^\|(.*)\|$/gm)].map(([, row]) =>
+    row!.split(' | ').map((cell) => cell.trim()),
+  )
+  const start = rows.findIndex(([there, here]) => there === 'there' && here === 'here')
+  return start === -1 ? [] : rows.slice(start + 2)
+}
+
+describe.concurrent('the pages', { timeout: MINUTE }, () => {
+  for (const [name, block] of blocks)
+    it(`${block.page}, line ${block.line}: ${block.language}`, () => verify(name, block))
+
+  it.for(pages)('%s has no unchecked block', (page, { expect }) => {
+    const markdown = readPage(page)
+    expect(markdown.match(/^\s*(```|~~~)/gm) ?? []).toHaveLength(fencesOf(blocksOf(markdown)))
+  })
+
+  const guides = pages.filter((page) => page.startsWith('docs/migrating/'))
+  it.for(guides)('%s has the code before and after, a table, and what gets better', (page, { expect }) => {
+    const languages = blocksOf(readPage(page)).map(({ language }) => language)
+    expect(languages.slice(0, 2)).toEqual(['js', 'ts'])
+    expect(rowsOf(page).length).toBeGreaterThan(10)
+    expect(rowsOf(page).filter((row) => row.length !== 2 || row.includes(''))).toEqual([])
+    expect(readPage(page)).toMatch(/^## What gets better$/m)
+  })
+
+  it('charge a chunked upload for the maximum, then for its size', async () => {
+    const [name, { transcript: _, ...block }] = [...blocks].find(([, { code }]) =>
+      code.includes("get('transfer-encoding')"),
+    )!
+    await programs.verify(name, block, async (port) => {
+      const left = async (body: string | ReadableStream): Promise<number> => {
+        const init = { method: 'POST', body, duplex: 'half' } as const
+        const response = await fetch(`http://127.0.0.1:${port}/files`, init)
+        await response.text()
+        return Number(/"bytes";r=(\d+)/.exec(response.headers.get('ratelimit')!)?.[1])
+      }
+      expect(await left(new Blob(['chunk']).stream())).toBe(900_000)
+      expect(await left('whole')).toBe(999_990)
+    })
+  })
+})
+
+describe.concurrent('the checks of the pages find', { timeout: MINUTE }, () => {
+  for (const [i, what] of Object.keys(mistakes).entries()) {
+    it(what, () => expect(verify(`wrong-${i}`, wrong[i]!)).rejects.toThrow())
+  }
+})

@@ -1,0 +1,64 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { root } from './programs.ts'
+
+/** The paths of README.md and of every page in `docs/`. */
+export const pages: readonly string[] = [
+  'README.md',
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.md'))
+    .map((path) => `docs/${path}`)
+    .toSorted(),
+]
+
+/** The pages about the package, and those about the repository. */
+export const allPages: readonly string[] = [...pages, 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']
+
+/** Returns the text of a page. */
+export function readPage(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
+
+/** Returns the anchor of a heading, as GitHub makes it. The site uses the same. */
+export function anchorOf(heading: string): string {
+  const text = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+  return text.replaceAll(/[^\p{L}\p{N}\-_ ]/gu, '').replaceAll(' ', '-')
+}
+
+/** Returns the anchors of all headings of a page. */
+export function anchorsOf(markdown: string): Set<string> {
+  const anchors = new Set<string>()
+  for (const [, heading] of withoutCode(markdown).matchAll(/^#+ (.*)$/gm)) {
+    const anchor = anchorOf(heading!)
+    let unique = anchor
+    for (let i = 1; anchors.has(unique); i++) unique = `${anchor}-${i}`
+    anchors.add(unique)
+  }
+  return anchors
+}
+
+/**
+ * Returns the links of a page that lead to no file or heading.
+ * @param path of the page, from the root
+ * @param read returns the text of a file, `''` for another file that exists, and undefined if there is none
+ */
+export function deadLinks(path: string, read: (path: string) => string | undefined = readIfPresent): string[] {
+  const links = [...withoutCode(read(path)!).matchAll(/\]\(([^)]*)\)|(?:src|srcset|href)="([^"]*)"/g)]
+  const targets = links.map(([, link, attribute]) => (link ?? attribute)!)
+  return targets.filter((target) => !/^https?:/.test(target) && isDead(path, target, read))
+}
+
+function isDead(path: string, target: string, read: (path: string) => string | undefined): boolean {
+  const [file, anchor] = target.split('#') as [string, string?]
+  const text = read(file === '' ? path : join(dirname(path), file))
+  return text === undefined || (anchor !== undefined && !anchorsOf(text).has(anchor))
+}
+
+function readIfPresent(path: string): string | undefined {
+  if (!existsSync(join(root, path))) return undefined
+  return path.endsWith('.md') ? readPage(path) : ''
+}
+
+function withoutCode(markdown: string): string {
+  return markdown.replaceAll(/^```.*\n[^]*?^```$/gm, '')
+}
