@@ -19,6 +19,7 @@
  */
 
 export type { Decision } from './limiter/decision.ts'
+export type { HeaderOptions } from './http/headers/options.ts'
 export type { HttpAdapter } from './http/adapter.ts'
 export { type Denial, denial, rawResponse } from './http/denial.ts'
 export { clientAddress } from './http/keys/address.ts'
@@ -32,6 +33,13 @@ export {
 export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/keys/proxy-warning.ts'
 export { headerKeyer, routeKey, type RoutePattern, unroutedKey } from './http/keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './http/options.ts'
+export {
+  type HeaderRecord,
+  headersFor,
+  problemFor,
+  type ProblemOptions,
+  type ProblemResponse,
+} from './http/responses-for.ts'
 export { createRequestLimiter, type RequestLimiter } from './http/request-limiter.ts'
 export { whenClosed } from './http/response/node-end.ts'
 export { ResponseEnd } from './http/response/web-end.ts'

@@ -146,7 +146,7 @@ function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => 
 }
 
 /** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock of its own. */
-function timeOf({ limits: [first] }: Decision): number {
+export function timeOf({ limits: [first] }: Decision): number {
   const clock = first instanceof Charge ? first.policy.store.clock : undefined
   return (clock ?? Date).now()
 }

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { headersFor, problemFor } from '../../src/adapter.ts'
+import { createLimiter, everyone, memoryStore, perMinute } from '../../src/index.ts'
+import { denial } from '../../src/http/denial.ts'
+import { A2, D1, D2, decide, NOW, status, windowed, written } from './decisions.ts'
+
+const once = windowed('once', 1, 60_000)
+
+function decisions(limits = once): ReturnType<ReturnType<typeof createLimiter>['consume']>[] {
+  const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock: { now: () => NOW } }) })
+  return [limiter.consume({}), limiter.consume({})]
+}
+
+describe('headersFor', () => {
+  test('returns the headers that an adapter writes, in the default style', () => {
+    for (const decision of [A2, D1, D2]) expect(headersFor(decision)).toEqual(written('standard', decision))
+  })
+
+  test.each(['draft-7', 'draft-6', 'legacy'] as const)('returns them in another style: %s', (style) => {
+    expect(headersFor(D1, { headers: style })).toEqual(written(style, D1))
+  })
+
+  test('reads the clock of the store for a reset in epoch seconds', async () => {
+    const [admitted] = decisions()
+    expect(headersFor(await admitted!, { headers: 'github' })).toMatchObject({
+      'x-ratelimit-reset': String(NOW / 1000 + 60),
+    })
+  })
+
+  test('returns none when headers are off, and when the store did not answer', () => {
+    expect(headersFor(D1, { headers: false })).toEqual({})
+    expect(headersFor(decide([], 'open'))).toEqual({})
+  })
+
+  test('refuses unknown and wrong options', () => {
+    expect(() => headersFor(D1, { header: 'legacy' } as never)).toThrow(
+      expect.objectContaining({ code: 'UNKNOWN_OPTION' }),
+    )
+    expect(() => headersFor(D1, { headers: 'draft-5' as never })).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION' }),
+    )
+  })
+})
+
+describe('problemFor', () => {
+  test('returns the whole response of an adapter', async () => {
+    const [, denied] = decisions()
+    const { status: code, headers, body } = problemFor(await denied!)
+    expect([code, body]).toEqual([429, denial(await denied!).body])
+    expect(headers).toEqual({
+      RateLimit: '"once";r=0;t=60',
+      'RateLimit-Policy': '"once";q=1;w=60',
+      'Retry-After': '60',
+      'Cache-Control': 'no-store',
+      'Content-Type': 'application/problem+json',
+    })
+  })
+
+  test('respects the request and the style of the headers', () => {
+    const { headers, body } = problemFor(D2, { accept: 'text/plain', headers: 'legacy' })
+    expect(headers).toMatchObject({ ...written('legacy', D2), 'Content-Type': 'text/plain; charset=utf-8' })
+    expect(body).toBe('Too many requests: "burst" allows 10 per 1s. Try again in 1 second.\n')
+    expect(problemFor(D2, { method: 'HEAD' }).body).toBe('')
+  })
+
+  test('returns 503 when the store did not answer and the limiter is closed', () => {
+    const closed = decide([status(perMinute(1), { allowed: false, retryAfter: Infinity })], 'closed')
+    expect(problemFor(closed)).toMatchObject({ status: 503, headers: { 'Retry-After': '1' } })
+  })
+
+  test('refuses the decision of an admitted request, and unknown options', () => {
+    expect(() => problemFor(A2)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    expect(() => problemFor(D1, { headres: false } as never)).toThrow(
+      expect.objectContaining({ code: 'UNKNOWN_OPTION' }),
+    )
+  })
+})
