@@ -55,6 +55,8 @@ const strict = {
 // speed of the machine.
 const preload = `
   import { Server } from 'node:net'
+  process.on('disconnect', () => process.exit())
+  process.channel.unref()
   const { listen } = Server.prototype
   Server.prototype.listen = function listenAnywhere(...args) {
     const [now, time] = [performance.now(), process.hrtime()]
@@ -62,7 +64,6 @@ const preload = `
       performance.now = () => now
       process.hrtime = Object.assign(() => time, process.hrtime)
     }
-    process.on('disconnect', () => process.exit())
     this.once('listening', () => process.send(this.address().port))
     return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
   }`
@@ -116,10 +117,11 @@ export class Programs {
   ): Promise<void> {
     expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
     const execArgv = ['--import', join(this.#folder, 'preload.mjs')]
-    const env = { ...process.env, CLOCK: clock }
+    const isServer = /\.listen\(|^serve\(/m.test(code)
+    const env = { ...process.env, CLOCK: isServer ? clock : 'runs' }
     const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, env, stdio: 'pipe' })
     try {
-      if (!/\.listen\(|\bserve\(/.test(code)) return await verifyOutput(child, code)
+      if (!isServer) return await verifyOutput(child, code)
       const port = await portOf(child)
       if (transcript !== undefined) await verifyTranscript(transcript, port)
       else if (silent !== undefined) await silent(port)
