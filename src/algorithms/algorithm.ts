@@ -21,6 +21,7 @@ export type Parameters<Name extends string = string> = {
 
 /** What an algorithm derives its parameters from: the options of a limit, those that every limit has already checked. */
 export interface ParameterInput {
+  /** At least 1. A limit with a quota of 0 admits nothing, whatever its algorithm. */
   readonly quota: number
   /** The window in ticks. */
   readonly window: number

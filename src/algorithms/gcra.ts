@@ -156,7 +156,7 @@ export const gcra: Algorithm<Name> = {
   ...compiled,
   name: 'gcra',
   options: ['burst'],
-  deriveParameters: (input) => deriveParameters(input, wholeNumber('burst', input.own['burst'] ?? input.quota)),
+  deriveParameters: (input) => deriveParameters(input, wholeNumber('burst', input.own['burst'] ?? input.quota, 0)),
 }
 
 /** Token bucket with greedy refill: `capacity` tokens, `quota` per `window` flowing back continuously. */
@@ -164,7 +164,8 @@ export const greedyRefill: Algorithm<Name> = {
   ...compiled,
   name: 'tokenBucket',
   options: ['capacity'],
-  deriveParameters: (input) => deriveParameters(input, wholeNumber('capacity', input.own['capacity'] ?? input.quota)),
+  deriveParameters: (input) =>
+    deriveParameters(input, wholeNumber('capacity', input.own['capacity'] ?? input.quota, 0)),
 }
 
 /** Leaky bucket as a queue: at most `capacity` wait, one leaves every `window / quota`. */
@@ -173,7 +174,7 @@ export const leakyBucket: Algorithm<Name> = {
   name: 'leakyBucket',
   options: ['capacity', 'shape'],
   deriveParameters: (input) => {
-    const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
+    const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota, 0)
     return deriveParameters(input, capacity, boolean('shape', input.own['shape'] ?? true))
   },
 }

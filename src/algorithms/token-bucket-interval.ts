@@ -12,7 +12,7 @@ type Name = 'quota' | 'window' | 'capacity'
 
 function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
   if (input.strict) refuse('strict', "no strict with refill: 'interval', as tokens return at their time anyway", true)
-  const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota)
+  const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota, 0)
   return { quota: input.quota, window: input.window, capacity }
 }
 

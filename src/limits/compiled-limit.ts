@@ -1,5 +1,6 @@
-import type { Algorithm, Cell, Parameters } from '../algorithms/algorithm.ts'
+import type { Algorithm, Cell, ParameterInput, Parameters } from '../algorithms/algorithm.ts'
 import { LARGEST } from '../algorithms/arithmetic.ts'
+import { closed } from '../algorithms/closed.ts'
 import { SluiceError } from '../util/errors.ts'
 
 /** Everything that is needed to step a limit. It is derived once, when the limit is made. */
@@ -30,6 +31,8 @@ export interface CompiledLimit {
   readonly enforced: boolean
   /** The lock-out after a denial, in microseconds; 0 for none. */
   readonly block: number
+  /** The units that can be used back to back; 0 if nothing is ever admitted. */
+  readonly capacity: number
 }
 
 /** The part of a limit from which parameters are derived. */
@@ -46,35 +49,56 @@ interface LimitNumbers {
 export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
   const algorithm = named.variant?.(data) ?? named
   for (const perMs of [1000, 1]) {
-    const strict = data.strict === true
-    const input = { quota: data.quota, window: data.window * perMs, perMs, strict, own: data }
-    const own = algorithm.deriveParameters(input)
-    const nonStrict = new ParameterSet(algorithm, own, perMs, 0)
-    const parameters = strict ? new ParameterSet(algorithm, own, perMs, 1) : nonStrict
-    if (Math.max(algorithm.maxValue(parameters), data.window * perMs) < LARGEST) {
-      return {
-        algorithm,
-        parameters,
-        nonStrict,
-        initialState: Float64Array.from(algorithm.initialState),
-        signature: signed(algorithm, parameters),
-        step: algorithm.step,
-        perMs,
-        micros: 1000 / perMs,
-        ...newestTime(algorithm, parameters),
-        cells: algorithm.initialState.length,
-        hasEntries: algorithm.entries === true,
-        strict,
-        enforced: data.shadow !== true,
-        block: (data.block ?? 0) * 1000,
-      }
-    }
+    const own = algorithm.deriveParameters(inputOf(data, perMs))
+    const parameters = new ParameterSet(algorithm, own, perMs, data.strict === true ? 1 : 0)
+    if (Math.max(algorithm.maxValue(parameters), data.window * perMs) >= LARGEST) continue
+    const isClosed = data.quota === 0 || algorithm.capacity?.(parameters) === 0
+    return isClosed ? assembled(data, closed, {}, perMs) : assembled(data, algorithm, own, perMs)
   }
   throw new SluiceError(
     'OUT_OF_RANGE',
     `A quota of ${data.quota} per ${data.window} ms cannot be counted exactly: its products reach 2^52 even in milliseconds. ` +
       'Choose a smaller quota or capacity, or numbers with a common divisor.',
   )
+}
+
+/** A quota of 0 is replaced by 1, so that the algorithm still checks its options. */
+function inputOf(data: LimitNumbers, perMs: number): ParameterInput {
+  return {
+    quota: Math.max(1, data.quota),
+    window: data.window * perMs,
+    perMs,
+    strict: data.strict === true,
+    own: data,
+  }
+}
+
+function assembled(
+  data: LimitNumbers,
+  algorithm: Algorithm,
+  own: Readonly<Record<string, number>>,
+  perMs: number,
+): CompiledLimit {
+  const strict = data.strict === true
+  const nonStrict = new ParameterSet(algorithm, own, perMs, 0)
+  const parameters = strict ? new ParameterSet(algorithm, own, perMs, 1) : nonStrict
+  return {
+    algorithm,
+    parameters,
+    nonStrict,
+    initialState: Float64Array.from(algorithm.initialState),
+    signature: signed(algorithm, parameters),
+    step: algorithm.step,
+    perMs,
+    micros: 1000 / perMs,
+    ...newestTime(algorithm, parameters),
+    cells: algorithm.initialState.length,
+    hasEntries: algorithm.entries === true,
+    strict,
+    enforced: data.shadow !== true,
+    block: (data.block ?? 0) * 1000,
+    capacity: algorithm.capacity?.(parameters) ?? data.quota,
+  }
 }
 
 /** Finds the newest time in the states of an algorithm. */

@@ -3,14 +3,14 @@ import { knownOptions, milliseconds } from '../util/validate.ts'
 
 /** Options of a limit: units per window, and the options of every limit. */
 export interface QuotaOptions extends CommonOptions {
-  /** Units per window: a whole number from 1. */
+  /** Units per window: a whole number from 0. A quota of 0 admits nothing. */
   readonly quota: number
   /** Milliseconds, or a string such as `'1m'`. */
   readonly window: Duration
 }
 
 export interface GcraOptions extends QuotaOptions {
-  /** Units that can be used back to back. Default: `quota`. */
+  /** Units that can be used back to back, from 0. A burst of 0 admits nothing. Default: `quota`. */
   readonly burst?: number
 }
 
@@ -25,7 +25,7 @@ export function gcra(options: GcraOptions): Limit {
 }
 
 export interface TokenBucketOptions extends QuotaOptions {
-  /** Tokens the bucket holds. Default: `quota`. */
+  /** Tokens the bucket holds, from 0. A capacity of 0 admits nothing. Default: `quota`. */
   readonly capacity?: number
   /** `'greedy'` (default): tokens return continuously. `'interval'`: `quota` tokens return at once every `window`. */
   readonly refill?: 'greedy' | 'interval'
@@ -42,7 +42,7 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
 }
 
 export interface LeakyBucketOptions extends QuotaOptions {
-  /** Length of the queue. Default: `quota`. */
+  /** Length of the queue, from 0. A capacity of 0 admits nothing. Default: `quota`. */
   readonly capacity?: number
   /** True (default): admitted requests wait for their turn (`delay`). False: no request waits. */
   readonly shape?: boolean

@@ -6,8 +6,8 @@ import { boolean, knownOptions, milliseconds, refuse, wholeNumber } from '../uti
 import { warn } from '../util/warn.ts'
 import { compile, type CompiledLimit } from './compiled-limit.ts'
 
-/** A duration: milliseconds as a number, or `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`. */
-export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+/** A duration: milliseconds as a number, or `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd' | 'w'}`
 
 /** Options every limit has. */
 export interface CommonOptions {
@@ -30,7 +30,7 @@ export interface CommonOptions {
 /** A limit as written in code or in JSON. Durations are checked when the limit is made. */
 export interface LimitInput extends Omit<CommonOptions, 'block'> {
   readonly algorithm: string
-  /** Units per window: a whole number from 1. */
+  /** Units per window: a whole number from 0. A quota of 0 admits nothing. */
   readonly quota?: number
   readonly window?: number | string
   readonly block?: number | string
@@ -116,7 +116,7 @@ function algorithmNamed(name: unknown): Algorithm {
 }
 
 function normalized(json: LimitInput, algorithm: Algorithm): Limit {
-  const quota = wholeNumber('quota', json.quota)
+  const quota = wholeNumber('quota', json.quota, 0)
   const window = milliseconds('window', json.window)
   warnIfShort('window', json.window)
   warnIfShort('block', json.block)

@@ -18,7 +18,7 @@ import {
 } from './shape.ts'
 
 /** As many digits as a safe number of milliseconds has. */
-const DURATION = '^(?=\\d*[1-9])(?:\\d{1,15}ms|\\d{1,12}s|\\d{1,10}m|\\d{1,9}h|\\d{1,8}d)$'
+const DURATION = '^(?=\\d*[1-9])(?:\\d{1,15}ms|\\d{1,12}s|\\d{1,10}m|\\d{1,9}h|\\d{1,8}d|\\d{1,7}w)$'
 
 const duration: Shape = where(
   {
@@ -36,8 +36,8 @@ const duration: Shape = where(
 
 /** The options that every limit has, except for its algorithm. */
 const COMMON: Readonly<Record<string, Field>> = {
-  quota: { shape: whole(1), required: true, description: 'Units per window.' },
-  window: { shape: duration, required: true, description: 'Such as 10s, 1m, 1h, 1d, or milliseconds.' },
+  quota: { shape: whole(0), required: true, description: 'Units per window. A quota of 0 admits nothing.' },
+  window: { shape: duration, required: true, description: 'Such as 10s, 1m, 1h, 1d, 1w, or milliseconds.' },
   name: {
     shape: text(/^[\x20-\x7e]{1,256}$/, '1 to 256 characters of printable ASCII'),
     description: 'The identity of its state. Default: the name of the policy and, from the second limit on, its place.',
@@ -49,8 +49,8 @@ const COMMON: Readonly<Record<string, Field>> = {
 
 /** The options of single algorithms. A test compares them with the algorithms. */
 const OWN: Readonly<Record<string, Field>> = {
-  burst: { shape: whole(1), description: 'Units that can be used back to back. Default: quota.' },
-  capacity: { shape: whole(1), description: 'What the bucket holds. Default: quota.' },
+  burst: { shape: whole(0), description: 'Units that can be used back to back. Default: quota.' },
+  capacity: { shape: whole(0), description: 'What the bucket holds. Default: quota.' },
   refill: { shape: oneOf(['greedy', 'interval']), description: 'Continuously, or all at once every window.' },
   initial: { shape: whole(0), description: 'Tokens a new key starts with. Default: capacity.' },
   shape: { shape: flag(), description: 'True: admitted requests wait for their turn. Default true.' },

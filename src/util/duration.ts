@@ -9,6 +9,7 @@ interface Unit {
 
 /** The largest unit first. */
 const UNITS: readonly Unit[] = [
+  { ms: 604_800_000, symbol: 'w', word: 'week' },
   { ms: 86_400_000, symbol: 'd', word: 'day' },
   { ms: 3_600_000, symbol: 'h', word: 'hour' },
   { ms: 60_000, symbol: 'm', word: 'minute' },
@@ -16,7 +17,7 @@ const UNITS: readonly Unit[] = [
   { ms: 1, symbol: 'ms', word: 'millisecond' },
 ]
 
-const WRITTEN = /^\d+(ms|s|m|h|d)$/
+const WRITTEN = /^\d+(ms|s|m|h|d|w)$/
 
 /** Returns the milliseconds of a string such as `'10s'`, or `undefined` for any other string. */
 export function parseDuration(text: string): number | undefined {

@@ -27,7 +27,7 @@ export type SluiceErrorCode =
  * The one error class of this package: a mistake in the code or a fault of a store, never a denial.
  *
  * @example
- * try { perSecond(0) } catch (error) { error.code } // 'INVALID_OPTION'
+ * try { perSecond(-1) } catch (error) { error.code } // 'INVALID_OPTION'
  */
 export class SluiceError extends Error {
   override readonly name: string = 'SluiceError'

@@ -17,7 +17,11 @@ export function wholeNumber(option: string, given: unknown, least = 1): number {
 export function milliseconds(option: string, given: unknown): number {
   const ms = typeof given === 'string' ? parseDuration(given) : given
   if (typeof ms === 'number' && Number.isSafeInteger(ms) && ms >= 1) return ms
-  return refuse(option, `whole milliseconds (at least 1), or a string such as '500ms', '10s', '1m', '1h', '1d'`, given)
+  return refuse(
+    option,
+    `whole milliseconds (at least 1), or a string such as '500ms', '10s', '1m', '1h', '1d', '1w'`,
+    given,
+  )
 }
 
 /** Checks for one of a few words. */

@@ -42,7 +42,7 @@ describe('a wrong option is refused with its name', () => {
       { algorithm: 'tokenBucket', refill: 'interval', initial: 11 },
       /^initial: expected at most the capacity, 10, got 11/,
     ],
-    ['a capacity of nothing', { algorithm: 'tokenBucket', refill: 'interval', capacity: 0 }, /^capacity: /],
+    ['a capacity below 0', { algorithm: 'tokenBucket', refill: 'interval', capacity: -1 }, /^capacity: /],
     [
       'strict where windows end on the clock',
       { algorithm: 'fixedWindow', anchor: 'clock', strict: true },

@@ -41,6 +41,11 @@ describe('limit()', () => {
     expect(Object.isFrozen(made)).toBe(true)
   })
 
+  it('accepts weeks for every duration', () => {
+    const made = fixedWindow({ quota: 5, window: '2w', anchor: 'clock', offset: '1w', block: '3w' })
+    expect(made).toMatchObject({ name: '5-per-2w', window: 1_209_600_000, offset: '1w', block: 1_814_400_000 })
+  })
+
   it('returns the same limit from JSON', () => {
     for (const made of [
       perSecond(10),
@@ -87,13 +92,13 @@ describe('limit()', () => {
 })
 
 describe('limit() with a wrong option', () => {
-  it.each([0, -1, 1.5, NaN, Infinity, 2 ** 53, '10', null, undefined, 10n])('refuses quota %s', (quota) => {
+  it.each([-1, 1.5, NaN, Infinity, 2 ** 53, '10', null, undefined, 10n])('refuses quota %s', (quota) => {
     const error = refused(() => gcra({ quota: quota as number, window: '1s' }))
     expect(error).toMatchObject({ name: 'SluiceError', code: 'INVALID_OPTION' })
-    expect(error.message).toMatch(/^quota: expected a whole number from 1 to 9007199254740991, got /)
+    expect(error.message).toMatch(/^quota: expected a whole number from 0 to 9007199254740991, got /)
   })
 
-  it.each([0, -1, 0.5, NaN, Infinity, '', '1', '1 minute', '1.5s', '-1s', 'fast', '1w', '0s', null, undefined, {}])(
+  it.each([0, -1, 0.5, NaN, Infinity, '', '1', '1 minute', '1.5s', '-1s', 'fast', '1y', '0s', null, undefined, {}])(
     'refuses window %s',
     (window) => {
       const error = refused(() => gcra({ quota: 1, window: window as number }))
@@ -118,7 +123,7 @@ describe('limit() with a wrong option', () => {
   })
 
   it.each([
-    [() => gcra({ quota: 1, window: '1s', burst: 0 }), 'burst'],
+    [() => gcra({ quota: 1, window: '1s', burst: -1 }), 'burst'],
     [() => tokenBucket({ quota: 1, window: '1s', capacity: 2.5 }), 'capacity'],
     [() => tokenBucket({ quota: 1, window: '1s', capacity: 2, initial: 3 }), 'initial'],
     [() => tokenBucket({ quota: 1, window: '1s', initial: -1 }), 'initial'],

@@ -17,7 +17,7 @@ export function headerValuesOf(limit: Limit): HeaderValues {
 
 function computeValues(limit: Limit): HeaderValues {
   const compiled = findCompiled(limit)
-  const quota = Math.max(limit.quota, compiled?.algorithm.capacity?.(compiled.parameters) ?? 0)
+  const quota = compiled?.capacity === 0 ? 0 : Math.max(limit.quota, compiled?.capacity ?? 0)
   const window = Math.max(1, secondsFor(quota, limit))
   return {
     limit,
@@ -27,8 +27,12 @@ function computeValues(limit: Limit): HeaderValues {
   }
 }
 
-/** Returns the seconds in which `units` come back, rounded up. The product of a quota and a window needs more than 53 bits. */
+/**
+ * Returns the seconds in which `units` come back, rounded up, and the window for a limit that admits nothing. The product of a quota and
+ * a window needs more than 53 bits.
+ */
 function secondsFor(units: number, { quota, window }: Limit): number {
+  if (units === 0 || quota === 0) return wholeSeconds(window)
   const divisor = BigInt(quota) * 1000n
   return Number((BigInt(window) * BigInt(units) + divisor - 1n) / divisor)
 }
@@ -52,9 +56,11 @@ export function unitsLeft(status: LimitStatus, values: HeaderValues): number {
 
 /**
  * Returns the milliseconds until the state improves. For a limit that denies it is the same time as `Retry-After`; with no unit
- * left it is the time until the first unit is back. For a request that is never admitted it is the time until all units are back.
+ * left it is the time until the first unit is back. For a request that is never admitted it is the time until all units are back, and
+ * for a limit that admits nothing it is the window.
  */
 export function resetIn(status: LimitStatus, values: HeaderValues, left: number): number {
+  if (values.quota === 0) return values.window * 1000
   if (!status.allowed && status.retryAfter !== Infinity) return status.retryAfter
   const ms = left === 0 ? status.resetAfter - values.lag : status.resetAfter
   return ms > 0 ? ms : 0

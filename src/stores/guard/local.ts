@@ -62,7 +62,8 @@ export class LocalDecisions {
     for (const [i, charge] of charges.entries()) {
       charge.adopt(copies[i]!)
       // More than the share of this process may still be less than the quota.
-      if (this.#share < 1 && charge.retryAfter === Infinity) charge.retryAfter = RETRY_AFTER
+      if (this.#share < 1 && charge.retryAfter === Infinity && charge.policy.compiled.capacity > 0)
+        charge.retryAfter = RETRY_AFTER
       this.#own.set(charge, copies[i])
       this.#expires = Math.max(this.#expires, performance.now() + charge.resetAfter)
     }

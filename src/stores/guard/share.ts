@@ -1,17 +1,17 @@
 import { LARGEST } from '../../algorithms/arithmetic.ts'
-import { type Limit, limit } from '../../limits/limit.ts'
+import { compiled, type Limit, limit } from '../../limits/limit.ts'
 
 /** Options of limits that count units, as `quota` does. */
 const UNITS = ['burst', 'capacity'] as const
 
 /**
  * Returns a limit with a share of the quota, and of `burst`, `capacity` and `initial`. Units are rounded down, and to at least
- * 1. A quota below 1 becomes 1 in a window that is longer by a whole factor, so that no limit admits more than its share.
+ * 1. A limit that admits nothing is returned itself. A quota below 1 becomes 1 in a window that is longer by a whole factor, so that no limit admits more than its share.
  * @param share more than 0, at most 1
  * @example shareOf(perMinute(5), 0.1) // 1 per 2 minutes
  */
 export function shareOf(given: Limit, share: number): Limit {
-  if (share === 1 || given.quota === 0) return given
+  if (share === 1 || compiled(given).capacity === 0) return given
   const scaled: Record<string, unknown> = { ...given }
   scaled['quota'] = atLeastOne(given.quota * share)
   scaled['window'] = `${given.window * factorOf(given, share)}ms`

@@ -111,11 +111,10 @@ export class OverflowAttempt {
   }
 
   /** True when the key has used units that a shared row may not count: under another limit before, or from its birth on. */
-  #hasMore({ policy: { compiled, limit }, cost }: Charge): boolean {
+  #hasMore({ policy: { compiled }, cost }: Charge): boolean {
     const { attempt, charge, row } = this.#best
-    const capacity = compiled.algorithm.capacity?.(compiled.parameters) ?? limit.quota
     const isNew = row.kind === 'free' || row.kind === 'foreign'
-    return attempt.isCarriedOver || (isNew && charge.remaining + (charge.allowed ? cost : 0) < capacity)
+    return attempt.isCarriedOver || (isNew && charge.remaining + (charge.allowed ? cost : 0) < compiled.capacity)
   }
 
   /** Writes the state that follows the best row. Where there is a row of the key's own, that one is the best. */

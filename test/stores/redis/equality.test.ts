@@ -51,6 +51,7 @@ const flags = fc.record({ strict: fc.boolean(), shadow: fc.boolean(), block: blo
 const quota = fc.oneof(
   { weight: 5, arbitrary: fc.integer({ min: 1, max: 9 }) },
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 200 }) },
+  { weight: 1, arbitrary: fc.constant(0) },
 )
 const window = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(100, 1000, 1001, 7000) },

@@ -1,0 +1,57 @@
+import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
+
+function step(
+  _params: Parameters<never>,
+  _cells: Float64Array,
+  _offset: number,
+  now: number,
+  cost: number,
+  out: Outcome,
+): void {
+  const allowed = cost === 0
+  out.allowed = allowed
+  out.at = now
+  out.retry = allowed ? 0 : Infinity
+  out.remaining = 0
+  out.reset = 0
+  out.delay = 0
+  out.charged = cost
+  out.persist = false
+  out.next[0] = 0
+}
+
+const lua = `
+local function step(params, cells, offset, now, cost)
+  return cost == 0, now, cost == 0 and 0 or huge, 0, 0, 0, cost, false, 0
+end
+
+local function adjust() return false, 0 end
+local function convert() return 0 end
+
+return { step = step, adjust = adjust, convert = convert }
+`
+
+/**
+ * Decides in place of every other algorithm when a limit has a quota or a capacity of 0: nothing is admitted, except a cost of 0.
+ * It counts nothing and reads no state of others, so the usage that a key had under an earlier quota stays in the store until it
+ * has expired.
+ */
+export const closed: Algorithm<never> = {
+  name: 'closed',
+  options: [],
+  parameters: [],
+  cells: [{ name: 'used' }],
+  initialState: [0],
+  deriveParameters: () => ({}),
+  maxValue: () => 0,
+  capacity: () => 0,
+  step,
+  adjust: (_params, _cells, _offset, _now, _chargedAt, _units, out) => {
+    out.persist = false
+    out.next[0] = 0
+  },
+  convert: (_params, _from, _cells, _offset, _now, out) => {
+    out.next[0] = 0
+  },
+  lua,
+}

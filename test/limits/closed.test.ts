@@ -1,0 +1,168 @@
+// A limit with a quota or a capacity of 0 admits nothing, whatever its algorithm and the way in which it is made.
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  gcra,
+  leakyBucket,
+  limit,
+  type Limit,
+  memoryStore,
+  perMinute,
+  slidingWindowLog,
+  type Store,
+  tokenBucket,
+} from '../../src/index.ts'
+import { decide } from '../http/decisions.ts'
+import { headerConfig, headerWriter } from '../../src/http/headers/write-headers.ts'
+import { retryAfter } from '../../src/http/headers/retry-after.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { LocalDecisions } from '../../src/stores/guard/local.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { Charge, createPolicy } from '../../src/stores/store.ts'
+import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { names } from '../support/harness.ts'
+import { redisForAll } from '../support/redis-tests.ts'
+
+const redis = redisForAll()
+let runs = 0
+const stores: [string, (clock: VirtualClock) => Store][] = [
+  ['memory', (clock) => memoryStore({ clock })],
+  ['Redis', (clock) => redisStore(redis.client, { clock, prefix: `closed${runs++}:` })],
+]
+
+describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
+  it.each(names())('is never admitted, and a cost of 0 is: %s', async (algorithm) => {
+    const closed = limit({ algorithm, quota: 0, window: '1m', name: 'closed' })
+    const limiter = createLimiter({ keyer: () => 'k', limits: closed, store: storeOn(virtualClock()) })
+    const denial = { allowed: false, retryAfter: Infinity, remaining: 0, resetAfter: 0, delay: 0 }
+    expect(await limiter.consume({})).toMatchObject(denial)
+    expect(await limiter.peek({}, { cost: 5 })).toMatchObject(denial)
+    expect(await limiter.consume({}, { cost: 0 })).toMatchObject({ allowed: true, retryAfter: 0, delay: 0 })
+    await expect(limiter.wait({})).rejects.toMatchObject({ code: 'NEVER_ADMITTED' })
+  })
+
+  it.each(names())('keeps what was used before, for the quota that comes back: %s', async (algorithm) => {
+    const full = algorithm === 'spacing' ? 1 : 4
+    const limiter = createLimiter<number>({
+      keyer: () => 'k',
+      limits: (quota) => limit({ algorithm, quota, window: '1h', name: 'plan' }),
+      store: storeOn(virtualClock()),
+    })
+    for (let i = 0; i < full; i++) await limiter.consume(full)
+    const { remaining, resetAfter } = await limiter.peek(full, { cost: 0 })
+    expect((await limiter.consume(0)).retryAfter).toBe(Infinity)
+    expect(await limiter.peek(full, { cost: 0 })).toMatchObject({ remaining, resetAfter })
+    expect((await limiter.consume(full)).allowed).toBe(false)
+  })
+
+  it('locks the key out where the limit has a block', async () => {
+    const clock = virtualClock()
+    const limiter = createLimiter<number>({
+      keyer: () => 'k',
+      limits: (quota) => gcra({ quota, window: '1m', name: 'plan', block: '10s' }),
+      store: storeOn(clock),
+    })
+    expect((await limiter.consume(0)).retryAfter).toBe(Infinity)
+    expect(await limiter.consume(5)).toMatchObject({ allowed: false, retryAfter: 10_000 })
+    clock.advance(10_000)
+    expect((await limiter.consume(5)).allowed).toBe(true)
+  })
+
+  it('denies nothing in shadow', async () => {
+    const limits = [perMinute(2, { name: 'open' }), perMinute(0, { name: 'closed', shadow: true })]
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(virtualClock()) })
+    const { allowed, limits: statuses } = await limiter.consume({})
+    expect([allowed, ...statuses.map((each) => each.allowed)]).toEqual([true, true, false])
+    expect((await limiter.consume({})).remaining).toBe(0)
+  })
+
+  it('denies all limits of a stack, and charges none', async () => {
+    const limits = [perMinute(2, { name: 'open' }), perMinute(0, { name: 'closed' })]
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(virtualClock()) })
+    const { binding, limits: statuses } = await limiter.consume({})
+    expect(binding?.limit.name).toBe('closed')
+    expect(statuses[0]).toMatchObject({ allowed: true, remaining: 2 })
+  })
+})
+
+describe('a limit that admits nothing', () => {
+  const capacities: [string, Limit][] = [
+    ['gcra with a burst of 0', gcra({ quota: 5, window: '1m', burst: 0 })],
+    ['leakyBucket with a capacity of 0', leakyBucket({ quota: 5, window: '1m', capacity: 0 })],
+    ['tokenBucket with a capacity of 0', tokenBucket({ quota: 5, window: '1m', capacity: 0 })],
+    ['a refill into a capacity of 0', tokenBucket({ quota: 5, window: '1m', capacity: 0, refill: 'interval' })],
+    ['a quota of 0 with a burst', gcra({ quota: 0, window: '1m', burst: 5 })],
+  ]
+
+  it.each(capacities)('%s', (_, limits) => {
+    const limiter = createLimiter({ keyer: () => 'k', limits })
+    expect(limiter.consume({})).toMatchObject({ allowed: false, retryAfter: Infinity, remaining: 0 })
+    expect(policyOf(limits)).toMatch(/;q=0;w=60$/)
+  })
+
+  it('comes from a document of rules, also by an override', () => {
+    const rules = createRules({
+      policies: [
+        { name: 'off', match: { path: '/off' }, key: 'ip', limits: [{ quota: 0, window: '1m' }] },
+        {
+          name: 'on',
+          key: 'user',
+          limits: [{ quota: 1, window: '1m' }],
+          overrides: [{ key: 'ann', limits: [{ quota: 0 }] }],
+        },
+      ],
+    })
+    const limiter = createLimiter({ rules })
+    const ask = (path: string, user: string): unknown => limiter.peek({ path, ip: '192.0.2.1', attributes: { user } })
+    expect(ask('/off', 'bob')).toMatchObject({ retryAfter: Infinity })
+    expect(ask('/on', 'ann')).toMatchObject({ retryAfter: Infinity })
+    expect(ask('/on', 'bob')).toMatchObject({ allowed: true })
+  })
+
+  it('still checks the other options', () => {
+    expect(() => gcra({ quota: 0, window: '1m', burst: -1 })).toThrow(/^burst: /)
+    expect(() => limit({ algorithm: 'fixedWindow', quota: 0, window: '1m', anchor: 'x' })).toThrow(/^anchor: /)
+    expect(() => slidingWindowLog({ quota: -1, window: '1m' })).toThrow('quota: expected a whole number from 0')
+  })
+
+  it('is written as a quota of 0 that returns after its window, without Retry-After', () => {
+    const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(0, { name: 'off' }) })
+    const decision = limiter.consume({})
+    expect(retryAfter(decision)).toBeUndefined()
+    expect(headers(decision.limits[0]!.limit, 'standard')).toEqual({
+      'RateLimit-Policy': '"off";q=0;w=60',
+      RateLimit: '"off";r=0;t=60',
+    })
+    expect(headers(decision.limits[0]!.limit, 'draft-6')).toEqual({
+      'RateLimit-Policy': '0;w=60',
+      'RateLimit-Limit': '0',
+      'RateLimit-Remaining': '0',
+      'RateLimit-Reset': '60',
+    })
+  })
+
+  it('admits nothing while the store does not answer, whatever the share of the process', () => {
+    for (const share of [1, 0.1]) {
+      const local = new LocalDecisions(share, 100, undefined)
+      const charge = new Charge(
+        createPolicy('api', gcra({ quota: 3, window: '1m', burst: 0 }), memoryStore(), {}),
+        'k',
+        1,
+      )
+      local.take([charge], 'consume', 'local')
+      expect(charge).toMatchObject({ allowed: false, retryAfter: Infinity })
+      local.close()
+    }
+  })
+})
+
+function headers(of: Limit, style: 'standard' | 'draft-6'): Record<string, string> {
+  const decision = createLimiter({ keyer: () => 'k', limits: of }).consume({})
+  const written: Record<string, string> = {}
+  headerWriter(headerConfig({ headers: style }))(decide(decision.limits), 0, (name, value) => (written[name] = value))
+  return written
+}
+
+function policyOf(of: Limit): string {
+  return headers(of, 'standard')['RateLimit-Policy']!
+}
