@@ -68,7 +68,10 @@ export interface HttpOptions<Request, Response> extends HeaderOptions {
    * Default: that of the guard, which is `'local'` unless `guard` was called with another one.
    */
   readonly onOutage?: Degraded
-  /** Called with every decision, also with denials, before it takes effect. A promise that it returns is not awaited. */
+  /**
+   * Called with every decision, also with denials, once the headers are written and before the decision takes effect. It cannot change
+   * the decision: a promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`.
+   */
   readonly onDecision?: (decision: Decision, request: Request) => void
 }
 

@@ -1,8 +1,8 @@
 import type { Decision } from '../limiter/decision.ts'
+import { decisionObserver } from '../limiter/decision-observer.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
-import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { creationWatch } from './created-late.ts'
 import { denialResponder } from './denial.ts'
@@ -46,8 +46,8 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const preflights = preflightLaneOf(options.preflights, requests, adapter)
   const deny = denialResponder(options.onDenied, adapter)
   const settleAtEnd = settlement(options, limiter, adapter)
-  const { skip, onDecision } = options
-  const ignoreFailure = failureIgnorer()
+  const { skip } = options
+  const observe = options.onDecision && decisionObserver(options.onDecision)
   const warnOfWholeAddress = wholeAddressWarner()
   const noteUse = creationWatch(limiter)
 
@@ -95,7 +95,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     adapter.setDecision(request, decision)
     recordPass(decision, earlier, writeHeaders(decision, earlier?.headers, sent ? undefined : response))
     warnOfWholeAddress(decision)
-    if (onDecision !== undefined) ignoreFailure(onDecision(decision, request))
+    observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
     if (settleAtEnd !== undefined) settleAtEnd(request, response, decision)
     return decision.delay === 0 ? true : hold(response, decision.delay)
@@ -131,18 +131,6 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
 function isPreflightOf<Request>(adapter: HttpAdapter<Request, never, never, never>, request: Request): boolean {
   if (adapter.getMethod(request) !== 'OPTIONS') return false
   return isPreflight('OPTIONS', (name) => adapter.getRequestHeader(request, name))
-}
-
-/** Returns a function for the result of `onDecision`. A promise is not awaited, and its rejection becomes one warning. */
-function failureIgnorer(): (result: unknown) => void {
-  let warned = false
-  return function ignoreFailure(result) {
-    if (!isPromise(result)) return
-    void Promise.resolve(result).catch((error: unknown) => {
-      if (!warned) warn('SLUICE_OUTCOME', `onDecision failed. The decision is not changed. ${String(error)}`)
-      warned = true
-    })
-  }
 }
 
 /** A framework may show a message to clients, so that of a failed store says nothing about the store. */

@@ -4,6 +4,8 @@ import { type Limit, limit } from '../limits/limit.ts'
 import type { Bucket, ChargeSource } from './charge-source.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import type { Decision } from './decision.ts'
+import { decisionObserver } from './decision-observer.ts'
 import { addDistinct, checkedCost, assertUniqueNames } from './charges.ts'
 import { Charge, createPolicy, type Policy, type Store } from '../stores/store.ts'
 import { warn } from '../util/warn.ts'
@@ -17,6 +19,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly store: Store
   readonly home: object
   readonly startsFromZero: boolean
+  readonly decided?: (input: Input, cost: number | undefined, decision: Decision) => void
   readonly #options: LimiterOptions<Input>
   readonly #keyer: Keyer<Input>
   readonly #cost: CostFunc<Input> | undefined
@@ -45,6 +48,9 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     const policies = limits.map((each) => this.#policy(each))
     assertUniqueNames(policies)
     if (limits.length === this.#sources.length) this.#fixed = policies
+    if (options.onDecision === undefined) return
+    const observe = decisionObserver(options.onDecision)
+    this.decided = (input, _cost, decision) => observe(decision, input)
   }
 
   /** Returns the charges of an input. `cost`, if given, takes precedence over the cost function. */

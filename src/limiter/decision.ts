@@ -32,6 +32,7 @@ export interface Decision {
  * (`Infinity` is the longest), else the one with the least remaining. The first of equal ones wins.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
+  for (let i = 0; i < limits.length; i++) countUsed(limits[i]!)
   if (limits.length === 1 && isEnforced(limits[0]!)) return single(limits[0]!, limits, degraded)
   let binding: LimitStatus | undefined
   let remaining = Infinity
@@ -56,6 +57,11 @@ function single(status: LimitStatus, limits: readonly LimitStatus[], degraded: D
   const { allowed, delay, retryAfter, resetAfter, cost } = status
   const remaining = cost > 0 ? further(status) : Infinity
   return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
+}
+
+/** No store writes `used`, so that all stores agree. */
+function countUsed(status: LimitStatus): void {
+  if (status instanceof Charge) status.countUsed()
 }
 
 /** Limits differ in shape and compiled limits do not, so this reads the compiled limit of a charge. */

@@ -27,7 +27,7 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
 
   constructor(builders: readonly ChargeSource<Input>[], store: Store) {
     this.#builders = builders
-    this.#observers = builders.filter((builder) => builder.decided !== undefined)
+    this.#observers = [...new Set(builders)].filter((builder) => builder.decided !== undefined)
     this.#store = store
     this.#queue = waitQueueOf(store)
   }

@@ -1,5 +1,6 @@
 import type { Limiter } from './contract.ts'
 import type { Decision } from './decision.ts'
+import { decisionObserver } from './decision-observer.ts'
 import { DefaultLimiter } from './default-limiter.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { Key } from './keyers.ts'
@@ -68,7 +69,9 @@ export function createRulesLimiter<Input>(
   validateRulesOptions(options)
   const { name = 'rules', store = memoryStore(), rules } = options
   const home = homeOf(name, store, options)
-  const source = rules.chargeSource({ name, store, home, reader, startsFromZero: options.store === undefined })
+  const onDecision = options.onDecision && decisionObserver(options.onDecision)
+  const place = { name, store, home, reader, startsFromZero: options.store === undefined, onDecision }
+  const source = rules.chargeSource(place)
   register(name, store, home)
   return new DefaultLimiter([source], store)
 }

@@ -1,6 +1,7 @@
 import type { ConsumeOptions } from './contract.ts'
 import type { Keyer, SyncKeyer } from './keyers.ts'
 import type { Limit } from '../limits/limit.ts'
+import type { OnDecision } from './decision-observer.ts'
 import type { RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { DecisionMode, Store, SyncStore } from '../stores/store.ts'
@@ -30,6 +31,13 @@ export interface LimiterOptions<Input> {
   readonly store?: Store
   /** Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error. */
   readonly shared?: boolean
+  /**
+   * Called with each decision of `consume` and each admission by `wait`, after the decision is made; not for `peek`. It cannot change the
+   * decision: a promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`. In a `stack` each limiter calls its own, with
+   * the decision of the stack.
+   * @example createLimiter({ keyer, limits, onDecision: ({ allowed }) => counter.add(1, { allowed }) })
+   */
+  readonly onDecision?: OnDecision<Input>
 }
 
 /** Options of a limiter that returns decisions, not promises. */
@@ -50,17 +58,20 @@ export interface RulesLimiterOptions<Input> {
   readonly store?: Store
   /** Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error. */
   readonly shared?: boolean
+  /** Called with each decision, as in `LimiterOptions`. */
+  readonly onDecision?: OnDecision<Input>
   readonly keyer?: never
   readonly limits?: never
   readonly cost?: never
 }
 
-/** The names of the options above. */
+/** The names of the options above that adapters pass on. An adapter calls its `onDecision` itself, once the headers are written. */
 export const LIMITER_OPTIONS: readonly string[] = ['keyer', 'limits', 'cost', 'name', 'store', 'shared', 'rules']
+const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
 
 /** Throws `INVALID_OPTION` or `UNKNOWN_OPTION` with the option, what was expected and what was given. */
 export function validateOptions(options: LimiterOptions<never>): void {
-  knownOptions('createLimiter', options, LIMITER_OPTIONS)
+  knownOptions('createLimiter', options, ALL_OPTIONS)
   const { keyer, limits, cost, name } = options
   if (typeof keyer !== 'function') refuse('keyer', 'a function from an input to its key, such as byIP', keyer)
   if (limits === undefined) refuse('limits', 'a limit, a function that returns limits, or an array of them', limits)
@@ -71,12 +82,12 @@ export function validateOptions(options: LimiterOptions<never>): void {
     )
   if (cost !== undefined && typeof cost !== 'function')
     refuse('cost', 'a function from an input and a limit to a number', cost)
-  validatePlace(options)
+  validateCommon(options)
 }
 
 /** Throws `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options of a limiter with rules. */
 export function validateRulesOptions(options: RulesLimiterOptions<never>): void {
-  knownOptions('createLimiter', options, LIMITER_OPTIONS)
+  knownOptions('createLimiter', options, ALL_OPTIONS)
   for (const option of ['keyer', 'limits', 'cost'] as const) {
     if (options[option] !== undefined) refuse(option, 'nothing beside `rules`, which have their own', options[option])
   }
@@ -84,16 +95,19 @@ export function validateRulesOptions(options: RulesLimiterOptions<never>): void 
     const hint = 'rules of sluice/rules, such as await rulesFile(path) or createRules(document)'
     refuse('rules', hint, options.rules)
   }
-  validatePlace(options)
+  validateCommon(options)
 }
 
-/** Checks the options that say where counts are kept. */
-function validatePlace({ name, store, shared }: Pick<LimiterOptions<never>, 'name' | 'store' | 'shared'>): void {
+type CommonLimiterOptions = Pick<LimiterOptions<never>, 'name' | 'store' | 'shared' | 'onDecision'>
+
+/** Checks the options that do not depend on where limits come from. */
+function validateCommon({ name, store, shared, onDecision }: CommonLimiterOptions): void {
   if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))
     refuse('name', '1 to 256 characters of printable ASCII', name)
   if (store !== undefined && typeof store?.take !== 'function')
     refuse('store', 'a store such as memoryStore() or redisStore(client)', store)
   if (shared !== undefined) boolean('shared', shared)
+  if (onDecision !== undefined && typeof onDecision !== 'function') refuse('onDecision', 'a function', onDecision)
 }
 
 const CONSUME_OPTIONS = ['cost']

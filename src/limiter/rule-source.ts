@@ -1,6 +1,7 @@
 import type { Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charge-source.ts'
+import type { OnDecision } from './decision-observer.ts'
 
 /**
  * What the option `rules` expects: the rules of `sluice/rules`. Only they know how documents are matched, so that programs
@@ -19,6 +20,8 @@ export interface RulePlace<Input> {
   /** True if the limiter was given no store. */
   readonly startsFromZero: boolean
   readonly reader: InputReader<Input>
+  /** Called with each decision of the limiter. It never throws. */
+  readonly onDecision?: OnDecision<Input> | undefined
 }
 
 /** How rules read an input. */

@@ -79,6 +79,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   }
 
   decided(input: Input, cost: number | undefined, decision: Decision): void {
+    this.place.onDecision?.(decision, input)
     if (this.#prefix === '') this.#rules.decided?.(input, cost, decision, this)
   }
 

@@ -123,7 +123,12 @@ export class ShadowRules<Input> {
   #chargesBeside(charges: RulesCharges<Input>): RulesCharges<Input> {
     const known = this.#charges.get(charges)
     if (known !== undefined) return known
-    const made = new RulesCharges(this.#rules, { ...charges.place, name: SHADOW + charges.name, home: {} })
+    const made = new RulesCharges(this.#rules, {
+      ...charges.place,
+      name: SHADOW + charges.name,
+      home: {},
+      onDecision: undefined,
+    })
     this.#charges.set(charges, made)
     return made
   }

@@ -1,6 +1,9 @@
 import { type Clock, steadyClock } from '../util/clock.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled } from '../limits/limit.ts'
+import type { LimitStatus } from './limit-status.ts'
+
+export type { LimitStatus } from './limit-status.ts'
 
 /** A limit as one limiter uses it. It names the state in a store. Made once per limiter and limit. */
 export interface Policy {
@@ -39,35 +42,16 @@ export function createPolicy(limiter: string, limit: Limit, store: Store, home: 
   return { limiter, limit, compiled: compiled(limit), store, home, onOutage, cache: undefined }
 }
 
-/** The verdict of one limit. All times are in milliseconds. */
-export interface LimitStatus {
-  readonly limit: Limit
-  /** Who was counted: the key as a string, `''` for inputs without a key. */
-  readonly key: string
-  /** The cost of the request against this limit. */
-  readonly cost: number
-  /** This limit's own verdict. */
-  readonly allowed: boolean
-  /** Units that remain under this limit. */
-  readonly remaining: number
-  /**
-   * Time until this limit admits the same cost; 0 if it does now, `Infinity` if never. A `strict` limit that admits a request which
-   * another one denies is charged, and may need a wait from then on.
-   */
-  readonly retryAfter: number
-  /** Time until the state of this key has expired. */
-  readonly resetAfter: number
-  /** Time an admitted request must wait for this limit. */
-  readonly delay: number
-}
-
 /** A charge: limit, key and cost on the way into a store, and the store's verdict on the way out. */
 export class Charge implements LimitStatus {
   readonly limit: Limit
+  readonly limiter: string
   readonly key: string
   readonly cost: number
   allowed: boolean
   remaining: number
+  /** Written when the decision is made, from `remaining`. A store does not write it. */
+  used: number
   retryAfter: number
   resetAfter: number
   delay: number
@@ -78,10 +62,12 @@ export class Charge implements LimitStatus {
 
   constructor(policy: Policy, key: string, cost: number) {
     this.limit = policy.limit
+    this.limiter = policy.limiter
     this.key = key
     this.cost = cost
     this.allowed = false
     this.remaining = 0
+    this.used = 0
     this.retryAfter = 0
     this.resetAfter = 0
     this.delay = 0
@@ -126,6 +112,12 @@ export class Charge implements LimitStatus {
     this.#at = copy.#at
     this.#charged = copy.#charged
     this.#lockedFor = copy.#lockedFor
+  }
+
+  /** Derives `used` from what the store has written. */
+  countUsed(): void {
+    const used = this.#policy.compiled.capacity - this.remaining
+    this.used = used > 0 ? used : 0
   }
 
   /** Written by a store that has kept the charge. */

@@ -11,7 +11,19 @@ export const NOW = 1_767_225_600_000
 /** Returns the status of a limit. With a `retryAfter` it is a denial. */
 export function status(of: Limit, said: Partial<LimitStatus> = {}): LimitStatus {
   const allowed = said.allowed ?? !(said.retryAfter! > 0)
-  return { limit: of, key: 'k', cost: 1, allowed, remaining: 0, retryAfter: 0, resetAfter: 0, delay: 0, ...said }
+  return {
+    limit: of,
+    limiter: 'default',
+    key: 'k',
+    cost: 1,
+    allowed,
+    remaining: 0,
+    used: 0,
+    retryAfter: 0,
+    resetAfter: 0,
+    delay: 0,
+    ...said,
+  }
 }
 
 export function decide(limits: readonly LimitStatus[], degraded?: Degraded): Decision {

@@ -5,10 +5,12 @@ import type { LimitStatus } from '../../src/stores/store.ts'
 
 const plain: LimitStatus = {
   limit: perSecond(10),
+  limiter: 'default',
   key: 'a',
   cost: 1,
   allowed: true,
   remaining: 5,
+  used: 5,
   retryAfter: 0,
   resetAfter: 0,
   delay: 0,

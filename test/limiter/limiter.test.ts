@@ -66,10 +66,12 @@ describe('consume', () => {
     expect(decision.binding).toBe(decision.limits[1])
     expect(decision.limits[0]).toEqual({
       limit: limits[0],
+      limiter: 'default',
       key: 'ada',
       cost: 1,
       allowed: true,
       remaining: 2,
+      used: 1,
       retryAfter: 0,
       resetAfter: 20_000,
       delay: 0,
@@ -117,10 +119,12 @@ describe('consume', () => {
     const { limits } = limiterOf(perSecond(5)).consume(ada)
     expect(Object.keys(limits[0]!)).toEqual([
       'limit',
+      'limiter',
       'key',
       'cost',
       'allowed',
       'remaining',
+      'used',
       'retryAfter',
       'resetAfter',
       'delay',

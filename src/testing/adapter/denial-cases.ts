@@ -97,11 +97,13 @@ export const decisionCases: Cases = {
     })
     equal((await ask(server)).body, 'true 99')
   },
-  'does not wait for a promise of onDecision, which may reject': async ({ limit, serve }) => {
+  'does not wait for a promise of onDecision, which may reject, as it may throw': async ({ limit, serve }) => {
     const onDecision = async (): Promise<never> => fault()
     const server = await serve({ limits: [limit(one, { onDecision })] })
     const codes = await warningsOf(async () => equal(await statuses(server, 2), [200, 429]))
     equal(codes, ['SLUICE_OUTCOME'])
+    const throwing = await serve({ limits: [limit(one, { onDecision: () => fault() })] })
+    equal(await warningsOf(async () => equal(await statuses(throwing, 2), [200, 429])), ['SLUICE_OUTCOME'])
     // oxlint-disable-next-line unicorn/no-thenable -- such as a query that runs when it is awaited
     const lazy = { then: (resolve: () => void) => resolve() }
     equal(await statuses(await serve({ limits: [limit(one, { onDecision: () => lazy })] }), 2), [200, 429])

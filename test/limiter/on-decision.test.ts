@@ -1,0 +1,112 @@
+// A limiter reports its decisions to `onDecision`, which cannot change them.
+import { afterEach, expect, it, vi } from 'vitest'
+import { createLimiter, type Decision, memoryStore, perMinute, perSecond, stack } from '../../src/index.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { HeldStore, settled } from '../support/held-store.ts'
+
+type Call = [decision: Decision, input: string]
+
+const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+afterEach(() => void warn.mockClear())
+
+function codes(): unknown[] {
+  return warn.mock.calls.map(([, options]) => (options as unknown as { code: string }).code)
+}
+
+it('is called with each decision of consume and its input, and not for peek', () => {
+  const calls: Call[] = []
+  const limiter = createLimiter<string>({
+    keyer: (input) => input,
+    limits: perMinute(1),
+    onDecision: (...call) => calls.push(call),
+  })
+  const decisions = [limiter.consume('ann'), limiter.consume('ann'), limiter.consume('bob')]
+  limiter.peek('ann')
+  expect(calls).toEqual([
+    [decisions[0], 'ann'],
+    [decisions[1], 'ann'],
+    [decisions[2], 'bob'],
+  ])
+  expect(calls.map(([{ allowed }]) => allowed)).toEqual([true, false, true])
+})
+
+it('is called once for a wait, when it is admitted', async () => {
+  const clock = virtualClock()
+  const calls: Call[] = []
+  const limiter = createLimiter<string>({
+    keyer: (input) => input,
+    limits: perSecond(1),
+    store: memoryStore({ clock }),
+    onDecision: (...call) => calls.push(call),
+  })
+  await limiter.wait('ann')
+  const second = limiter.wait('ann')
+  await settled()
+  expect(calls).toHaveLength(1)
+  await expect(limiter.wait('ann', { maxWait: 10 })).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
+  clock.advance(1000)
+  const admitted = await second
+  expect(calls.map(([decision]) => decision)[1]).toBe(admitted)
+  expect(calls).toHaveLength(2)
+})
+
+it('is called when the store has answered', async () => {
+  const store = new HeldStore(memoryStore())
+  const onDecision = vi.fn()
+  const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(1), store, onDecision })
+  const decision = limiter.consume({})
+  await settled()
+  expect(onDecision).not.toHaveBeenCalled()
+  store.requests[0]!.apply()
+  await store.requests[0]!.reply()
+  expect(onDecision).toHaveBeenCalledExactlyOnceWith(await decision, {})
+})
+
+it('is called by each limiter of a stack with the decision of the stack', () => {
+  const store = memoryStore()
+  const [one, two] = [vi.fn(), vi.fn()]
+  const first = createLimiter({ name: 'one', keyer: () => 'k', limits: perMinute(5), store, onDecision: one })
+  const second = createLimiter({ name: 'two', keyer: () => 'k', limits: perMinute(1), store, onDecision: two })
+  const both = stack<object>(first, second, first)
+  const decision = both.consume({})
+  expect(decision.limits).toHaveLength(2)
+  expect(one).toHaveBeenCalledExactlyOnceWith(decision, {})
+  expect(two).toHaveBeenCalledExactlyOnceWith(decision, {})
+})
+
+it('is called for rules', async () => {
+  const onDecision = vi.fn()
+  const rules = createRules({ policies: [{ name: 'api', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] })
+  const input = { ip: '192.0.2.1' }
+  const decision = await createLimiter({ rules, onDecision }).consume(input)
+  expect(onDecision).toHaveBeenCalledExactlyOnceWith(decision, input)
+})
+
+it('is not called for a document in shadow', async () => {
+  const onDecision = vi.fn()
+  const document = { policies: [{ name: 'api', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] }
+  const rules = createRules(document)
+  rules.shadow(document)
+  await createLimiter({ rules, onDecision }).consume({ ip: '192.0.2.1' })
+  expect(onDecision).toHaveBeenCalledTimes(1)
+})
+
+it.each([
+  ['throws', () => raise()],
+  ['rejects', async () => raise()],
+])('changes nothing when it %s, and warns once', async (_, onDecision: () => void) => {
+  const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(1), onDecision })
+  expect([limiter.consume({}).allowed, limiter.consume({}).allowed]).toEqual([true, false])
+  await settled()
+  expect(codes()).toEqual(['SLUICE_OUTCOME'])
+})
+
+it('must be a function', () => {
+  const onDecision = true as unknown as () => void
+  expect(() => createLimiter({ keyer: () => 'k', limits: perMinute(1), onDecision })).toThrow(/^onDecision: /)
+})
+
+function raise(): never {
+  throw new Error('observer')
+}
