@@ -67,11 +67,6 @@ export const http = [
     "typeof reason === 'object' && reason !== null",
     'reason !== 1',
   ),
-  requestLimiter(
-    'takes any thenable for a promise',
-    'void Promise.resolve(result).catch',
-    'void (result as Promise<unknown>).catch',
-  ),
   hold('leaves the timer of a client that hung up', '        cancel()\n', ''),
   allAdapters('drops the headers of the earlier limit', ': mergeDecisions(decision, part.decision)', ': part.decision'),
   allAdapters('uses the time of day instead of the clock', '(clock ?? Date)', '(clock && Date ? Date : Date)'),

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { denyCache } from './deny-cache.mjs'
 import { guard } from './guard.mjs'
 import { http } from './http.mjs'
+import { limits } from './limits.mjs'
 import { lua } from './lua.mjs'
 import { redis } from './redis.mjs'
 import { rules } from './rules.mjs'
@@ -21,7 +22,9 @@ const { values, positionals } = parseArgs({
   },
 })
 const isChosen = ({ file }) => positionals.length === 0 || positionals.some((each) => file.includes(each))
-const mutations = [...typescript, ...denyCache, ...redis, ...guard, ...http, ...rules, ...lua].filter(isChosen)
+const mutations = [...typescript, ...denyCache, ...redis, ...guard, ...http, ...rules, ...limits, ...lua].filter(
+  isChosen,
+)
 
 /** For all tests of all scopes, without a mistake. A failure must be repeatable, and these tests take longer. */
 const UNCHANGED = { limitMs: 1_200_000, retry: 1 }

@@ -7,11 +7,8 @@ import type { AnyOptions } from './harness.ts'
 import { type Cases, fault, one, remoteStore } from './world.ts'
 
 export const faultCases: Cases = {
-  'in a keyer, a LimitFunc, a cost, skip or onDecision reaches the error handling of the framework': async ({
-    limit,
-    serve,
-  }) => {
-    const cases: AnyOptions[] = [{ onDecision: fault }]
+  'in a keyer, a LimitFunc, a cost or skip reaches the error handling of the framework': async ({ limit, serve }) => {
+    const cases: AnyOptions[] = []
     for (const broken of [fault, async () => fault()]) {
       cases.push({ keyer: broken }, { limits: broken }, { cost: broken }, { skip: broken })
     }
