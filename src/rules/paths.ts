@@ -23,7 +23,7 @@ export function isPathPattern(value: unknown): boolean {
  * @example canonicalPattern('/Users/:id/') // '/users/:p1'
  */
 export function canonicalPattern(pattern: string): string {
-  const segments = nonEmpty(pattern.split('/'))
+  const segments = nonEmpty(pattern.split('/'), '')
   const written = segments.map((segment, i) => {
     if (segment === '*') return '**'
     return segment.startsWith(':') ? `:p${i}` : canonicalSegment(segment)
@@ -42,10 +42,10 @@ export function pathForms(target: string): readonly string[] {
   const segments = path.split('/')
   segments.shift()
   const literal = segments.map((segment) => (segment === '' ? EMPTY : canonicalSegment(segment)))
-  const canonical = literal.filter((segment) => segment !== EMPTY)
+  const canonical = nonEmpty(literal, EMPTY)
   const forms = [canonical]
   if (canonical.length < literal.length && path !== '/') forms.push(literal)
-  if (path.includes('.') || path.includes('%2')) addResolved(forms, canonical)
+  if (path.includes('.') || path.includes('%2')) forms.push(...resolvedForms(literal))
   const written = forms.map((form) => `/${form.join('/')}`)
   const semicolon = path.indexOf(';')
   return semicolon === -1 ? written : [...written, ...pathForms(path.slice(0, semicolon))]
@@ -64,15 +64,23 @@ function pathOf(target: string): string {
   return end === -1 ? target.slice(start) : target.slice(start, start + end)
 }
 
-/** Adds the path without `.` and `..`, if it has any. */
-function addResolved(forms: string[][], segments: readonly string[]): void {
-  if (!segments.some(isDots)) return
-  const resolved: string[] = []
+/**
+ * Returns the path without `.` and `..`, if it has any. A router may resolve them before it merges slashes, or after it:
+ * `/a//../b` is `/a/b` or `/b`.
+ */
+function resolvedForms(literal: readonly string[]): string[][] {
+  if (!literal.some(isDots)) return []
+  const before = resolved(literal)
+  return [resolved(nonEmpty(literal, EMPTY)), before, nonEmpty(before, EMPTY)]
+}
+
+function resolved(segments: readonly string[]): string[] {
+  const result: string[] = []
   for (const segment of segments) {
-    if (!isDots(segment)) resolved.push(segment)
-    else if (segment === DOT + DOT) resolved.pop()
+    if (!isDots(segment)) result.push(segment)
+    else if (segment === DOT + DOT) result.pop()
   }
-  forms.push(resolved)
+  return result
 }
 
 const DOT = '%2e'
@@ -108,6 +116,6 @@ function encodedCharacter(character: string): string {
   return `%${character.charCodeAt(0).toString(16)}`
 }
 
-function nonEmpty(segments: readonly string[]): readonly string[] {
-  return segments.filter((segment) => segment !== '')
+function nonEmpty(segments: readonly string[], empty: string): string[] {
+  return segments.filter((segment) => segment !== empty)
 }

@@ -22,7 +22,7 @@ const compare = inFile('src/cli/rules/compare.ts', { files: ['test/cli/rules.tes
 
 export const rules = [
   paths('an empty segment is no parameter', 'forms.push(literal)', 'forms.push(canonical)'),
-  paths('dots are not resolved', 'else if (segment === DOT + DOT) resolved.pop()', 'else resolved.push(segment)'),
+  paths('dots are not resolved', 'else if (segment === DOT + DOT) result.pop()', 'else resolved.push(segment)'),
   paths('an encoded letter is another letter', 'folded(decoded(segment))', 'folded(segment)'),
   paths('letter case matters', 'return segment.toLowerCase()', 'return segment'),
   dimensions('GET is not HEAD', "[this.#values.of(name), this.#values.of('HEAD')]", '[this.#values.of(name)]'),

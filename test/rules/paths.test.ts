@@ -27,6 +27,8 @@ describe('a path', () => {
     ['/login', '/./login'],
     ['/login', '/x/../login'],
     ['/login', '/x/%2e%2E/login'],
+    ['/users/login', '/users//%2e%2e/login'],
+    ['/a/b', '/a/b//..'],
     ['/login', '/login;session=1'],
     ['/login', 'http://example.com/login'],
     ['/login', 'https://example.com/login?next=/'],
