@@ -1,19 +1,19 @@
-// An algorithm of one's own, in one file: `coolDown`, a quota per window, and whoever takes the last unit rests for a whole
-// window from then on. It fits what costs money by the piece: three codes by text, then ten minutes without.
+// A custom algorithm in one file. `coolDown` admits a quota per window. A client that takes the last unit then waits for a whole window.
+// Use it for actions that cost money: three codes by text message, then none for ten minutes.
 import express from 'express'
 import { type Algorithm, defineAlgorithm, type Outcome, type Parameters, type ParameterInput } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
-// State `(first, last, used)`: when the first and the last unit were taken, and how many there are. Times are whole ticks that
-// are handed in. A step reads no clock and changes no state: it only says what follows.
+// State `(first, last, used)`: when the first and the last unit were taken, and how many are taken. Times are whole ticks, and the
+// current time is an argument. A step reads no clock and changes no state: it returns the next state.
 type Name = 'quota' | 'window'
 
 function deriveParameters(input: ParameterInput): Record<Name, number> {
   return { quota: input.quota, window: input.window }
 }
 
-/** When the window that counts began: with the last unit once all are taken, until then with the first. */
+/** Returns the start of the current window: the last unit if all are taken, otherwise the first. */
 function beginning(p: Parameters<Name>, s: Float64Array, at: number): number {
   return s[at + 2]! < p.quota ? s[at]! : s[at + 1]!
 }
@@ -61,12 +61,12 @@ function adjust(
   out.next[2] = Math.max(0, (open ? s[at + 2]! : 0) + units)
 }
 
-/** A time in the ticks of another limit, and no sooner: a tick is a microsecond or, where numbers grow large, a millisecond. */
+/** Returns a time in the ticks of another limit, rounded up. A tick is a microsecond, or a millisecond for large numbers. */
 function inTicksOf(p: Parameters<Name>, from: Parameters<Name>, ticks: number): number {
   return p.perMs >= from.perMs ? ticks * (p.perMs / from.perMs) : Math.ceil(ticks / (from.perMs / p.perMs))
 }
 
-/** Carries a key over to a limit that has changed: what is used stays used, and a window of another length begins anew. */
+/** Converts a state to a limit that has changed: units used stay used, and a window of another length starts again. */
 function convert(
   p: Parameters<Name>,
   from: Parameters<Name>,
@@ -83,7 +83,7 @@ function convert(
   out.next[2] = open ? Math.min(s[at + 2]!, p.quota) : 0
 }
 
-// The twins, for stores that decide where the state is. They return what the functions above write.
+// The same functions in Lua, for Redis. They return what the functions above write.
 const lua = `
 local function beginning(params, cells, offset)
   return cells[offset + 3] < params.quota and cells[offset + 1] or cells[offset + 2]
@@ -134,7 +134,7 @@ return { step = step, adjust = adjust, convert = convert }
 
 const algorithm: Algorithm<Name> = {
   name: 'coolDown',
-  options: [], // none beside those of every limit
+  options: [], // only those of every limit
   parameters: ['quota', 'window'],
   cells: [{ name: 'first', ticks: 1 }, { name: 'last', ticks: 1, newest: true }, { name: 'used' }],
   initialState: [0, 0, 0],
@@ -146,10 +146,10 @@ const algorithm: Algorithm<Name> = {
   lua,
 }
 
-/** Makes limits by this algorithm; from here on `limit({ algorithm: 'coolDown', … })` knows it, too. */
+/** Creates limits with this algorithm. From here on, `limit({ algorithm: 'coolDown', … })` works, too. */
 export const coolDown: ReturnType<typeof defineAlgorithm> = defineAlgorithm(algorithm)
 
-// `--check` asks of it what is asked of every algorithm of the package: denied one tick before, admitted exactly then, and so on.
+// `--check` runs the suite that every algorithm of the package passes.
 if (process.argv.includes('--check')) {
   const { algorithmBehaviours } = await import('sluice/testing')
   const limits = [coolDown({ quota: 3, window: '10s' }), coolDown({ quota: 1, window: '7ms', strict: true })]

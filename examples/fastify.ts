@@ -10,7 +10,7 @@ const app = Fastify()
 const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
 await app.register(rateLimit, { keyer: byIP, limits: [burst, perHour(1000, { name: 'hour' })] })
 
-// A route with limits of its own has those instead: at most 3 logins in any 15 minutes.
+// The limits of a route replace those of the app: at most 3 logins in any 15 minutes.
 const loginLimit = { keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) }
 app.post('/login', { config: { rateLimit: loginLimit } }, () => 'welcome')
 

@@ -1,5 +1,5 @@
-// Starts a Redis, asks it under load, freezes it (SIGSTOP) and lets it go on (SIGCONT). A line for each quarter of a second shows
-// what a guarded limiter does meanwhile. With `--short` it takes 4 seconds, otherwise 12.
+// Starts a Redis, sends it decisions under load, freezes it (SIGSTOP) and continues it (SIGCONT). Each quarter of a second, a line shows
+// what a guarded limiter does. With `--short` it takes 4 seconds, otherwise 12.
 // It needs redis-server or valkey-server on the PATH.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

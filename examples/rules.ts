@@ -11,7 +11,7 @@ import { serve } from './visits.ts'
 const folder = mkdtempSync(join(tmpdir(), 'sluice-example-'))
 const file = join(folder, 'rules.yaml')
 
-/** Writes another file and renames it, so that nobody reads half of it. */
+/** Writes another file and renames it, so that the watch never reads half of it. */
 function write(quota: number): void {
   writeFileSync(
     `${file}.new`,

@@ -1,25 +1,25 @@
 import type { Edit, Entries } from './entries.ts'
 
 /**
- * The contract an algorithm meets.
+ * The contract of an algorithm.
  *
  * An algorithm is a pure step over a few numbers: `(parameters, state, now, cost) → verdict and next state`. It reads no
- * clock and changes no state; whether its next state is kept is decided outside, once every other limit has spoken. It is
- * written twice, in TypeScript and in Lua, in one file.
+ * clock and changes no state. Whether the next state is saved is decided outside, after all limits of the request have decided. It
+ * is written twice, in TypeScript and in Lua, in one file.
  *
- * All times are integer ticks (1 µs, or 1 ms where the products of a limit would otherwise outgrow exact integers).
+ * All times are integer ticks: 1 µs, or 1 ms if the products of a limit would not be exact integers.
  */
 
 /**
- * Parameters of one limit, derived once from its options: names to numbers, so that Lua can be handed the same. Beside
- * the algorithm's own there are always `perMs`, the ticks in a millisecond (1000, or 1), and `strict`, 1 when a denied
- * request is charged too.
+ * The parameters of one limit, derived once from its options: names to numbers, so that Lua receives the same. In addition to
+ * the algorithm's own there are always `perMs`, the ticks in a millisecond (1000, or 1), and `strict`, which is 1 if denied
+ * requests are charged, too.
  */
 export type Parameters<Name extends string = string> = {
   readonly [name in Name | 'perMs' | 'strict']: number
 }
 
-/** What an algorithm derives its parameters from: the options of a limit, those that every limit has already checked. */
+/** What an algorithm derives its parameters from: the options of a limit. Those that every limit has are already checked. */
 export interface ParameterInput {
   /** At least 1. A limit with a quota of 0 admits nothing, whatever its algorithm. */
   readonly quota: number
@@ -27,54 +27,54 @@ export interface ParameterInput {
   readonly window: number
   /** Ticks in a millisecond: 1000, or 1. */
   readonly perMs: number
-  /** True if denied requests are charged too. An algorithm for which that has no effect refuses it. */
+  /** True if denied requests are charged, too. An algorithm that cannot do that throws. */
   readonly strict: boolean
   /** The algorithm's own options as given; `undefined` when absent. */
   readonly own: Readonly<Record<string, unknown>>
 }
 
-/** What a step has to say, and the state that follows if it is kept. One is reused for many steps. */
+/** What a step returns: the verdict, and the next state. One object is reused for many steps. */
 export interface Outcome {
   allowed: boolean
-  /** The tick the step took for its own: `now`, or the key's newest time when the clock has stepped back. */
+  /** The tick of the step: `now`, or the key's newest time if the clock has stepped back. */
   at: number
   /** Ticks until the same cost would be admitted: 0 when allowed, `Infinity` when never. */
   retry: number
   /** Units that would still be admitted after this decision. */
   remaining: number
-  /** Ticks until this key cannot be told from a fresh one. */
+  /** Ticks until the state of this key equals that of a new key. */
   reset: number
-  /** Ticks an admitted request is to wait before it goes on. */
+  /** Ticks that an admitted request waits before it continues. */
   delay: number
-  /** What an admission puts on the key, in units; the cost, unless the algorithm weighs it. */
+  /** What an admission charges, in units: the cost, unless the algorithm weighs it. */
   charged: number
-  /** Keep the next state although the request is denied (`strict`, or the birth of a key that starts part-full). */
+  /** Saves the next state although the request is denied: for `strict`, and for a new key that starts with less than its capacity. */
   persist: boolean
-  /** The state that follows, `cells` numbers. */
+  /** The next state: one number for each cell. */
   readonly next: Float64Array
-  /** What follows for the entries, when the algorithm keeps any. */
+  /** The change of the entries, if the algorithm keeps any. */
   readonly edit: Edit
 }
 
-/** What one number of a state is called, and what it counts. `npx sluice inspect` prints it. */
+/** The name and the meaning of one number of a state. `npx sluice inspect` prints it. */
 export interface Cell<Name extends string = string> {
   readonly name: string
   /** For a point in time: ticks per unit, 1 or the parameter that holds them. Absent for a plain number. */
   readonly ticks?: 1 | Name
   /**
-   * True for the time of the newest charge, or the start of the window that holds it. No correct clock writes a time that is ahead of
-   * it, so a state in which this time is more than a second ahead was written by a clock that ran ahead. Stores move such a state to
-   * the present, with all of its times. Without this mark they leave states alone.
+   * True for the time of the newest charge, or for the start of its window. A correct clock never writes a later time than its own, so
+   * a state in which this time is more than a second ahead was written by a clock that ran ahead. Stores move such a state to
+   * the present, with all of its times. They do not change states without this mark.
    */
   readonly newest?: true
 }
 
 /**
- * An algorithm. `step`, `adjust` and `convert` each have a twin of the same name in `lua`.
+ * An algorithm. `step`, `adjust` and `convert` each have a counterpart of the same name in `lua`.
  *
- * The package reads everything it needs from this object: no other file switches on the name of an algorithm.
+ * The package reads everything that it needs from this object: no other file depends on the name of an algorithm.
  *
- * @example see `examples/custom-algorithm.ts`
+ * @example see `docs/extending/algorithm.md`
  */
 export interface Algorithm<Name extends string = string> {
   /** The name in a limit's `algorithm`. */
@@ -93,8 +93,8 @@ export interface Algorithm<Name extends string = string> {
   readonly entryTicks?: Name
 
   /**
-   * Other algorithms whose states this one can read: `convert` receives their parameters and cells. The relation goes both
-   * ways.
+   * Other algorithms whose states this one can read: `convert` receives their parameters and cells. Each of them must list this
+   * one, too.
    */
   readonly compatibleWith?: readonly Algorithm[]
 
@@ -102,13 +102,13 @@ export interface Algorithm<Name extends string = string> {
   variant?(own: Readonly<Record<string, unknown>>): Algorithm | undefined
   /** Checks its own options and derives its parameters. Throws `SluiceError` naming the option. */
   deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
-  /** Returns the largest number a step can produce. From 2^52 on the limit uses ms ticks, or is refused. */
+  /** Returns the largest number that a step can produce. From 2^52 on, the limit uses ticks of 1 ms, or throws `OUT_OF_RANGE`. */
   maxValue(params: Parameters<Name>): number
-  /** Returns the units that can be taken back to back, for headers. Default: the quota. */
+  /** Returns the units that can be taken at once, for headers. Default: the quota. */
   capacity?(params: Parameters<Name>): number
   /**
-   * Returns the ticks between the moment when one unit is free again after the capacity was used up, and the moment when
-   * all units are free. Headers report the first. Default 0: all units return together.
+   * After the whole capacity was used: returns the ticks from the return of the first unit to the return of the last one. Headers
+   * report the first. Default 0: all units return together.
    */
   resetLag?(params: Parameters<Name>): number
 
@@ -123,8 +123,9 @@ export interface Algorithm<Name extends string = string> {
     entries: Entries,
   ): void
   /**
-   * Adds `units` past any limit, or gives them back when negative, for a charge made at `chargedAt`. It gives back no more than
-   * is surely left of that charge: later requests owe as much as without it. The state never goes below zero. Writes `next`, `edit` and `persist`, which is false when there is nothing to change.
+   * Adds `units` past any limit, or gives them back if negative, for a charge made at `chargedAt`. It gives back at most what is
+   * left of that charge: later requests owe as much as without it. The state never goes below zero. Writes `next`, `edit` and
+   * `persist`, which is false if there is nothing to change.
    */
   adjust(
     params: Parameters<Name>,
@@ -137,7 +138,7 @@ export interface Algorithm<Name extends string = string> {
     entries: Entries,
   ): void
   /**
-   * Carries a state over to changed parameters: units used stay used, capped at the new capacity, rounded against the
+   * Converts a state to changed parameters: units used stay used, at most the new capacity, rounded against the
    * client by less than one unit. `now` is in new ticks. Writes `next` and `edit`.
    */
   convert(
@@ -152,17 +153,17 @@ export interface Algorithm<Name extends string = string> {
 
   /**
    * Makes a state that was just charged safe to share between keys: it admits no more than any of the keys alone could, so
-   * its window starts with the newest charge. Needed by algorithms whose state has a start time. It has no Lua twin: states
+   * its window starts with the newest charge. Algorithms whose state has a start time need it. It has no counterpart in Lua: states
    * are shared only in memory, beyond `maxKeys`.
    */
   toShared?(params: Parameters<Name>, out: Outcome): void
 
   /**
-   * The Lua twins: a chunk that returns a table with `step`, `adjust` and `convert`. They receive the arguments of the
+   * The same functions in Lua: a chunk that returns a table with `step`, `adjust` and `convert`. They receive the arguments of the
    * TypeScript functions without `out`, and return what those write. `cells[offset + 1]` is the first cell.
    *
-   * - `step(params, cells, offset, now, cost, entries)` returns `allowed, at, retry, remaining, reset, delay, charged, persist`, and
-   *   behind them the next cells.
+   * - `step(params, cells, offset, now, cost, entries)` returns `allowed, at, retry, remaining, reset, delay, charged, persist`, then
+   *   the next cells.
    * - `adjust(params, cells, offset, now, chargedAt, units, entries)` returns `persist` and the next cells.
    * - `convert(params, from, cells, offset, now, entries)` returns the next cells.
    *
@@ -171,12 +172,12 @@ export interface Algorithm<Name extends string = string> {
   readonly lua: string
 }
 
-/** True when `algorithm` can read what `from` wrote. Otherwise the key starts fresh. */
+/** Returns true if `algorithm` can read the states of `from`. Otherwise a key starts from zero. */
 export function isCompatible(algorithm: Algorithm, from: Algorithm): boolean {
   return algorithm === from || algorithm.compatibleWith?.includes(from) === true
 }
 
-/** What a step writes into; one serves any number of steps in turn. */
+/** Creates what a step writes. It is reused for any number of steps. */
 export function createOutcome(): Outcome {
   return {
     allowed: false,
@@ -192,10 +193,10 @@ export function createOutcome(): Outcome {
   }
 }
 
-/** The most cells a state may have beside its entries. */
+/** The most cells that a state can have, not counting entries. */
 export const MAX_CELLS = 8
 
-/** Begins the phase of a state, which a cell names, with the charge. */
+/** Starts the window of a state, whose start is in a cell, with the charge. */
 export function restart(out: Outcome, cell: number): void {
   out.reset += out.at - out.next[cell]!
   out.next[cell] = out.at

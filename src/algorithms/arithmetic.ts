@@ -1,6 +1,6 @@
 import type { Parameters } from './algorithm.ts'
 
-/** From here on doubles skip integers once two of them are added: no product of a limit may reach it. */
+/** From here on the sum of two doubles may skip integers, so every product of a limit is smaller. */
 export const LARGEST: number = 2 ** 52
 
 /** The greatest common divisor of two positive integers. */
@@ -8,13 +8,13 @@ export function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b)
 }
 
-/** `ticks` of one limit in the ticks of another, rounded down. One way or the other, so that no product is too large. */
+/** Returns `ticks` of one limit in ticks of another, rounded down. It multiplies or divides, so that no product is too large. */
 export function rescale(ticks: number, from: Parameters, to: Parameters): number {
   if (to.perMs >= from.perMs) return ticks * (to.perMs / from.perMs)
   return Math.floor(ticks / (from.perMs / to.perMs))
 }
 
-/** The twins of the above, and short names, which every Lua text may use. */
+/** The same in Lua, and short names that every Lua text can use. */
 export const luaPrelude = `
 local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
 local LARGEST = 4503599627370496

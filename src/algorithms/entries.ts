@@ -1,11 +1,11 @@
 /**
- * A change to a key's entries, in this order: the oldest cost is dropped, some cost is taken off an entry, one entry is
- * added. An entry whose cost comes to 0 is gone.
+ * A change of a key's entries, in this order: the oldest cost is dropped, some cost is subtracted from an entry, one entry is
+ * added. An entry whose cost becomes 0 is removed.
  */
 export interface Edit {
-  /** The cost to drop, oldest first. It may end within an entry, whose rest stays. */
+  /** The cost to drop, oldest first. The last entry may be dropped in part. */
   drop: number
-  /** The time of the entry off which `takeCost` is taken. */
+  /** The time of the entry from which `takeCost` is subtracted. */
   takeTime: number
   takeCost: number
   /** An entry is added when `pushCost` > 0. It is not older than the newest; one of the same time is added to it. */
@@ -18,17 +18,17 @@ export interface Edit {
  * cost is above 0. A store answers each question in far fewer steps than there are entries.
  */
 export interface Entries {
-  /** Returns the cost of all entries up to a time, that of the time itself included. */
+  /** Returns the cost of all entries up to and including a time. */
   costUntil(time: number): number
-  /** Returns the time of the entry with which the cost of all up to it reaches `cost`, -Infinity when it never does. */
+  /** Returns the time of the first entry at which the sum of costs reaches `cost`; -Infinity if there is none. */
   timeOf(cost: number): number
-  /** Returns the cost of the entry of a time, 0 when there is none. */
+  /** Returns the cost of the entry at a time; 0 if there is none. */
   costAt(time: number): number
-  /** Returns the time of the entry before the newest, -Infinity when there is none. */
+  /** Returns the time of the entry before the newest one; -Infinity if there is none. */
   beforeNewest(): number
 }
 
-/** Leaves the entries as they are, unless an algorithm says otherwise. */
+/** Clears an edit, so that it changes nothing. */
 export function clearEdit(edit: Edit): void {
   writeEdit(edit, 0, 0, 0, 0, 0)
 }
@@ -57,7 +57,7 @@ export const noEntries: Entries = {
   beforeNewest: () => -Infinity,
 }
 
-/** A copy of entries, to go on with: times, and the cost of all up to each. A question takes a binary search. */
+/** A copy of entries that can be edited: times, and the sum of costs up to each. Each method is a binary search. */
 export class EntryArray implements Entries {
   readonly #times: number[] = []
   readonly #totals: number[] = []
@@ -89,7 +89,7 @@ export class EntryArray implements Entries {
     this.#dropped = 0
   }
 
-  /** Carries out an edit that takes nothing. */
+  /** Applies an edit that subtracts nothing. */
   apply(edit: Edit): void {
     this.#dropped = Math.min(this.#dropped + edit.drop, this.#totalBefore(this.#times.length))
     if (edit.pushCost > 0) this.push(edit.pushTime, edit.pushCost)
@@ -110,7 +110,7 @@ export class EntryArray implements Entries {
   }
 }
 
-/** Returns the first of `count` indices for which a condition holds, `count` when for none. It holds for all after that. */
+/** Returns the first of `count` indices for which a condition holds, or `count`. It must hold for all later ones. */
 function firstThat(count: number, holds: (index: number) => boolean): number {
   let low = 0
   let high = count
@@ -122,7 +122,7 @@ function firstThat(count: number, holds: (index: number) => boolean): number {
   return low
 }
 
-/** Entries as they are once an edit that takes nothing has been carried out. */
+/** A view of entries after an edit that subtracts nothing. */
 export class EditedEntries implements Entries {
   #base: Entries = noEntries
   #edit!: Readonly<Edit>

@@ -54,7 +54,7 @@ interface Rate {
   readonly window: number
 }
 
-/** Returns a saturated rate: so much more than the quota that a second request in the same tick is denied as well. */
+/** Returns the rate of a full state: so much more than the quota that a second request in the same tick is denied, too. */
 export function full({ quota, window }: Rate): number {
   return quota + (2 * quota) / window
 }
@@ -64,7 +64,7 @@ export function life({ window }: Rate, rate: number): number {
   return rate < 0.5 ? 0 : Math.floor(window * ln(2 * rate)) + 1
 }
 
-/** The twins of the above. */
+/** The same functions in Lua. */
 export const luaMath: string = `
 local function nearZero(x)
   local q = x * x

@@ -3,13 +3,13 @@ import { LARGEST, rescale } from './arithmetic.ts'
 import { decay, full, life, luaMath, share } from './exponential-math.ts'
 
 /**
- * `exponential`: the rate of a client is measured, as Exim does it, and a request is admitted while the rate it makes is no
- * more than `quota` per `window`.
+ * `exponential`: measures the rate of a client as Exim does. A request is admitted if the rate including it is at most
+ * `quota` per `window`.
  *
  * State `(r, last)`: the smoothed number of requests per window, and when it was measured. With `x = max(t − last, 1) / window`
  * and `a = e^−x` a request of cost `n` makes it `r' = max(n, n · (1 − a) / x + a · r)`. A key whose `r` has decayed below one
- * half is new, and a new key's first request makes `r' = n`; so `reset` is when it will have, and no wait is longer. What
- * remains is `⌊quota − r⌋`, admitted however it is split up; after a pause a single request may get a little more.
+ * half is new, and a new key's first request makes `r' = n`. So `reset` is the time until then, and no wait is longer.
+ * `⌊quota − r⌋` units remain, in one request or in several. After a pause a single request can get a little more.
  *
  * @see Exim's specification, "Ratelimiting incoming messages"
  */
@@ -43,14 +43,14 @@ function moment(params: Parameters<Name>, rate: number, elapsed: number, cost: n
   return high
 }
 
-/** The last answer of `moment` to a denial. A denial changes nothing, so a client that goes on asks for the same tick again. */
+/** The last result of `moment` for a denial. A denial changes nothing, so a client that retries needs the same tick again. */
 const answered: { params?: Parameters<Name>; rate: number; cost: number; tick: number } = {
   rate: 0.5,
   cost: 0,
   tick: 0.5,
 }
 
-/** Returns the same as `moment`. To remember it makes a denial of one hot key half as expensive. */
+/** Returns the same as `moment`, and remembers it. That halves the cost of a denial of one hot key. */
 function rememberedMoment(params: Parameters<Name>, rate: number, elapsed: number, cost: number): number {
   const isKnown = answered.params === params && answered.rate === rate && answered.cost === cost
   if (isKnown && elapsed < answered.tick) return answered.tick
@@ -108,7 +108,7 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) =>
   out.delay = 0
   out.charged = after - a * rate
   out.persist = persist
-  // What is not charged stays as it was: decayed once more, it would be rounded, and the wait a tick too short.
+  // Without a charge the state does not change: another decay would round it, and the wait would be a tick too short.
   out.next[0] = isTouched ? kept : rate
   out.next[1] = isTouched ? time : cells[offset + 1]!
 }
@@ -118,7 +118,7 @@ const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt
   const last = cells[offset + 1]!
   const { time, isFresh, elapsed } = advance(params, cells, offset, now)
   const held = isFresh ? 0 : elapsed === 0 ? rate : rate * decay(elapsed / params.window)
-  // What was measured since may be as much as a request makes by itself, whatever was there before.
+  // What was measured since may be the rate of one request alone, whatever the rate was before.
   const isLeft = !isFresh && last <= chargedAt
   out.persist = units > 0 || isLeft
   out.next[0] = units > 0 ? Math.min(held + units, LARGEST) : Math.max(0, rate + units)

@@ -5,9 +5,9 @@ import { milliseconds, oneOf, refuse } from '../util/validate.ts'
 /**
  * `fixedWindow`: `quota` in each window, counted from zero.
  *
- * State `(start, used)`: when the window opened and what it holds; nothing used is no window. It lasts for
- * `[start, start + window)` and opens with the first admitted request or, on the clock, at a multiple of `window` since the
- * epoch plus `offset`. When `strict`, a window of the first request opens anew with each denied one.
+ * State `(start, used)`: when the window opened and what is used. If nothing is used, there is no window. It lasts for
+ * `[start, start + window)`. It opens with the first admitted request or, on the clock, at a multiple of `window` since the
+ * epoch plus `offset`. With `strict`, each denied request opens a new window.
  */
 type Name = 'quota' | 'window' | 'clock' | 'offset'
 
@@ -22,7 +22,7 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, window: input.window, clock: clock ? 1 : 0, offset }
 }
 
-/** Returns when the window opens that holds a time. */
+/** Returns the start of the window that contains a time. */
 function opening(params: Parameters<Name>, time: number): number {
   const { clock, window, offset } = params
   return clock === 1 ? Math.floor((time - offset) / window) * window + offset : time
@@ -31,7 +31,7 @@ function opening(params: Parameters<Name>, time: number): number {
 /** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, start: 0.5, used: 0.5 }
 
-/** Returns the time that counts at `now`, which is never before the window, when the window opened and what it holds. */
+/** Returns the time that counts at `now`, which is never before the window, the start of the window, and what is used. */
 function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const start = opening(params, cells[offset]!)
   const used = cells[offset + 1]!
@@ -95,7 +95,7 @@ function convert(
   out: Outcome,
 ): void {
   const { used } = advance(from, cells, offset, rescale(now, params, from))
-  // Rounded up: a window that is carried over ends no sooner than it would have.
+  // Rounded up: a converted window ends no sooner than before.
   const start = -rescale(-cells[offset]!, from, params)
   const isSame =
     from.window / from.perMs === params.window / params.perMs &&

@@ -5,9 +5,9 @@ import { boolean, refuse, wholeNumber } from '../util/validate.ts'
 /**
  * The linear family: `gcra`, `tokenBucket` with greedy refill, `leakyBucket`, `spacing`.
  *
- * State `(d, last)`: what is owed, draining by `drain` a tick, and when. A request of cost `n` puts `n · unit` on it and is
- * admitted while no more than `full` is owed. With `g = gcd(quota, window)`: `drain = quota / g`, `unit = window / g`, so a
- * unit drains in `window / quota` and nothing is ever rounded in the state.
+ * State `(d, last)`: the debt, and the time at which it was computed. The debt drains by `drain` each tick. A request of cost `n`
+ * adds `n · unit` to it, and is admitted if the debt is then at most `full`. With `g = gcd(quota, window)`, `drain = quota / g` and
+ * `unit = window / g`: a unit drains in `window / quota`, and the state is never rounded.
  *
  * @see https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm (as a meter, multiplied out)
  */
@@ -22,7 +22,7 @@ function deriveParameters(input: ParameterInput, capacity: number, queue = false
 /** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, debt: 0.5 }
 
-/** Returns the time that counts at `now`, which is never before the last charge, and what is owed by then. */
+/** Returns the time that counts at `now`, which is never before the last charge, and the debt at that time. */
 function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const debt = cells[offset]!
   const last = cells[offset + 1]!
@@ -74,7 +74,7 @@ function adjust(
   out: Outcome,
 ): void {
   const { time, debt } = advance(params, cells, offset, now)
-  // All that has drained since may have been of this charge.
+  // Everything that has drained since may have been part of this charge.
   const drained = Math.max(0, now - chargedAt) * params.drain
   const change = units < 0 ? Math.min(0, units * params.unit + drained) : units * params.unit
   out.persist = units > 0 || debt > 0
@@ -151,7 +151,7 @@ const compiled = {
   lua,
 } as const
 
-/** GCRA: `quota` per `window`, `burst` back to back. */
+/** GCRA: `quota` per `window`, up to `burst` at once. */
 export const gcra: Algorithm<Name> = {
   ...compiled,
   name: 'gcra',
@@ -159,7 +159,7 @@ export const gcra: Algorithm<Name> = {
   deriveParameters: (input) => deriveParameters(input, wholeNumber('burst', input.own['burst'] ?? input.quota, 0)),
 }
 
-/** Token bucket with greedy refill: `capacity` tokens, `quota` per `window` flowing back continuously. */
+/** Token bucket with greedy refill: `capacity` tokens; `quota` tokens per `window` return continuously. */
 export const greedyRefill: Algorithm<Name> = {
   ...compiled,
   name: 'tokenBucket',
@@ -168,7 +168,7 @@ export const greedyRefill: Algorithm<Name> = {
     deriveParameters(input, wholeNumber('capacity', input.own['capacity'] ?? input.quota, 0)),
 }
 
-/** Leaky bucket as a queue: at most `capacity` wait, one leaves every `window / quota`. */
+/** Leaky bucket as a queue: at most `capacity` requests wait, and one continues every `window / quota`. */
 export const leakyBucket: Algorithm<Name> = {
   ...compiled,
   name: 'leakyBucket',

@@ -8,7 +8,7 @@ import { slidingWindowCounter } from './sliding-window-counter.ts'
 import { slidingWindowLog } from './sliding-window-log.ts'
 import { tokenBucket } from './token-bucket.ts'
 
-/** Every algorithm that comes with the package. A new one is a file beside this and a line here. */
+/** Every algorithm of the package. A new one is a file in this folder and a line here. */
 export const builtIn: readonly Algorithm[] = [
   gcra,
   tokenBucket,

@@ -94,7 +94,7 @@ function adjust(
   const { mode, tokens, time, start } = advance(params, cells, offset, now)
   const left = start + params.window - time
 
-  // All that has come back since may have been of this charge.
+  // Everything that has returned since may have been part of this charge.
   const drained = mode === SMOOTH ? Math.max(0, now - chargedAt) * drain : 0
   const change = units < 0 ? Math.min(0, units * unit + drained) : units * unit
   const after = Math.min(tokens - change, full)
@@ -117,7 +117,7 @@ function convert(
   const { mode, tokens } = advance(from, cells, offset, rescale(now, params, from))
   const used = from.quota - Math.floor(tokens / from.unit)
 
-  // What is over the quota is the penalty of smooth mode, at most what it is when a whole window is left.
+  // More than the quota is the penalty of smooth mode: at most that of a whole window.
   const isSame = from.window / from.perMs === params.window / params.perMs
   const began = -rescale(-cells[offset + 2]!, from, params)
   const time = Math.max(now, began)
@@ -130,7 +130,7 @@ function convert(
   out.next[2] = mode === FRESH ? 0 : isLast ? time : start
 }
 
-/** Smooth, any of them may just have taken the last token of a window of its own: the worst after a charge, save for a debt. */
+/** In smooth mode, any of the keys may just have taken the last token of its window: the strictest state after a charge, except a debt. */
 function toShared(params: Parameters<Name>, out: Outcome): void {
   if (out.next[0] === BURSTY) return restart(out, 2)
   const worst = Math.min(out.next[1]!, params.unit - params.window * params.drain)

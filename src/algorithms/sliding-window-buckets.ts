@@ -5,9 +5,8 @@ import { log, MOST_ENTRIES, type Name } from './sliding-window-log.ts'
 /**
  * `slidingWindowBuckets`, the "partial" sliding window: a log whose entries are whole buckets, `window / buckets` long.
  *
- * The live ones are the current bucket and as many before it as there are in a window, counted whole, so that no window ever
- * holds more than `quota`; a unit comes back at most one bucket late. (Weighting the oldest instead lets nearly twice the
- * quota through.)
+ * The current bucket and those of one window before it are counted in full, so no window ever holds more than `quota`. A unit
+ * returns at most one bucket late. (Weighting the oldest bucket would admit nearly twice the quota.)
  */
 function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
   const buckets = wholeNumber('buckets', input.own['buckets'] ?? 10)
@@ -20,7 +19,7 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, grain, life: buckets + 1 }
 }
 
-/** Sliding window of `buckets` sub-windows: the hard bound of a log in a fixed number of entries. */
+/** Sliding window of `buckets` sub-windows: the bound of a log, in a fixed number of entries. */
 export const slidingWindowBuckets: Algorithm<Name> = {
   ...log,
   name: 'slidingWindowBuckets',

@@ -2,12 +2,12 @@ import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 
 /**
- * `slidingWindowCounter`, the "moving window": two neighbouring windows on the clock, the older one weighted by how much of it
- * the sliding window still covers.
+ * `slidingWindowCounter`, the "moving window": two windows on the clock. The older one is weighted by how much of it the sliding
+ * window still covers.
  *
  * State `(w, cur, prev)`: the window's number since the epoch, what it holds, what the one before it held.
- * `est = cur + ⌊prev · (window − e) / window⌋` with `e` the time since the window began. An estimate: up to twice the quota can
- * pass within a window, when it came at the end of one and the start of the next but one.
+ * `est = cur + ⌊prev · (window − e) / window⌋` with `e` the time since the window began. This is an estimate: up to twice the quota
+ * can pass within a window, half of it at the end of one window and half at the end of the next.
  */
 type Name = 'quota' | 'window'
 
@@ -51,7 +51,7 @@ function step(
   const most = mostCounted(params) - weighted
   const kept = allowed ? current + cost : persist ? Math.max(current, Math.min(current + cost, most)) : current
 
-  // Until the older window weighs little enough, or else until this one has become the older and does.
+  // Until the weight of the older window is small enough. If that is not enough, until this window is the older one.
   const lag = time - now
   const room = quota - kept - cost
   const later = Math.max(0, window - Math.floor(((quota - cost + 1) * window - 1) / kept))
@@ -106,7 +106,7 @@ function convert(
   const left = from.window - (time - number * from.window)
   const isSame = from.window / from.perMs === window / params.perMs
 
-  // The same grid: each window is capped, the older one so that both together are. Another: the estimate moves into one.
+  // Same windows: each is capped, the older one so that the sum is capped, too. Other windows: the estimate moves into one.
   const most = mostCounted(params)
   const used = Math.min(isSame ? current : current + Math.ceil((previous * left) / from.window), most)
   const start = Math.max(now, -rescale(-number * from.window, from, params))
@@ -117,7 +117,7 @@ function convert(
   out.next[2] = isSame ? Math.min(previous, fits) : 0
 }
 
-/** Fills the newer window of a saturated state: the key that was charged may have filled it, and the older one may be another key's. */
+/** Fills the newer window of a full state: the key that was charged may have filled it, and the older one may belong to another key. */
 function toShared(params: Parameters<Name>, out: Outcome): void {
   if (out.allowed) return
   if (out.next[1] === 0) out.reset += params.window
@@ -190,7 +190,7 @@ end
 return { step = step, adjust = adjust, convert = convert }
 `
 
-/** Sliding window counter: two windows on the clock, the older one weighted. */
+/** Sliding window counter: two windows on the clock. The older one is weighted. */
 export const slidingWindowCounter: Algorithm<Name> = {
   name: 'slidingWindowCounter',
   options: [],

@@ -4,13 +4,13 @@ import { LARGEST, rescale } from './arithmetic.ts'
 import { refuse } from '../util/validate.ts'
 
 /**
- * `slidingWindowLog`, and on coarser time `slidingWindowBuckets`: every admitted request is remembered until the window has
- * left it behind, so that no window ever holds more than `quota`.
+ * `slidingWindowLog`, and with coarser times `slidingWindowBuckets`: every admitted request is remembered until it is outside of the
+ * window, so no window ever holds more than `quota`.
  *
  * Time is counted in grains: `i = ⌊t / grain⌋`. An entry made in grain `i` counts while the time is before
- * `(i + life) · grain`: for the log a grain is a tick and its life the window, for buckets a grain is a bucket and its life
- * one more than there are buckets. State `(sum, newest)`: the cost of all entries and the grain of the newest; entries
- * `(grain, cost)`, oldest first. Entries that are over stay, and stay in `sum`, until something is written.
+ * `(i + life) · grain`. For the log, a grain is a tick and `life` is the window. For buckets, a grain is a bucket and `life` is the
+ * number of buckets plus one. State `(sum, newest)`: the cost of all entries and the grain of the newest. Entries
+ * `(grain, cost)`, oldest first. Entries that no longer count stay, and stay in `sum`, until something is written.
  */
 export type Name = 'quota' | 'grain' | 'life'
 
@@ -20,7 +20,7 @@ export const MOST_ENTRIES = 100_000
 /** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { index: 0.5, over: 0.5 }
 
-/** Returns the grain at `now`, never before the newest entry, and the cost of the entries that are over by then. */
+/** Returns the grain at `now`, never before the newest entry, and the cost of the entries that no longer count. */
 function advance(
   { grain, life }: Parameters<Name>,
   cells: Float64Array,
@@ -45,10 +45,10 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out, en
   const persist = !allowed && params.strict === 1
   const pushed = allowed ? cost : persist ? Math.min(cost, quota) : 0
   const kept = allowed ? sum + cost : persist ? Math.max(sum, quota) : sum
-  // A denied request that is charged saturates the log: the oldest cost makes way.
+  // A denied request that is charged fills the log, and the oldest cost is dropped.
   const drop = over + sum + pushed - kept
 
-  // Until so much of what is oldest is over that the cost fits.
+  // Until enough of the oldest cost no longer counts, so that this cost fits.
   const isWaiting = !allowed && cost <= quota
   const freed = drop + kept + cost - quota
   const last = isWaiting && freed <= cells[offset]! ? entries.timeOf(freed) : index
@@ -88,7 +88,7 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   const { over } = advance(from, cells, offset, rescale(now, params, from), entries)
   const sum = cells[offset]! - over
 
-  // Times in another grain cannot be kept: everything becomes one entry, made now. Else the oldest makes way.
+  // Times in another grain cannot be kept: everything becomes one entry, made now. Otherwise the oldest cost is dropped.
   const isSame = from.grain / from.perMs === params.grain / params.perMs
   const index = Math.floor(Math.max(now, -rescale(-newest * from.grain, from, params)) / params.grain)
   const kept = Math.min(sum, params.quota)
@@ -159,7 +159,7 @@ end
 return { step = step, adjust = adjust, convert = convert }
 `
 
-/** What a log of requests is made of, whatever its grain. */
+/** The common part of both algorithms, for any grain. */
 export const log: Omit<Algorithm<Name>, 'name' | 'options' | 'deriveParameters'> = {
   parameters: ['quota', 'grain', 'life'],
   cells: [{ name: 'sum' }, { name: 'newest', ticks: 'grain', newest: true }],
@@ -181,7 +181,7 @@ function deriveParameters({ quota, window }: ParameterInput): Readonly<Record<Na
   return { quota, grain: 1, life: window }
 }
 
-/** Sliding window log: never more than `quota` in any window, at the price of remembering each request. */
+/** Sliding window log: never more than `quota` in any window. It remembers each admitted request. */
 export const slidingWindowLog: Algorithm<Name> = {
   ...log,
   name: 'slidingWindowLog',

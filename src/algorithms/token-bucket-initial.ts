@@ -57,7 +57,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
   ): void {
     const { renewal, isNew, cells: from, offset: at } = advance(params, cells, offset, now)
     bucket.step(params, from, at, now, cost, out, noEntries)
-    // A new key that is denied exists from now on: else it would be new again, and as empty, at its next request.
+    // The state of a new key is saved also if it is denied. Otherwise the key would be new, and as empty, at its next request.
     out.persist ||= !out.allowed && isNew && params.taken > 0
     const isTouched = out.persist || (out.allowed && cost > 0)
     const following = isTouched ? Math.max(renewal, now + out.reset + params.idle) : renewal
@@ -89,7 +89,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     out: Outcome,
   ): void {
     bucket.convert(params, from, cells, offset, now, out, noEntries)
-    // Where new keys started full there is no such number, and a key is new once it is full.
+    // If new keys started full, there is no such number, and a key is new once it is full.
     const renewal = from.idle === undefined ? -Infinity : cells[offset + CELLS]!
     const isNew = rescale(now, params, from) >= renewal
     const full = isNew ? -Infinity : Math.min(now, -rescale(from.idle! - renewal, from, params))

@@ -3,10 +3,10 @@ import { LARGEST, rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
 
 /**
- * `tokenBucket` with `refill: 'interval'`: `quota` tokens come back at once, every `window`.
+ * `tokenBucket` with `refill: 'interval'`: `quota` tokens return at once, every `window`.
  *
- * State `(used, start)`: tokens taken, and when the interval began in which they were last counted. A full bucket has no
- * phase: the next request begins an interval.
+ * State `(used, start)`: the number of tokens taken, and the start of the interval in which they were last counted. A full bucket
+ * has no interval: the next request starts one.
  */
 type Name = 'quota' | 'window' | 'capacity'
 
@@ -19,7 +19,7 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
 /** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, start: 0.5, used: 0.5 }
 
-/** Returns the time that counts at `now`, when its interval began and how many tokens are taken by then. */
+/** Returns the time that counts at `now`, the start of its interval, and the tokens taken at that time. */
 function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const used = cells[offset]!
   const start = cells[offset + 1]!

@@ -11,7 +11,7 @@ const interval: Algorithm = {
   },
 }
 
-/** Token bucket: `capacity` tokens; `refill` says how `quota` per `window` come back, `initial` how many a new key has. */
+/** Token bucket: `capacity` tokens. `refill` is how `quota` tokens per `window` return; `initial` is how many a new key has. */
 export const tokenBucket: Algorithm = {
   ...greedyRefill,
   options: ['capacity', 'refill', 'initial'],

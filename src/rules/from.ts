@@ -74,7 +74,7 @@ class Reader {
     this.#isStopped = true
     this.#stopping.abort()
     this.#wake()
-    // A generator that waits for its next document returns only after it: nobody waits for that.
+    // A generator that waits for its next document returns only after it: nothing waits for that.
     void Promise.resolve(this.#iterator?.return?.()).catch(() => undefined)
   }
 

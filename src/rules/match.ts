@@ -31,8 +31,8 @@ class Matcher {
 }
 
 /**
- * Returns the policies that match a request, in the order of the document. It looks at the policies alone that have the
- * request's path, address, header or attribute, not at all of them.
+ * Returns the policies that match a request, in the order of the document. It examines only the policies that have the
+ * request's path, address, header or attribute.
  * @param now epoch milliseconds: policies that have ended do not match
  */
 export function matchingPolicies(rules: CompiledRules, facts: Facts, now: number): readonly CompiledPolicy[] {

@@ -10,7 +10,7 @@ export const PATH_PATTERN: RegExp =
 /** The longest pattern. A longer path of a request is matched as a whole. */
 const LONGEST_PATTERN = 1024
 
-/** Stands for an empty segment. No other segment is written like this. */
+/** Represents an empty segment. No other segment is written like this. */
 const EMPTY = '%'
 const PLAIN = /^[\w~-][\w.~-]*$/
 

@@ -45,7 +45,7 @@ export interface ShadowLimit {
 /** What the name of a limiter has before the state of a document in shadow. */
 const SHADOW = 'shadow:'
 
-/** A document that is evaluated beside the one in force. It counts in the same store under names of its own. */
+/** A document that is evaluated in addition to the one in force. It counts in the same store under other names. */
 export class ShadowRules<Input> {
   readonly #compiled: CompiledRules
   readonly #onDenied: ((denied: ShadowDenial<Input>) => void) | undefined

@@ -15,7 +15,7 @@ interface Timer {
 }
 
 /**
- * Creates a clock for tests. Time passes only when the test says so, and `wait()` and the delays of `leakyBucket` follow it.
+ * Creates a clock for tests. Time passes only when the test advances it, and `wait()` and the delays of `leakyBucket` follow it.
  * @example
  * const clock = virtualClock()
  * const limiter = createLimiter({ keyer, limits: perSecond(1), store: memoryStore({ clock }) })

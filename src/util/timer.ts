@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts'
 const LONGEST = 2 ** 31 - 1
 
 /**
- * Calls `wake` once `ms` milliseconds have passed, however many. A clock with timers of its own measures them.
+ * Calls `wake` once `ms` milliseconds have passed, however many. A clock that has its own timers measures them.
  * @returns a function that cancels the timer
  */
 export function sleep(ms: number, wake: () => void, clock?: Clock): () => void {

@@ -51,7 +51,7 @@ export function knownOptions(owner: string, given: object, known: readonly strin
   }
 }
 
-/** Returns the known name that differs least from a mistyped one, if it is near enough to be meant. */
+/** Returns the known name that differs least from a mistyped one, if the difference is small. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const typed = name.slice(0, LONGEST_NAME).toLowerCase()
   let best: string | undefined

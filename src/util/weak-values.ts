@@ -1,5 +1,5 @@
 /**
- * Values by name, each for as long as something else refers to it, so that names made from user data do not accumulate. A
+ * Values by name. Each is kept as long as something else refers to it, so names made from user data do not accumulate. A
  * runtime without `WeakRef` keeps all of them.
  */
 export class WeakValues<Value extends object> {

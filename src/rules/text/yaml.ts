@@ -7,7 +7,7 @@ import { type ParsedText, problem } from './text.ts'
 const DEEPEST = 64
 /** The parser searches the document for each alias. */
 const MOST_ALIASES = 1000
-/** Values of a document after every alias is replaced by what it stands for. */
+/** Values of a document after every alias is replaced by its value. */
 const MOST_VALUES = 1_000_000
 const MOST_PROBLEMS = 100
 
@@ -88,7 +88,7 @@ function sizeOf(value: unknown, known: Map<object, number>): number {
   return size
 }
 
-/** Returns the line on which a value stands, or else the nearest value around it. */
+/** Returns the line of a value, or of the nearest value that contains it. */
 export function lineAt(document: Document.Parsed, lines: LineCounter, path: readonly (string | number)[]): number {
   let node: unknown = document.contents
   let line = 1
