@@ -1,7 +1,7 @@
 import type { Application, NextFunction, Request, Response } from 'express'
 import type { Decision } from '../../src/limiter/decision.ts'
-import { denialStatus } from '../../src/http/denial.ts'
-import { whenClosed } from '../../src/http/response/node-end.ts'
+import { byteLength, denialStatus } from '../../src/http/denial.ts'
+import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { onceForEachApp, warnOfLateMount } from '../../src/http/late-mount.ts'
@@ -55,8 +55,9 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   setHeader: (response, name, value) => void response.setHeader(name, value),
   headersSent: (response) => response.headersSent,
   getStatus: (response) => response.statusCode,
+  markAborted,
   sendDenial: (response, status, body) =>
-    void response.status(status).setHeader('Content-Length', body.length).end(body),
+    void response.status(status).setHeader('Content-Length', byteLength(body)).end(body),
   onEnd: (response, listener) => whenClosed(response, listener),
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),

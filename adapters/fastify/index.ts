@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import type { NodeHead } from '../../src/http/response/begun-denial.ts'
-import { whenClosed } from '../../src/http/response/node-end.ts'
+import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
@@ -54,6 +54,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   setHeader: (reply, name, value) => void reply.header(name, value),
   headersSent: (reply) => reply.raw.headersSent,
   getStatus: (reply) => reply.raw.statusCode,
+  markAborted: ({ raw }) => markAborted(raw),
   // As bytes: Fastify adds a charset to a text with a JSON type.
   sendDenial: (reply, status, body) => void reply.code(status).send(Buffer.from(body)),
   onEnd: (reply, listener) => whenClosed(reply.raw, listener),

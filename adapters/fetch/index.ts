@@ -38,7 +38,7 @@ interface Draft {
   denial: Response | undefined
 }
 
-const responseOf = ({ end }: Draft): Response => end.response!
+const responseOf = ({ end }: Draft): Response | undefined => end.response
 const encoder = new TextEncoder()
 const decisions = new WeakMap<Request, Decision>()
 
@@ -50,7 +50,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
   setHeader: ({ headers }, name, value) => headers.set(name, value),
   headersSent: ({ end }) => end.response !== undefined,
-  getStatus: (draft) => responseOf(draft).status,
+  getStatus: ({ end }) => end.response!.status,
   // As bytes: for a text, the platform would set a Content-Type.
   sendDenial: (draft, status, body) =>
     void (draft.denial = new Response(draft.isHead ? null : encoder.encode(body), { status })),

@@ -65,11 +65,11 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
     context.header(name, value)
   },
   headersSent: (context) => bindingsOf(context).outgoing?.headersSent ?? knownEndOf(context)?.response !== undefined,
-  getStatus: (context) => sentResponseOf(context).status,
+  getStatus: (context) => sentResponseOf(context)!.status,
   sendDenial(context, status, body) {
     context.res = context.newResponse(body, status as 429)
     // These belong to this body, and not to one that replaces it.
-    for (const name of ['Content-Type', 'Cache-Control']) draftOf(context).delete(name)
+    for (const name of ['Content-Type', 'Cache-Control', 'Vary']) draftOf(context).delete(name)
   },
   onEnd(context, listener) {
     const { outgoing } = bindingsOf(context)

@@ -53,10 +53,11 @@ function setResponse(context: Context, response: Response | undefined): void {
 /** A header of responses whose handler wrote to `context.env.outgoing` itself. */
 const ALREADY_SENT = 'x-hono-already-sent'
 
-/** Returns the response that was sent. */
-export function sentResponseOf(context: Context): Response {
+/** Returns the response that was sent, if there is one. */
+export function sentResponseOf(context: Context): Response | undefined {
   const { outgoing } = bindingsOf(context)
-  if (outgoing === undefined) return ends.get(context)!.response!
+  if (outgoing === undefined) return ends.get(context)?.response
+  if (!outgoing.headersSent) return undefined
   // When only Hono handled an error, its response is not in `context.res`.
   const { statusCode: status } = outgoing
   const known = context.finalized && context.res.status === status && !context.res.headers.has(ALREADY_SENT)

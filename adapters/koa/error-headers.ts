@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { mergeRetryAfter } from '../../src/http/headers/retry-after.ts'
-import { exposeHeaders } from '../../src/http/headers/cors.ts'
+import { withNames } from '../../src/http/headers/cors.ts'
 
 const EXPOSE_HEADERS = 'access-control-expose-headers'
 
@@ -25,7 +25,7 @@ export function keepHeaders(names: readonly string[]): (context: Context) => voi
         if (kept.has(lower) && lower === 'retry-after')
           return setHeader.call(res, name, laterOf(res.getHeader(name), value))
         if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res
-        return setHeader.call(res, name, kept.has(lower) ? exposeHeaders(String(value), exposed) : value)
+        return setHeader.call(res, name, kept.has(lower) ? withNames(String(value), exposed) : value)
       }
       try {
         onerror.call(context, error)

@@ -3,7 +3,7 @@ import type { Context, Middleware, Next, Response } from 'koa'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial } from '../../src/http/response/begun-denial.ts'
-import { whenClosed } from '../../src/http/response/node-end.ts'
+import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { warnIfPending } from '../../src/http/response/unanswered.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
@@ -51,8 +51,12 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   setHeader: (response, name, value) => void response.res.setHeader(name, value),
   headersSent: (response) => response.res.headersSent,
   getStatus: (response) => response.res.statusCode,
+  markAborted: ({ res }) => markAborted(res),
   sendDenial(response, status, body) {
-    response.status = status
+    // Not with \`response.status\`: it refuses statuses that have no name.
+    response.res.statusCode = status
+    if (response.req.httpVersionMajor < 2) response.message = ''
+    Object.assign(response, { _explicitStatus: true })
     response.body = body
   },
   onEnd: (response, listener) => whenClosed(response.res, listener),

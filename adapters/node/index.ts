@@ -1,10 +1,10 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { denialStatus } from '../../src/http/denial.ts'
+import { byteLength, denialStatus } from '../../src/http/denial.ts'
 import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter, type RequestLimiter } from '../../src/http/request-limiter.ts'
-import { whenClosed } from '../../src/http/response/node-end.ts'
+import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
@@ -60,7 +60,9 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
   setHeader: (response, name, value) => void response.setHeader(name, value),
   headersSent: (response) => response.headersSent,
   getStatus: (response) => response.statusCode,
-  sendDenial: (response, status, body) => void response.writeHead(status, { 'Content-Length': body.length }).end(body),
+  markAborted,
+  sendDenial: (response, status, body) =>
+    void response.writeHead(status, { 'Content-Length': byteLength(body) }).end(body),
   onEnd: (response, listener) => whenClosed(response, listener),
   callOnDenied: (onDenied, request, response, _next, decision) =>
     callStarted({ onDenied, response, status: denialStatus(decision) }, () => onDenied(request, response, decision)),
@@ -120,7 +122,7 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
 }
 
 /** The options that need a response. An upgrade has none. */
-const RESPONSE_OPTIONS = ['refundWhen', 'settleWith', 'onDenied']
+const RESPONSE_OPTIONS = ['refundWhen', 'settleWith', 'resetWhen', 'onDenied']
 
 function without(options: object, names: readonly string[]): object {
   return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)))

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { type Denial, rawResponse } from '../../src/http/denial.ts'
+import { rawResponse } from '../../src/http/denial.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
 import { requestAdapter } from './request.ts'
 
@@ -18,7 +18,7 @@ export const upgradeAdapter: HttpAdapter<IncomingMessage, Upgrade, undefined, ne
   headersSent: ({ socket }) => socket.destroyed,
   getStatus: () => 101,
   sendDenial: ({ socket, headers }, status, body) =>
-    closeWith(socket, rawResponse({ status: status as Denial['status'], headers: [...headers], body })),
+    closeWith(socket, rawResponse({ status, headers: [...headers], body })),
   onEnd: ({ socket }, listener) => whenClosed(socket, listener),
   callOnDenied: () => undefined,
 }

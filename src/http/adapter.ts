@@ -33,9 +33,9 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getRequestHeader(request: Request, name: string): string | undefined
   /** Returns the path of the request with or without its query, or its URL. Rules need it. */
   getPath?(request: Request): string | undefined
-  /** Returns the client's address as the framework reports it. Rules need it for `ip`, unless they have an `address`. */
+  /** Returns the client's address as the framework reports it. `allow` and rules with `ip` need it, unless they have an `address`. */
   getAddress?(request: Request): string | undefined
-  /** Returns the other arguments of a handler, for the functions of rules. Default: none. */
+  /** Returns the other arguments of a handler, for the functions of rules and for `address`. Default: none. */
   getRest?(request: Request): readonly unknown[]
   /**
    * Returns true when the server would read the rest of the request after a denial. The denial then has `Connection: close`.
@@ -50,7 +50,15 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   headersSent(response: Response): boolean
   /** Returns the status that was sent. It is only called when `headersSent` returns true. */
   getStatus(response: Response): number
-  /** Sends a denial with the headers that were set before. A response to HEAD has no body; Node omits it by itself. */
+  /**
+   * Sets the status 499 on a response that was aborted before anything was sent, since functions of the user read it. Default: the
+   * status stays what it is.
+   */
+  markAborted?(response: Response): void
+  /**
+   * Sends a denial with the headers that were set before. The body may have any characters. A response to HEAD has no body; Node
+   * omits it by itself.
+   */
   sendDenial(response: Response, status: number, body: string): void
   /**
    * Calls `listener` once, and never synchronously, when the response has ended: it was sent completely or was aborted. An

@@ -2,16 +2,16 @@ import type { Decision } from '../limiter/decision.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import { longDuration, shortDuration } from '../util/duration.ts'
-import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
-import type { HttpAdapter } from './adapter.ts'
-import { prefersText } from './headers/accept.ts'
+import { denialPage } from './denial-page.ts'
+import { acceptedFormat, type Format } from './headers/accept.ts'
 import { distinctNames } from './headers/distinct-names.ts'
-import { mergeRetryAfter, retryAfter } from './headers/retry-after.ts'
+import { retryAfter } from './headers/retry-after.ts'
 import { shownTogether } from './history.ts'
 
 /** The response to a request that was not admitted. */
 export interface Denial {
-  readonly status: 429 | 503
+  /** 429, or the status that was asked for. 503 in an outage. */
+  readonly status: number
   /** The headers in the order in which to set them. The rate-limit headers are not among them. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   /** ASCII text. Empty for HEAD. */
@@ -22,10 +22,12 @@ export interface Denial {
 export interface DeniedRequest {
   readonly method?: string | undefined
   readonly accept?: string | undefined
+  /** The status of an exceeded quota, 400 to 599. Default 429. */
+  readonly statusCode?: number | undefined
 }
 
 interface Problem {
-  readonly status: 429 | 503
+  readonly status: number
   readonly type: string
   readonly title: string
   readonly violated: readonly string[] | undefined
@@ -35,26 +37,30 @@ interface Problem {
 
 const TYPES = 'https://iana.org/assignments/http-problem-types'
 
+const CONTENT_TYPES: Readonly<Record<Format, string>> = {
+  json: 'application/problem+json',
+  html: 'text/html; charset=utf-8',
+  text: 'text/plain; charset=utf-8',
+}
+
 /**
  * Returns the response to a request that was not admitted: 429 when a quota is exceeded, 503 when the store did not answer and
- * the limiter is closed then. The body is problem details as JSON, or plain text for a client that accepts no JSON.
+ * the limiter is closed then. The body is problem details as JSON. It is a page for a client that prefers HTML, such as a browser,
+ * and plain text for a client that accepts no JSON.
  *
  * @example
  * const { status, headers, body } = denial(decision, { method: 'GET', accept: '*\/*' })
  */
-export function denial(decision: Decision, { method, accept }: DeniedRequest = {}): Denial {
-  const problem = decision.degraded === 'closed' ? outage(decision) : quotaExceeded(decision)
-  const text = prefersText(accept)
+export function denial(decision: Decision, { method, accept, statusCode = 429 }: DeniedRequest = {}): Denial {
+  const problem = decision.degraded === 'closed' ? outage(decision) : quotaExceeded(decision, statusCode)
+  const format = acceptedFormat(accept)
   const headers: (readonly [string, string])[] = [
     ['Cache-Control', 'no-store'],
-    ['Content-Type', text ? 'text/plain; charset=utf-8' : 'application/problem+json'],
+    ['Vary', 'Accept'],
+    ['Content-Type', CONTENT_TYPES[format]],
   ]
   if (problem.retry !== undefined) headers.unshift(['Retry-After', String(problem.retry)])
-  return {
-    status: problem.status,
-    headers,
-    body: method === 'HEAD' ? '' : text ? `${problem.detail}\n` : json(problem),
-  }
+  return { status: problem.status, headers, body: method === 'HEAD' ? '' : bodyOf(problem, format) }
 }
 
 /**
@@ -62,67 +68,33 @@ export function denial(decision: Decision, { method, accept }: DeniedRequest = {
  * @example socket.end(rawResponse(denial(decision)))
  */
 export function rawResponse({ status, headers, body }: Denial): string {
-  const reason = status === 429 ? 'Too Many Requests' : 'Service Unavailable'
-  let head = `HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\n`
+  let head = `HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\nConnection: close\r\n`
   for (const [name, value] of headers) head += `${name}: ${value}\r\n`
-  return `${head}Content-Length: ${body.length}\r\n\r\n${body}`
+  return `${head}Content-Length: ${byteLength(body)}\r\n\r\n${body}`
+}
+
+/** Other statuses have no reason phrase. It is optional, and only people read it. */
+const REASONS: Readonly<Record<number, string>> = { 429: 'Too Many Requests', 503: 'Service Unavailable' }
+
+const encoder = new TextEncoder()
+
+/** Returns the `Content-Length` of a text in UTF-8. */
+export function byteLength(text: string): number {
+  return encoder.encode(text).length
 }
 
 /** Returns the status of a denial. */
-export function denialStatus({ degraded }: Decision): Denial['status'] {
+export function denialStatus({ degraded }: Decision): 429 | 503 {
   return degraded === 'closed' ? 503 : 429
 }
 
-/** Answers a denied request. Always returns false, as `admit` does for a denied request. */
-export type DenialResponder<Request, Response, Next> = (
-  decision: Decision,
-  request: Request,
-  response: Response,
-  next: Next,
-) => MaybePromise<boolean>
-
-/** Creates the responder of a request limiter: the `onDenied` of its user with `Retry-After` already set, or problem details. */
-export function denialResponder<Request, Response, Next, OnDenied>(
-  onDenied: OnDenied | undefined,
-  adapter: HttpAdapter<Request, Response, Next, OnDenied>,
-): DenialResponder<Request, Response, Next> {
-  /** Keeps a larger `Retry-After` of the application. */
-  function setRetryAfter(decision: Decision, response: Response): void {
-    const seconds = mergeRetryAfter(adapter.getHeader(response, 'Retry-After'), retryAfter(decision), Date.now())
-    if (seconds !== undefined) adapter.setHeader(response, 'Retry-After', String(seconds))
-  }
-
-  /** Otherwise a client could send a body of any size for each denial. */
-  function stopReading(request: Request, response: Response): void {
-    if (adapter.hasUnreadBody?.(request)) adapter.setHeader(response, 'Connection', 'close')
-  }
-
-  if (onDenied === undefined) {
-    return function sendProblem(decision, request, response) {
-      stopReading(request, response)
-      // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
-      const { status, headers, body } = denial(decision, { accept: adapter.getRequestHeader(request, 'accept') })
-      for (const [name, value] of headers) if (name !== 'Retry-After') adapter.setHeader(response, name, value)
-      setRetryAfter(decision, response)
-      adapter.sendDenial(response, status, body)
-      return false
-    }
-  }
-  return function callOnDenied(decision, request, response, next) {
-    stopReading(request, response)
-    setRetryAfter(decision, response)
-    const answer = adapter.callOnDenied(onDenied, request, response, next, decision)
-    return isPromise(answer) ? Promise.resolve(answer).then(() => false) : false
-  }
-}
-
-function quotaExceeded(decision: Decision): Problem {
+function quotaExceeded(decision: Decision, status: number): Problem {
   const retry = retryAfter(decision)
   const nameOf = namesOf(decision)
   const violated = decision.limits.filter(isViolated)
-  const allowances = violated.map((status) => allowance(nameOf(status), status.limit)).join(', ')
+  const allowances = violated.map((each) => allowance(nameOf(each), each.limit)).join(', ')
   return {
-    status: 429,
+    status,
     type: `${TYPES}#quota-exceeded`,
     title: 'Quota Exceeded',
     violated: violated.map(nameOf),
@@ -154,6 +126,11 @@ function namesOf(decision: Decision): (status: LimitStatus) => string {
 
 function isViolated({ allowed, limit }: LimitStatus): boolean {
   return !allowed && limit.shadow !== true
+}
+
+function bodyOf(problem: Problem, format: Format): string {
+  if (format === 'html') return denialPage(problem)
+  return format === 'text' ? `${problem.detail}\n` : json(problem)
 }
 
 function json({ type, title, status, violated, detail }: Problem): string {

@@ -2,12 +2,14 @@ import type { Decision } from '../limiter/decision.ts'
 import { createLimiter, createRulesLimiter, type Limiter } from '../limiter/limiter.ts'
 import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '../limiter/options.ts'
 import { guardedLimiterOf } from '../limiter/variants.ts'
-import type { Limit } from '../limits/limit.ts'
 import { checkedOutage } from '../stores/guard/index.ts'
 import type { Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { knownOptions, oneOf, refuse } from '../util/validate.ts'
+import { knownOptions, oneOf, optionalFunction, refuse } from '../util/validate.ts'
 import type { HeaderOptions } from './headers/options.ts'
+import type { AllowOptions } from './keys/allowed.ts'
+import { type DenialOptions, validateDenialOptions } from './message.ts'
+import { type OutcomeOptions, validateOutcomeOptions } from './outcome.ts'
 import { readerOf, type RulesAdapter } from './rules-reader.ts'
 
 /** Where the limiter comes from: the options of `createLimiter`, with limits or with rules, or an existing limiter. */
@@ -32,7 +34,8 @@ export type Preflights = 'separate' | 'count' | 'skip'
 const PREFLIGHTS: readonly Preflights[] = ['separate', 'count', 'skip']
 
 /** The options of every adapter's `rateLimit`, except the limiter and `onDenied`. */
-export interface HttpOptions<Request, Response> extends HeaderOptions {
+export interface HttpOptions<Request, Response>
+  extends HeaderOptions, DenialOptions<Request>, AllowOptions<Request>, OutcomeOptions<Request, Response> {
   /** Returns true for requests that are neither counted nor given headers. */
   readonly skip?: (request: Request) => MaybePromise<boolean>
   /**
@@ -44,20 +47,6 @@ export interface HttpOptions<Request, Response> extends HeaderOptions {
    * Default `'separate'`. A `limiter` that was not made by `createLimiter` or `stack` counts them with the other requests.
    */
   readonly preflights?: Preflights
-  /**
-   * Refunds the charge of a request once its response is known: `'success'` for a status below 400, `'failure'` for any other.
-   * A request that is aborted before it is answered stays charged.
-   * @example rateLimit({ keyer: byIP, limits: perMinute(5), refundWhen: 'success' }) // counts failed logins only
-   */
-  readonly refundWhen?: 'success' | 'failure' | ((request: Request, response: Response) => MaybePromise<boolean>)
-  /**
-   * Returns the actual cost of an answered request, for all of its limits or for each. `undefined` leaves the charge unchanged.
-   * @example rateLimit({ keyer, limits, settleWith: (_request, response) => Number(response.getHeader('x-tokens')) })
-   */
-  readonly settleWith?: (
-    request: Request,
-    response: Response,
-  ) => MaybePromise<number | ((limit: Limit) => number) | undefined>
   /**
    * How requests are decided while the store does not answer. Adapters guard a store that answers later, such as `redisStore(client)`, with the
    * defaults of `guard`, unless it is guarded already. A store that decides at once is never in an outage.
@@ -82,9 +71,14 @@ const HTTP_OPTIONS = [
   'partitionKey',
   'skip',
   'preflights',
+  'allow',
+  'address',
   'onDenied',
+  'message',
+  'statusCode',
   'refundWhen',
   'settleWith',
+  'resetWhen',
   'onOutage',
   'onDecision',
 ]
@@ -103,12 +97,10 @@ export function validateHttpOptions(
   optionalFunction('skip', options.skip)
   if (options.preflights !== undefined) oneOf('preflights', options.preflights, PREFLIGHTS)
   optionalFunction('onDenied', options.onDenied)
-  optionalFunction('settleWith', options.settleWith)
   optionalFunction('onDecision', options.onDecision)
   if (options.onOutage !== undefined) checkedOutage(options.onOutage)
-  const { refundWhen } = options
-  if (refundWhen !== undefined && typeof refundWhen !== 'function')
-    oneOf('refundWhen', refundWhen, ['success', 'failure'])
+  validateDenialOptions(options)
+  validateOutcomeOptions(options)
 }
 
 /**
@@ -132,8 +124,4 @@ function givenLimiter<Request>(options: LimiterSource<Request>, adapter: RulesAd
   if (typeof options.limiter?.consume !== 'function')
     refuse('limiter', 'a limiter of createLimiter or stack', options.limiter)
   return options.limiter
-}
-
-function optionalFunction(option: string, given: unknown): void {
-  if (given !== undefined && typeof given !== 'function') refuse(option, 'a function', given)
 }

@@ -5,13 +5,14 @@ import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { creationWatch } from './created-late.ts'
-import { denialResponder } from './denial.ts'
 import { isPreflight } from './headers/cors.ts'
 import { stackedHeaderWriter } from './headers/stacked.ts'
 import { wholeAddressWarner } from './keys/address-warning.ts'
+import { allowedRequests } from './keys/allowed.ts'
 import { latestPass, type Pass, recordPass } from './history.ts'
 import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
 import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from './options.ts'
+import { denialResponder } from './responder.ts'
 import { settlement } from './settlement.ts'
 
 /** Limits the requests of a framework. It works in the same way for every framework. */
@@ -27,8 +28,8 @@ export interface RequestLimiter<Request, Response, Next> {
 }
 
 /**
- * Creates the request limiter of an adapter from the options of its user. A request passes these steps: skip, decide, write
- * headers, then deny or hold. Throws `SluiceError` for a wrong or unknown option.
+ * Creates the request limiter of an adapter from the options of its user. A request passes these steps: allow, skip,
+ * decide, write headers, then deny or hold. Throws `SluiceError` for a wrong or unknown option.
  * @example
  * const requestLimiter = createRequestLimiter(options, adapter)
  * return async function limitRate(request, response) {
@@ -41,10 +42,11 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
 ): RequestLimiter<Request, Response, Next> {
   type Lane = RequestLane<Request, Response>
   validateHttpOptions(options)
+  const isAllowed = allowedRequests(options, adapter)
   const limiter = limiterOf(options, adapter)
   const requests = laneOf(limiter, stackedHeaderWriter(options, adapter))
   const preflights = preflightLaneOf(options.preflights, requests, adapter)
-  const deny = denialResponder(options.onDenied, adapter)
+  const deny = denialResponder(options, adapter)
   const settleAtEnd = settlement(options, limiter, adapter)
   const { skip } = options
   const observe = options.onDecision && decisionObserver(options.onDecision)
@@ -53,7 +55,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const lane = isPreflightOf(adapter, request) ? preflights : requests
-    if (lane === undefined) return true
+    if (lane === undefined || isAllowed?.(request)) return true
     if (skip === undefined) return decide(lane, request, response, next)
     const skipped = skip(request)
     if (!isPromise(skipped)) return skipped ? true : decide(lane, request, response, next)
@@ -97,8 +99,16 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     warnOfWholeAddress(decision)
     observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
-    if (settleAtEnd !== undefined) settleAtEnd(request, response, decision)
-    return decision.delay === 0 ? true : hold(response, decision.delay)
+    if (decision.delay > 0) return holdAndSettle(decision, request, response)
+    settleAtEnd?.(request, response, decision)
+    return true
+  }
+
+  /** A client that hangs up before the slot has caused no work, so that there is nothing to settle: it stays charged. */
+  async function holdAndSettle(decision: Decision, request: Request, response: Response): Promise<boolean> {
+    const isReached = await hold(response, decision.delay)
+    if (isReached) settleAtEnd?.(request, response, decision)
+    return isReached
   }
 
   /** Waits for the slot of a request. Returns false if the client hangs up before; no timer remains then. */

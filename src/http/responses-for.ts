@@ -5,6 +5,7 @@ import { type Denial, denial, type DeniedRequest } from './denial.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { timeOf } from './headers/stacked.ts'
 import { headerConfig } from './headers/write-headers.ts'
+import { validateStatus } from './message.ts'
 
 const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
 
@@ -14,13 +15,13 @@ export type HeaderRecord = Readonly<Record<string, string>>
 /** The response to a request that was not admitted, as plain data. */
 export interface ProblemResponse {
   readonly status: Denial['status']
-  /** The rate-limit headers, `Retry-After`, `Cache-Control` and `Content-Type`. */
+  /** The rate-limit headers, `Retry-After`, `Cache-Control`, `Vary` and `Content-Type`. */
   readonly headers: HeaderRecord
-  /** Problem details as JSON, or plain text for a client that accepts no JSON. Empty for HEAD. */
+  /** Problem details as JSON, a page for a client that prefers HTML, or text for one that accepts no JSON. Empty for HEAD. */
   readonly body: string
 }
 
-/** The options of {@link problemFor}: those of the headers, and the method and the `Accept` header of the request. */
+/** The options of {@link problemFor}: those of the headers, the method and the `Accept` header of the request, and `statusCode`. */
 export type ProblemOptions = HeaderOptions & DeniedRequest
 
 /**
@@ -48,7 +49,8 @@ export function headersFor(decision: Decision, options: HeaderOptions = {}): Hea
  * }
  */
 export function problemFor(decision: Decision, options: ProblemOptions = {}): ProblemResponse {
-  knownOptions('problemFor', options, [...HEADER_OPTIONS, 'method', 'accept'])
+  knownOptions('problemFor', options, [...HEADER_OPTIONS, 'method', 'accept', 'statusCode'])
+  validateStatus(options.statusCode)
   if (decision.allowed)
     throw new SluiceError(
       'INVALID_OPTION',

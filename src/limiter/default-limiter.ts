@@ -10,10 +10,8 @@ import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stor
 import { knownOptions, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { WaitOptions } from './waiter.ts'
+import { close, forgetKey, isClosed } from './open-decisions.ts'
 import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
-
-/** Decisions that were refunded or settled. */
-const closedDecisions = new WeakSet<Decision>()
 
 /** The limiter behind `createLimiter` and `stack`. */
 export class DefaultLimiter<Input> implements Limiter<Input> {
@@ -83,7 +81,7 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
     const variants = [...this.#variants.values()].map((each) => each.reset(input))
     const done = this.#builders.map((builder) =>
       chain(builder.buckets(input), (buckets) => {
-        const forgotten = buckets.map(({ limiter, key }) => builder.store.forget(limiter, key))
+        const forgotten = buckets.map((bucket) => forgetKey(builder, bucket))
         return chain(all<void>(forgotten), () => undefined)
       }),
     )
@@ -129,10 +127,10 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
   /** Replaces what a decision charged by `actual`, past any limit. */
   #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
     const charges = chargesOf(decision)
-    if (closedDecisions.has(decision)) return
+    if (isClosed(decision)) return
     if (chargedNothing(decision, charges)) return this.#warnUncharged(decision)
     const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
-    closedDecisions.add(decision)
+    close(decision)
     // The store that decided: an adapter may have guarded it.
     const store = charges[0]?.policy.store ?? this.#store
     return chain(store.adjust(charges, units) as MaybePromise<void>, () => this.#queue.wake(charges))

@@ -1,7 +1,7 @@
 import { addRoute, createRouter, findAllRoutes, type RouterContext } from 'rou3'
 import { Cell, type Dimension } from './compiled.ts'
 import type { Facts } from './facts.ts'
-import { NetworkMap } from './networks.ts'
+import { NetworkMap } from '../http/keys/networks.ts'
 import { canonicalPattern } from './paths.ts'
 
 const NOTHING: readonly Cell[] = Object.freeze([])

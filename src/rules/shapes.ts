@@ -1,7 +1,7 @@
 import { shown } from '../util/errors.ts'
 import { HEADER_NAME } from '../util/validate.ts'
 import { limitShape, overrideLimitShape } from './limit-shapes.ts'
-import { isNetwork } from './networks.ts'
+import { isNetwork } from '../http/keys/networks.ts'
 import { isPathPattern, PATH_PATTERN } from './paths.ts'
 import {
   either,

@@ -1,3 +1,6 @@
+import { abortCases } from './adapter/abort-cases.ts'
+import { allowCases } from './adapter/allow-cases.ts'
+import { bodyCases } from './adapter/body-cases.ts'
 import { delayCases, endCases } from './adapter/connection-cases.ts'
 import { decisionCases, denialCases } from './adapter/denial-cases.ts'
 import { faultCases, optionCases } from './adapter/fault-cases.ts'
@@ -7,6 +10,7 @@ import { addressCases, keyerCases, proxyCases, skipCases } from './adapter/keyer
 import { limitCases } from './adapter/limit-cases.ts'
 import { outageCases } from './adapter/outage-cases.ts'
 import { preflightCases } from './adapter/preflight-cases.ts'
+import { resetCases } from './adapter/reset-cases.ts'
 import { rulesCases } from './adapter/rules-cases.ts'
 import { settlementCases } from './adapter/settlement-cases.ts'
 import { createWorld } from './adapter/world.ts'
@@ -24,11 +28,12 @@ export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[]
   const can = (lack: Lack): boolean => harness.lacks?.includes(lack) !== true
   const subjects = {
     'the headers': { ...headerCases, ...(can('early-headers') && earlyHeaderCases) },
-    'a denial': denialCases,
+    'a denial': { ...denialCases, ...bodyCases },
     'the limits': limitCases,
     'the address': { ...addressCases, ...(can('proxy-trust') && proxyCases) },
     'the keyers': keyerCases,
     skip: skipCases,
+    allow: allowCases,
     'CORS preflights': preflightCases,
     ...(can('rules') && { rules: rulesCases }),
     'the decision': decisionCases,
@@ -36,7 +41,8 @@ export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[]
     'an outage of the store': outageCases,
     'the options': optionCases,
     'a delay': delayCases,
-    'a refund or settlement': { ...settlementCases, ...endCases },
+    'a refund or settlement': { ...settlementCases, ...endCases, ...abortCases },
+    'a reset': resetCases,
   }
   return behavioursOf(subjects, () => createWorld(harness))
 }

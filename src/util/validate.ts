@@ -30,6 +30,11 @@ export function oneOf<const Word extends string>(option: string, given: unknown,
   return word ?? refuse(option, words.map((each) => `'${each}'`).join(' or '), given)
 }
 
+/** Checks for a function, or nothing. */
+export function optionalFunction(option: string, given: unknown): void {
+  if (given !== undefined && typeof given !== 'function') refuse(option, 'a function', given)
+}
+
 export function boolean(option: string, given: unknown): boolean {
   return typeof given === 'boolean' ? given : refuse(option, 'true or false', given)
 }

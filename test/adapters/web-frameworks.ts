@@ -69,16 +69,15 @@ const webRequest: Pick<NamedHarness, 'header' | 'method'> = {
   method: (request: Request) => request.method,
 }
 
-const ipKeyer = (options: object = {}): unknown =>
-  forFetch.ipKeyer({
-    address: (_request: Request, { incoming }: HttpBindings) => incoming.socket.remoteAddress,
-    ...options,
-  })
+const fetchAddress = (_request: Request, { incoming }: HttpBindings): string | undefined =>
+  incoming.socket.remoteAddress
+const ipKeyer = (options: object = {}): unknown => forFetch.ipKeyer({ address: fetchAddress, ...options })
 
 const fetchFramework: NamedHarness = {
   name: 'fetch',
   lacks: ['early-headers', 'proxy-trust'],
   keyers: { ...forFetch, ipKeyer, byIP: ipKeyer() },
+  address: fetchAddress,
   ...webRequest,
   make: (options) => forFetch.rateLimit(options as never),
   onDenied: (answer) => async (request: Request, decision: Decision) => responseOf(await answer(decision), request),
@@ -158,8 +157,8 @@ const honoWith = (own: Partial<NamedHarness>, env: (bindings: HttpBindings) => o
 
 const hono = honoWith({}, (bindings) => bindings)
 
-const honoIpKeyer = (options: object = {}): unknown =>
-  forHono.ipKeyer({ address: ({ env }: Context) => (env as { address: string }).address, ...options })
+const honoAddress = ({ env }: Context): string => (env as { address: string }).address
+const honoIpKeyer = (options: object = {}): unknown => forHono.ipKeyer({ address: honoAddress, ...options })
 
 /** Like a runtime that has no Node responses. */
 const honoElsewhere = honoWith(
@@ -167,6 +166,7 @@ const honoElsewhere = honoWith(
     name: 'Hono 4, not on Node',
     lacks: ['proxy-trust'],
     keyers: { ...forHono, ipKeyer: honoIpKeyer, byIP: honoIpKeyer() },
+    address: honoAddress,
   },
   ({ incoming }) => ({ address: incoming.socket.remoteAddress }),
 )

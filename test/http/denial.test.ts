@@ -12,6 +12,7 @@ describe('an exceeded quota', () => {
     expect(headers).toEqual([
       ['Retry-After', '1'],
       ['Cache-Control', 'no-store'],
+      ['Vary', 'Accept'],
       ['Content-Type', 'application/problem+json'],
     ])
     expect(JSON.parse(body)).toEqual({
@@ -43,7 +44,7 @@ describe('an exceeded quota', () => {
   test('has no Retry-After when the request is never admitted', () => {
     const never = decide([status(windowed('n', 3, 1000), { cost: 5, retryAfter: Infinity })])
     const { headers, body } = denial(never)
-    expect(headers.map(([name]) => name)).toEqual(['Cache-Control', 'Content-Type'])
+    expect(headers.map(([name]) => name)).toEqual(['Cache-Control', 'Vary', 'Content-Type'])
     expect(JSON.parse(body).detail).toBe(
       'Too many requests: "n" allows 3 per 1s. It asks for more than is ever allowed at once.',
     )
@@ -90,7 +91,7 @@ describe('a closed outage', () => {
   test.each([0, Infinity])('returns 503 with Retry-After when the wait is %d', (retryAfter) => {
     expect(denial({ ...D1, degraded: 'closed', retryAfter })).toMatchObject({
       status: 503,
-      headers: [['Retry-After', '1'], {}, {}],
+      headers: [['Retry-After', '1'], {}, {}, {}],
     })
   })
 })
@@ -105,6 +106,34 @@ describe('the body', () => {
     expect(headers).toContainEqual(['Content-Type', 'text/plain; charset=utf-8'])
     expect(body).toBe('Too many requests: "burst" allows 10 per 1s. Try again in 1 second.\n')
   })
+
+  test('is a page for a browser, with every name escaped and nothing that a Content-Security-Policy forbids', () => {
+    const decision = decide([status(windowed(`<img src=x onerror='a'>"&`, 1, 1000), { retryAfter: 1 })])
+    const { headers, body } = denial(decision, { accept: 'text/html,*/*;q=0.8' })
+    expect(headers).toContainEqual(['Content-Type', 'text/html; charset=utf-8'])
+    expect(body).toMatch(/^<!doctype html><html lang="en">.*<title>429 Quota Exceeded<\/title>.*<\/html>\n$/)
+    expect(body).toContain('&#60;img src=x onerror=&#39;a&#39;&#62;&#34;&#38;')
+    expect(body).toContain('Try again in 1 second.')
+    expect(body.match(/<\w+/g)).toEqual([
+      '<html',
+      '<head',
+      '<meta',
+      '<meta',
+      '<meta',
+      '<title',
+      '<body',
+      '<main',
+      '<h1',
+      '<p',
+    ])
+    expect(body.length).toBeLessThan(600)
+  })
+
+  test('has the given status, but not in an outage', () => {
+    expect(denial(D2, { statusCode: 403 })).toMatchObject({ status: 403 })
+    expect(JSON.parse(denial(D2, { statusCode: 403 }).body)).toMatchObject({ status: 403 })
+    expect(denial({ ...D2, degraded: 'closed' }, { statusCode: 403 })).toMatchObject({ status: 503 })
+  })
 })
 
 test('rawResponse writes a whole response for a bare socket', () => {
@@ -115,9 +144,12 @@ test('rawResponse writes a whole response for a bare socket', () => {
     'Connection: close',
     'Retry-After: 1',
     'Cache-Control: no-store',
+    'Vary: Accept',
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
   ])
   expect(JSON.parse(body).status).toBe(429)
+  const named = { status: 451, headers: [], body: 'é' }
+  expect(rawResponse(named)).toBe('HTTP/1.1 451 \r\nConnection: close\r\nContent-Length: 2\r\n\r\né')
   expect(rawResponse(denial({ ...A2, degraded: 'closed' }))).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\n/)
 })

@@ -52,8 +52,15 @@ describe('problemFor', () => {
       'RateLimit-Policy': '"once";q=1;w=60',
       'Retry-After': '60',
       'Cache-Control': 'no-store',
+      Vary: 'Accept',
       'Content-Type': 'application/problem+json',
     })
+  })
+
+  test('has the given status', () => {
+    const { status: code, body } = problemFor(D1, { statusCode: 403 })
+    expect([code, JSON.parse(body)]).toEqual([403, expect.objectContaining({ status: 403 })])
+    expect(() => problemFor(D1, { statusCode: 200 })).toThrow(/^statusCode: expected a whole number from 400 to 599/)
   })
 
   test('respects the request and the style of the headers', () => {

@@ -15,6 +15,11 @@ const allAdapters = inTests('src/http/headers/stacked.ts', ...everywhere)
 const stacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')
 const history = inTests('src/http/history.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
 const settlement = inFile('src/http/settlement.ts', { files: everywhere, name: 'a refund or settlement' })
+const reset = inFile('src/http/settlement.ts', { files: everywhere, name: 'a reset' })
+const openDecisions = inFile('src/limiter/open-decisions.ts', { files: everywhere, name: 'a reset' })
+const body = inFile('src/http/responder.ts', { files: everywhere, name: 'a denial' })
+const allow = inFile('src/http/keys/allowed.ts', { files: ['test/http/keys/allowed.test.ts'] })
+const networks = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const denial = inTests('src/http/denial.ts', 'test/http/denial.test.ts')
 const accept = inTests('src/http/headers/accept.ts', 'test/http/headers/accept.test.ts')
 const retryAfter = inTests('src/http/headers/retry-after.ts', 'test/http/headers/retry-after.test.ts')
@@ -70,7 +75,7 @@ export const http = [
   hold('leaves the timer of a client that hung up', '        cancel()\n', ''),
   allAdapters('drops the headers of the earlier limit', ': mergeDecisions(decision, part.decision)', ': part.decision'),
   allAdapters('uses the time of day instead of the clock', '(clock ?? Date)', '(clock && Date ? Date : Date)'),
-  exposing('does not expose the headers to scripts', 'exposeHeaders(String(existing ??', 'String((existing ??'),
+  exposing('does not expose the headers to scripts', 'withNames(String(existing ??', 'String((existing ??'),
   stacked(
     'uses the options of the last request limiter for all limits',
     'parts.find(({ decision }) => decision.limits.includes(status))',
@@ -101,11 +106,26 @@ export const http = [
   lag('refills a part-full bucket at once', 'bucket.resetLag!(params) + params.idle', 'bucket.resetLag!(params)'),
   values('takes a rounding error for a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
   values('writes t=0 while nothing is left', 'left === 0 && seconds === 0 ? 1 : seconds', 'seconds'),
-  settlement('refunds a client that hung up before the answer', 'if (!adapter.headersSent(response)) return', ''),
+  settlement(
+    'refunds a client that hung up before the answer',
+    'adapter.headersSent(response) && adapter.getStatus',
+    'adapter.getStatus',
+  ),
+  settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
+  reset('refunds in addition to a reset', 'return resetKeys(limiter', 'await resetKeys(limiter'),
+  openDecisions('refunds what was forgotten', '?? []) closed.add(decision)', '?? []) closed.delete(decision)'),
+  body('loses a Vary of the application', "isList ? withNames(String(known ?? ''), [value]) : value", 'value'),
+  body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
+  allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
+  networks(
+    'takes the length of a mapped network for that of IPv4',
+    'isIPv4MappedAddress() ? 96 :',
+    'isIPv4MappedAddress() ? 0 :',
+  ),
   settlement(
     'settles in addition to a refund',
-    '? 0 : await settleWith',
-    '&& settleWith === undefined ? 0 : await settleWith',
+    'refunds ? 0 : await settleWith',
+    'refunds && settleWith === undefined ? 0 : await settleWith',
   ),
   closedEarly(
     'misses that a response has already ended',
@@ -135,11 +155,7 @@ export const http = [
   ),
   address('leaves an IPv4 tail to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
   address('takes the last group for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
-  accept(
-    'sends text to a client that accepts JSON',
-    ' && JSON_TYPES.every((type) => weightOf(type, ranges) === 0)',
-    '',
-  ),
+  accept('sends text to a client that accepts JSON', ' && json.weight === 0', ''),
   denial('lets caches store a denial', "'no-store'", "'no-cache'"),
   denial('lists a shadow limit as violated', '!allowed && limit.shadow !== true', '!allowed'),
   retryAfter('uses the smaller of two waits', 'theirs > largest', 'theirs < largest'),
@@ -169,7 +185,7 @@ export const http = [
   routeKey('takes all apps for one', '[app.path(), place', "['', place"),
   koa('loses the headers on an error', 'kept.has(name.toLowerCase()) ? undefined : ', ''),
   koa('takes the headers of an error for ours', 'if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res', ''),
-  koa('loses the exposed names', 'kept.has(lower) ? exposeHeaders(String(value), exposed) : value', 'value'),
+  koa('loses the exposed names', 'kept.has(lower) ? withNames(String(value), exposed) : value', 'value'),
   koa('misses an error of an earlier middleware', '    Object.assign(context, { onerror: answer })\n', ''),
   koaKeyers('takes a method for its route', "route.methods.length > 10 ? 'ALL' : route.methods", 'method'),
   koaKeyers('takes a route that already ran', 'Math.max(at, 0)', '0'),
@@ -233,7 +249,7 @@ export const http = [
   hono('replaces the headers of a denial', 'for (const name of draftOf(context).keys()) context.header(name)', ''),
   hono(
     'keeps the headers of a body that was replaced',
-    "for (const name of ['Content-Type', 'Cache-Control']) draftOf(context).delete(name)",
+    "for (const name of ['Content-Type', 'Cache-Control', 'Vary']) draftOf(context).delete(name)",
     '',
   ),
   hono('writes headers over those of the handler', 'context.newResponse(null, 200).headers', 'context.res.headers'),

@@ -5,7 +5,7 @@ const inTests = (file, ...tests) =>
 
 const paths = inTests('paths.ts', 'paths', 'routers')
 const dimensions = inTests('dimensions.ts', 'match', 'paths')
-const networks = inTests('networks.ts', 'match')
+const networks = inFile('src/http/keys/networks.ts', { files: ['test/rules/match.test.ts'] })
 const match = inTests('match.ts', 'match')
 const compile = inTests('compile.ts', 'match')
 const charges = inTests('charges.ts', 'limits', 'rules')

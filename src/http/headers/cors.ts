@@ -1,10 +1,10 @@
 import type { ResponseHeaders } from './types.ts'
 
 /**
- * Returns the value of `Access-Control-Expose-Headers` with more names. Each name appears once. `*` stays as it is.
- * @example exposeHeaders('X-Foo', ['Retry-After', 'RateLimit']) // 'X-Foo, Retry-After, RateLimit'
+ * Returns the value of `Access-Control-Expose-Headers`, or of `Vary`, with more names. Each name appears once. `*` stays as it is.
+ * @example withNames('X-Foo', ['Retry-After', 'RateLimit']) // 'X-Foo, Retry-After, RateLimit'
  */
-export function exposeHeaders(existing: string, names: readonly string[]): string {
+export function withNames(existing: string, names: readonly string[]): string {
   const exposed = existing
     .split(',')
     .map((name) => name.trim())
@@ -36,6 +36,6 @@ export function exposedWriter<Response>(
     const existing = adapter.getHeader(response, 'access-control-expose-headers') || undefined
     const cors = existing ?? adapter.getHeader(response, 'access-control-allow-origin')
     if (cors === undefined || cors === '') return
-    adapter.setHeader(response, 'Access-Control-Expose-Headers', exposeHeaders(String(existing ?? ''), names))
+    adapter.setHeader(response, 'Access-Control-Expose-Headers', withNames(String(existing ?? ''), names))
   }
 }

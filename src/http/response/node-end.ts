@@ -1,3 +1,5 @@
+import { ABORTED } from './aborted.ts'
+
 /** The parts of a Node response, of HTTP/1.1 or HTTP/2, or of a socket, that tell when it ends. */
 export interface NodeResponse extends Closing {
   /** In HTTP/1.1: `null` while the response waits for others on its connection, and once it is sent. */
@@ -13,7 +15,6 @@ interface Closing {
   off(event: 'close', listener: () => void): unknown
 }
 
-/**
 /**
  * The `onEnd` of an `HttpAdapter` for Node responses. Such a response closes once, when it was sent or aborted. A response that
  * waits for others on its connection also ends with the connection.
@@ -35,6 +36,11 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
   add(response, closed)
   if (connection !== undefined) add(connection, closed)
   return stop
+}
+
+/** The `markAborted` of an `HttpAdapter` for Node responses. */
+export function markAborted(response: { statusCode: number }): void {
+  response.statusCode = ABORTED
 }
 
 /** What is called when a response or a connection closes. */

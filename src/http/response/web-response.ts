@@ -1,35 +1,40 @@
 import { refuse } from '../../util/validate.ts'
-import { exposeHeaders } from '../headers/cors.ts'
+import { withNames } from '../headers/cors.ts'
 import { mergeRetryAfter } from '../headers/retry-after.ts'
 import type { HttpOptions, LimiterSource } from '../options.ts'
+import type { Outcome } from '../outcome.ts'
+import { ABORTED } from './aborted.ts'
 
 // For adapters where a response is a value that a handler returns, and a draft takes the headers before there is one.
 
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers'
 
-/** Returns options whose functions receive a draft. It calls the user's functions with the response of that draft. */
+/**
+ * Returns options whose functions receive a draft. It calls the user's functions with the response of that draft, or with one of
+ * status 499 if the request was aborted before there was one.
+ */
 export function optionsForDrafts<Request, Draft, OnDenied>(
   options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
-  responseOf: (draft: Draft) => Response,
+  responseOf: (draft: Draft) => Response | undefined,
 ): LimiterSource<Request> & HttpOptions<Request, Draft> & { readonly onDenied?: OnDenied } {
-  const { refundWhen, settleWith, ...others } = options
+  const { refundWhen, settleWith, resetWhen, ...others } = options
+  const sentTo = (draft: Draft): Response => responseOf(draft) ?? clientGone()
+  function forDrafts<Result>(given: (request: Request, response: Response) => Result) {
+    return (request: Request, draft: Draft): Result => given(request, sentTo(draft))
+  }
+  const outcome = (when: Outcome<Request, Response>): Outcome<Request, Draft> =>
+    typeof when === 'string' ? when : forDrafts(when)
   return {
     ...others,
-    ...(refundWhen !== undefined && {
-      refundWhen:
-        typeof refundWhen === 'string'
-          ? refundWhen
-          : (request: Request, draft: Draft) => refundWhen(request, responseOf(draft)),
-    }),
-    ...(settleWith !== undefined && {
-      settleWith: (request: Request, draft: Draft) => settleWith(request, responseOf(draft)),
-    }),
+    ...(refundWhen !== undefined && { refundWhen: outcome(refundWhen) }),
+    ...(resetWhen !== undefined && { resetWhen: outcome(resetWhen) }),
+    ...(settleWith !== undefined && { settleWith: forDrafts(settleWith) }),
   }
 }
 
-/** Returns a response for a client that hung up while its request was held. Nobody reads it. */
+/** Returns a response for a client that hung up. Nobody reads it. */
 export function clientGone(): Response {
-  return new Response(null, { status: 499 })
+  return new Response(null, { status: ABORTED })
 }
 
 /** Checks what `onDenied` returned. A `Response` of another realm is allowed. Throws `INVALID_OPTION` for any other value. */
@@ -55,6 +60,6 @@ export function lateHeaders(
     late.push(['Retry-After', String(mergeRetryAfter(theirs, Number(ours), Date.now()))])
   const existing = response.get(EXPOSE_HEADERS) ?? draft.get(EXPOSE_HEADERS)
   if (existing !== null || response.has('Access-Control-Allow-Origin'))
-    late.push([EXPOSE_HEADERS, exposeHeaders(existing ?? '', exposed)])
+    late.push([EXPOSE_HEADERS, withNames(existing ?? '', exposed)])
   return late.filter(([name, value]) => response.get(name) !== value)
 }

@@ -67,6 +67,8 @@ export interface AdapterHarness {
     byHeader(name: string): unknown
     ipKeyer(options?: { readonly ipv6Subnet?: number }): unknown
   }
+  /** The option `address`, for an adapter whose requests have no address. It returns the address of the socket. */
+  readonly address?: unknown
   /** Returns a header of a request, by its lower-case name. */
   header(request: unknown, name: string): string | undefined
   method(request: unknown): string

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { exposeHeaders, isPreflight } from '../../../src/http/headers/cors.ts'
+import { withNames, isPreflight } from '../../../src/http/headers/cors.ts'
 
 describe('CORS', () => {
   const names = ['Retry-After', 'RateLimit', 'RateLimit-Policy']
@@ -12,8 +12,8 @@ describe('CORS', () => {
     [' * ', ' * '],
     [', ,X-Foo,', 'X-Foo, Retry-After, RateLimit, RateLimit-Policy'],
   ])('turns %o into %o', (existing, merged) => {
-    expect(exposeHeaders(existing, names)).toBe(merged)
-    expect(exposeHeaders(merged, names)).toBe(merged)
+    expect(withNames(existing, names)).toBe(merged)
+    expect(withNames(merged, names)).toBe(merged)
   })
 
   test('recognizes a preflight by OPTIONS and two headers', () => {

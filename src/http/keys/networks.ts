@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
-import { clientAddress } from '../http/keys/address.ts'
-import { recentCache } from '../http/keys/recent-cache.ts'
+import { clientAddress } from './address.ts'
+import { recentCache } from './recent-cache.ts'
 
 /** The addresses whose networks are cached, in each of two generations. */
 const CACHE_SIZE = 1000
@@ -62,16 +62,25 @@ export class NetworkMap<Value> {
   }
 }
 
-/** Reads an address or a network. An IPv4-mapped address is its IPv4 address. */
+/** Reads an address or a network. An IPv4-mapped one is its IPv4 address or network: `::ffff:10.0.0.0/104` is `10.0.0.0/8`. */
 function parsed(text: string): Network | undefined {
   const slash = text.indexOf('/')
   const written = slash === -1 ? text : text.slice(0, slash)
   if (!ipaddr.IPv4.isValidFourPartDecimal(written) && !ipaddr.IPv6.isValid(written)) return undefined
-  const { parts, width } = bitsOf(clientAddress(written)!)
+  const address = clientAddress(written)
+  if (address === undefined) return undefined
+  const { parts, width } = bitsOf(address)
   const most = parts.length * width
   const length = slash === -1 ? String(most) : text.slice(slash + 1)
-  const prefix = /^\d{1,3}$/.test(length) ? Number(length) : Infinity
-  return prefix <= most ? { parts, width, prefix } : undefined
+  const prefix = /^\d{1,3}$/.test(length) ? Number(length) - hiddenBits(written, width, slash) : Infinity
+  return prefix >= 0 && prefix <= most ? { parts, width, prefix } : undefined
+}
+
+/** Returns the bits of a network that its IPv4 address does not have: 96 for an IPv4-mapped network, otherwise none. */
+function hiddenBits(written: string, width: number, slash: number): number {
+  if (slash === -1 || width === 16 || !written.includes(':')) return 0
+  // Networks that carry IPv4 in other ways would contain all of IPv4, since clients are known by their IPv4 address.
+  return ipaddr.IPv6.parse(written).isIPv4MappedAddress() ? 96 : Infinity
 }
 
 function bitsOf(address: string): Bits {
