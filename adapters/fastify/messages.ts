@@ -1,4 +1,4 @@
-import { SluiceError } from '../../src/util/errors.ts'
+import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { warn } from '../../src/util/warn.ts'
 
 /** Returns the name of a route in messages, such as `GET "/users/:id"`. */
@@ -7,7 +7,7 @@ export function routeName(method: unknown, url: string | undefined): string {
 }
 
 export function wrongConfig(route: string, cause: SluiceError): SluiceError {
-  return new SluiceError(cause.code, `Route ${route} has a wrong \`config.rateLimit\`. ${cause.message}`, { cause })
+  return new SluiceError(cause.code, `Route ${route} has a wrong \`config.rateLimit\`. ${reasonOf(cause)}`, { cause })
 }
 
 export function calledDirectly(): SluiceError {

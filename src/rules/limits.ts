@@ -1,5 +1,5 @@
 import { type Limit, limit, type LimitInput } from '../limits/limit.ts'
-import { shown, SluiceError } from '../util/errors.ts'
+import { reasonOf, shown, SluiceError } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
 import type { LimitRule, OverrideLimitRule, PolicyRule } from './document.ts'
 import { DEFAULT_ALGORITHM, pathOfError } from './limit-shapes.ts'
@@ -65,8 +65,9 @@ export class LimitReader {
       return made
     } catch (error) {
       if (!(error instanceof SluiceError)) throw error
-      const at = pathOfError(error.message, path, given)
-      report(at, at === path ? error.message : error.message.replace(/^\w+: /, ''))
+      const reason = reasonOf(error)
+      const at = pathOfError(reason, path, given)
+      report(at, at === path ? reason : reason.replace(/^\w+: /, ''))
       return undefined
     }
   }

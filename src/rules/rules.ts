@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import type { ChargeSource } from '../limiter/charge-source.ts'
 import type { InputReader, RulePlace, RuleSource } from '../limiter/rule-source.ts'
-import type { SluiceError } from '../util/errors.ts'
+import { reasonOf, type SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
@@ -118,7 +118,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
   static refuse<Input>(rules: Rules<Input>, problems: readonly RulesProblem[]): void {
     const error = invalidRules(problems)
     rules.#isReachable = true
-    warn('SLUICE_RULES_INVALID', `${error.message}\nThe rules before them stay in force.`)
+    warn('SLUICE_RULES_INVALID', `${reasonOf(error)}\nThe rules before them stay in force.`)
     rules.emit('invalid', { problems, error })
   }
 

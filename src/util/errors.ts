@@ -23,8 +23,14 @@ export type SluiceErrorCode =
   | 'RULES_UNREACHABLE'
   | 'RULES_CONFLICT'
 
+/** Returns where a code is explained: a file of the installed package, and a heading in it. */
+export function helpFor(code: string): string {
+  return `sluice/docs/reference/errors-and-warnings.md#${code.toLowerCase()}`
+}
+
 /**
- * The one error class of this package: a mistake in the code or a fault of a store, never a denial.
+ * The one error class of this package: a mistake in the code or a fault of a store, never a denial. Its message ends with the
+ * place in the documentation that explains it.
  *
  * @example
  * try { perSecond(-1) } catch (error) { error.code } // 'INVALID_OPTION'
@@ -33,10 +39,15 @@ export class SluiceError extends Error {
   override readonly name: string = 'SluiceError'
   readonly code: SluiceErrorCode
 
-  constructor(code: SluiceErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options)
+  constructor(code: SluiceErrorCode, reason: string, options?: ErrorOptions) {
+    super(`${reason} (${helpFor(code)})`, options)
     this.code = code
   }
+}
+
+/** Returns the message of an error without the place in the documentation, for a message that quotes it. */
+export function reasonOf(error: SluiceError): string {
+  return error.message.slice(0, -` (${helpFor(error.code)})`.length)
 }
 
 /** True for an error of a store. Its message may name servers and keys, so it is not for clients. */

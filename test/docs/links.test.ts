@@ -1,9 +1,33 @@
-// Follows every link between pages.
-import { describe, expect, it } from 'vitest'
-import { allPages, anchorOf, anchorsOf, deadLinks } from '../support/pages.ts'
+// Follows every link between pages, and from messages to pages.
+import { describe, expect, it, vi } from 'vitest'
+import { SluiceError, type SluiceErrorCode } from '../../src/util/errors.ts'
+import { warn } from '../../src/util/warn.ts'
+import { errorCodes, sources, warningCodes } from '../support/codes.ts'
+import { allPages, anchorOf, anchorsOf, deadLinks, deadPlaces } from '../support/pages.ts'
 
 it.each(allPages)('%s has no dead links', (page) => {
   expect(deadLinks(page)).toEqual([])
+})
+
+const PLACE = /^what is wrong \(sluice\/docs\/\S+#(\w+)\)$/
+
+it.each(errorCodes)('the error %s says where it is explained', (code) => {
+  const { message } = new SluiceError(code as SluiceErrorCode, 'what is wrong')
+  expect(PLACE.exec(message)?.[1]).toBe(code.toLowerCase())
+  expect(deadPlaces(message)).toEqual([])
+})
+
+it.each(warningCodes)('the warning %s says where it is explained', (code) => {
+  const emitted = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  warn(code, 'what is wrong')
+  const message = String(emitted.mock.lastCall?.[0])
+  emitted.mockRestore()
+  expect(PLACE.exec(message)?.[1]).toBe(code.toLowerCase())
+  expect(deadPlaces(message)).toEqual([])
+})
+
+it('the sources name no page that does not exist', () => {
+  expect([...sources.values()].flatMap((source) => deadPlaces(source))).toEqual([])
 })
 
 it.each([
@@ -24,8 +48,15 @@ describe('the check finds', () => {
       '# A heading\n[here](#a-heading) [there](#elsewhere) [up](../b.md#b) [none](none.md) [part](../b.md#c)',
     'b.md': '# B\n![picture](docs/none.png) <img src="docs/none.svg"> [out](https://example.com/#x)',
   }
+  const read = (path: string): string | undefined => files[path]
+
   it('dead anchors and files', () => {
-    expect(deadLinks('docs/a.md', (path) => files[path])).toEqual(['#elsewhere', 'none.md', '../b.md#c'])
-    expect(deadLinks('b.md', (path) => files[path])).toEqual(['docs/none.png', 'docs/none.svg'])
+    expect(deadLinks('docs/a.md', read)).toEqual(['#elsewhere', 'none.md', '../b.md#c'])
+    expect(deadLinks('b.md', read)).toEqual(['docs/none.png', 'docs/none.svg'])
+  })
+
+  it('dead places in messages', () => {
+    const message = 'See sluice/docs/a.md#a-heading, sluice/docs/a.md#b (sluice/docs/b.md) and sluice/docs/a.md.'
+    expect(deadPlaces(message, read)).toEqual(['docs/a.md#b', 'docs/b.md'])
   })
 })

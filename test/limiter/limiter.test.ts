@@ -419,7 +419,7 @@ describe('keys', () => {
       expect(warnings).toEqual([
         `SLUICE_UNIDENTIFIED: The keyer of limiter "default" returned undefined or ''. All requests without a key share one bucket, ` +
           'so one client can use it up for all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc ' +
-          'that returns undefined.',
+          'that returns undefined. (sluice/docs/reference/errors-and-warnings.md#sluice_unidentified)',
       ])
     })
   })
@@ -535,7 +535,7 @@ describe('wrong options', () => {
   })
 
   it('are refused if they are no object', () => {
-    const refused = /^(createLimiter|memoryStore|redisStore): expected options such as \{ .+ \}, got 1000$/
+    const refused = /^(createLimiter|memoryStore|redisStore): expected options such as \{ .+ \}, got 1000 \(/
     for (const make of [createLimiter, memoryStore, (given: never) => redisStore(unusedClient(), given)])
       expect(() => make(1000 as never)).toThrow(refused)
   })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { reasonOf } from '../../src/util/errors.ts'
 import {
   fixedWindow,
   gcra,
@@ -117,7 +118,7 @@ describe('limit() with a wrong option', () => {
   it('refuses an unknown option by its name', () => {
     const error = refused(() => gcra({ quota: 1, window: '1s', windw: 5 } as GcraOptions))
     expect(error.code).toBe('UNKNOWN_OPTION')
-    expect(error.message).toBe(
+    expect(reasonOf(error)).toBe(
       'gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, burst. Did you mean "window"?',
     )
   })

@@ -28,6 +28,8 @@ const values = inTests('src/http/headers/values.ts', ...headers)
 const lag = inTests('src/algorithms/token-bucket-initial.ts', 'test/http/headers/values.test.ts')
 const names = inTests('src/http/headers/names.ts', ...headers)
 const headerName = inTests('src/util/validate.ts', 'test/http/headers/names.test.ts')
+const errors = inTests('src/util/errors.ts', 'test/docs/links.test.ts')
+const quoted = inTests('src/util/errors.ts', 'test/rules/check.test.ts', 'test/cli/rules.test.ts')
 const writeHeaders = inTests('src/http/headers/write-headers.ts', ...headers)
 const draft6And7 = inTests('src/http/headers/draft-6-7.ts', ...headers)
 const policyList = inTests('src/http/headers/policy-list.ts', ...headers)
@@ -169,6 +171,12 @@ export const http = [
     'allows one name for two parts',
     'const repeated = used.find((name, i) => used.indexOf(name) !== i)',
     'const repeated = used[9]',
+  ),
+  errors('links to an anchor that does not exist', '#${code.toLowerCase()}', '#${code}'),
+  quoted(
+    'quotes the link of another message',
+    'return error.message.slice(0, -` (${helpFor(error.code)})`.length)',
+    'return error.message',
   ),
   writeHeaders('takes two parts for the same', '`${part} in ${unit}`', 'unit'),
   draft6And7('lists a quota twice', 'list.repeatsQuota ? withDistinctQuotas(decision) : list.text', 'list.text'),

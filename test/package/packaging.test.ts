@@ -1,7 +1,9 @@
 import { access, readdir, writeFile } from 'node:fs/promises'
-import { join, posix } from 'node:path'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { errorCodes, warningCodes } from '../support/codes.ts'
+import { deadLinks, deadPlaces } from '../support/pages.ts'
 import { installed, link, node, packedPackage, run, tool } from '../support/package-projects.ts'
 
 // Real installations and compilers take minutes at worst.
@@ -50,15 +52,17 @@ describe('the tarball', () => {
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
   })
 
-  it('contains every file and picture that its pages link to', () => {
-    const pages = [...files].filter(([name]) => name.endsWith('.md') && name !== 'CHANGELOG.md')
-    const links = pages.flatMap(([name, text]) =>
-      [...text.matchAll(/\]\((?!#|https:)([^)#]+)|src="(?!https:)([^"]+)"/g)].map(([, file, picture]) =>
-        posix.join(posix.dirname(name), (file ?? picture)!),
-      ),
-    )
-    expect(links).toEqual(expect.arrayContaining(['docs/guides/redis.md', 'docs/img/algorithms/gcra.svg']))
-    expect(links.filter((file) => !files.has(file))).toEqual([])
+  it('contains every file, heading and picture that its pages link to', () => {
+    const pages = [...files.keys()].filter((name) => name.endsWith('.md'))
+    expect(pages).toEqual(expect.arrayContaining(['README.md', 'docs/guides/redis.md']))
+    expect(pages.flatMap((page) => deadLinks(page, (path) => files.get(path)))).toEqual([])
+  })
+
+  it('contains every page that its messages name', () => {
+    const code = [...files].filter(([name]) => name.endsWith('.js')).map(([, text]) => text)
+    const page = files.get('docs/reference/errors-and-warnings.md')!
+    expect(code.flatMap((text) => deadPlaces(text, (path) => files.get(path)))).toEqual([])
+    expect([...errorCodes, ...warningCodes].filter((each) => !page.includes(`\n### ${each}\n`))).toEqual([])
   })
 
   it('passes publint', async () => {

@@ -67,7 +67,7 @@ describe('rules', () => {
     const before = rules.current
     const wrong = { policies: [{ name: 'api', key: 'tenant', limits: [{ quota: 5, window: '1 min' }] }] }
     expect(() => rules.replace(wrong)).toThrow(
-      /policies\[0\]\.limits\[0\]\.window: expected a duration such as "1m", got "1 min"$/,
+      /policies\[0\]\.limits\[0\]\.window: expected a duration such as "1m", got "1 min" \(/,
     )
     expect(rules.current).toBe(before)
   })

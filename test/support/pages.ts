@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join, posix } from 'node:path'
 import { root } from './programs.ts'
 
 /** The paths of README.md and of every page in `docs/`. */
@@ -37,20 +37,28 @@ export function anchorsOf(markdown: string): Set<string> {
   return anchors
 }
 
+/** Returns the text of a file, `''` for another file that exists, and undefined if there is none. */
+export type Read = (path: string) => string | undefined
+
 /**
  * Returns the links of a page that lead to no file or heading.
  * @param path of the page, from the root
- * @param read returns the text of a file, `''` for another file that exists, and undefined if there is none
  */
-export function deadLinks(path: string, read: (path: string) => string | undefined = readIfPresent): string[] {
+export function deadLinks(path: string, read: Read = readIfPresent): string[] {
   const links = [...withoutCode(read(path)!).matchAll(/\]\(([^)]*)\)|(?:src|srcset|href)="([^"]*)"/g)]
   const targets = links.map(([, link, attribute]) => (link ?? attribute)!)
   return targets.filter((target) => !/^https?:/.test(target) && isDead(path, target, read))
 }
 
-function isDead(path: string, target: string, read: (path: string) => string | undefined): boolean {
+/** Returns the places of the installed package that a source text names, such as in messages, and that do not exist. */
+export function deadPlaces(source: string, read: Read = readIfPresent): string[] {
+  const places = [...source.matchAll(/\bsluice\/(docs\/[\w/-]+\.md(?:#[\w-]+)?)/g)].map(([, place]) => place!)
+  return places.filter((place) => isDead('package.json', place, read))
+}
+
+function isDead(path: string, target: string, read: Read): boolean {
   const [file, anchor] = target.split('#') as [string, string?]
-  const text = read(file === '' ? path : join(dirname(path), file))
+  const text = read(file === '' ? path : posix.join(posix.dirname(path), file))
   return text === undefined || (anchor !== undefined && !anchorsOf(text).has(anchor))
 }
 

@@ -1,4 +1,4 @@
-import { SluiceError } from '../../util/errors.ts'
+import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { type AsyncStore, Charge, createPolicy, type Policy } from '../store.ts'
 import { type Adjustment, Backlog } from './backlog.ts'
 import type { ProbeResult } from './breaker.ts'
@@ -57,7 +57,7 @@ export class Core {
   /** A request failed. Returns false if the store has answered that the request was wrong. */
   failed(charges: readonly Charge[], error: unknown): boolean {
     const isOutage = !(error instanceof SluiceError) || error.code === 'STORE_FAILED'
-    if (isOutage) this.#failed(charges, String((error as Error | undefined)?.message || error))
+    if (isOutage) this.#failed(charges, textOf(error))
     else this.health.answered(charges)
     return isOutage
   }
@@ -201,6 +201,12 @@ export class Core {
 /** Calls a function. What it throws is a rejection, too. */
 async function started<Result>(work: () => Promise<Result>): Promise<Result> {
   return work()
+}
+
+/** Returns why a request failed, in one sentence. */
+function textOf(error: unknown): string {
+  if (error instanceof SluiceError) return reasonOf(error)
+  return String((error as Error | undefined)?.message || error)
 }
 
 function notReset(reason: string): SluiceError {

@@ -249,7 +249,7 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
       await from(BOB, server)
     })
     expect(warnings).toEqual([{ code, message: expect.stringContaining(why) }])
-    expect(warnings[0]!.message).toContain('sluice/docs/guides/proxies.md')
+    expect(warnings[0]!.message).toContain(`errors-and-warnings.md#${code.toLowerCase()}`)
   })
 
   test('that trusts nobody has one bucket for all clients', async () => {

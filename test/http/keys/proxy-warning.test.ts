@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import express from 'express'
 import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
@@ -39,18 +38,9 @@ test('an app that trusts a proxy is warned when that sends only the Forwarded he
   await server.close()
 })
 
-test('says what to do and where to read more', () => {
+test('says what to do', () => {
   for (const trust of ['nobody', 'everybody'] as const) {
-    expect(proxyWarning('x-forwarded-for', trust)?.message).toMatch(
-      /trust proxy.*trustProxy.*maxIpsCount.*guides\/proxies\.md/,
-    )
-  }
-})
-
-test('refers to an existing page of the package', () => {
-  for (const trust of ['nobody', 'everybody'] as const) {
-    const [, page] = /See sluice\/(\S+)$/.exec(proxyWarning('x-forwarded-for', trust)!.message)!
-    expect(existsSync(new URL(`../../../${page}`, import.meta.url))).toBe(true)
+    expect(proxyWarning('x-forwarded-for', trust)?.message).toMatch(/trust proxy.*trustProxy.*maxIpsCount/)
   }
 })
 

@@ -13,6 +13,7 @@ import {
   stack,
 } from '../../../src/index.ts'
 import { failure } from '../../../src/stores/redis/failure.ts'
+import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { families } from '../../support/redis-clients.ts'
 import { startCluster } from '../../support/redis-cluster.ts'
@@ -285,7 +286,7 @@ it.each([
   'Command timed out',
   '',
 ])('a client that says "%s" is to be looked at', (message) => {
-  expect(failure(new Error(message)).message).toBe(
+  expect(reasonOf(failure(new Error(message)))).toBe(
     'Redis could not decide: The client got no answer to a script. ' +
       `Check the URL it was given, and that it is connected (${message || 'Error'})`,
   )

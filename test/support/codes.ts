@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './programs.ts'
+
+/** The texts of all sources by their paths. */
+export const sources: ReadonlyMap<string, string> = new Map(
+  ['src', 'adapters'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => [`${folder}/${file}`, readFileSync(join(root, folder, file), 'utf8')] as const),
+  ),
+)
+
+/** The codes of all errors. */
+export const errorCodes: readonly string[] = [
+  ...sources.get('src/util/errors.ts')!.matchAll(/^ {2}\| '([A-Z_]+)'$/gm),
+].map(([, code]) => code!)
+
+/** The codes of all warnings. */
+export const warningCodes: readonly string[] = [
+  ...new Set([...sources.values()].flatMap((source) => source.match(/\bSLUICE_[A-Z_]+/g) ?? [])),
+]
