@@ -6,6 +6,7 @@ import { warnIfPending } from '../../src/http/response/unanswered.ts'
 import { ResponseEnd } from '../../src/http/response/web-end.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
+import { shared } from '../../src/util/copies.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { keepRest, restOf } from './keyers.ts'
@@ -40,7 +41,7 @@ interface Draft {
 
 const responseOf = ({ end }: Draft): Response | undefined => end.response
 const encoder = new TextEncoder()
-const decisions = new WeakMap<Request, Decision>()
+const decisions = shared('decisions of fetch', () => new WeakMap<Request, Decision>())
 
 const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getMethod: (request) => request.method,

@@ -1,11 +1,12 @@
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/ip-keyer.ts'
 import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
 import { define, definitionOf, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { shared } from '../../src/util/copies.ts'
 
 /** The other arguments of a handler: the server, the connection, or the environment, depending on the runtime. */
 type Rest = readonly unknown[]
 
-const rests = new WeakMap<Request, Rest>()
+const rests = shared('rests', () => new WeakMap<Request, Rest>())
 
 /** Keeps the other arguments of a request for keyers that need its address. */
 export function keepRest(request: Request, rest: Rest): void {

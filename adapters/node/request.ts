@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
+import { shared } from '../../src/util/copies.ts'
 import { addressOf } from './keyers.ts'
 
-const decisions = new WeakMap<IncomingMessage, Decision>()
+const decisions = shared('decisions of node', () => new WeakMap<IncomingMessage, Decision>())
 
 type RequestMethods = 'getMethod' | 'getPath' | 'getAddress' | 'getRequestHeader' | 'getDecision' | 'setDecision'
 

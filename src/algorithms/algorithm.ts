@@ -172,9 +172,13 @@ export interface Algorithm<Name extends string = string> {
   readonly lua: string
 }
 
-/** Returns true if `algorithm` can read the states of `from`. Otherwise a key starts from zero. */
+/**
+ * Returns true if `algorithm` can read the states of `from`. Otherwise a key starts from zero. It compares names: another copy of the
+ * package has algorithms of its own.
+ */
 export function isCompatible(algorithm: Algorithm, from: Algorithm): boolean {
-  return algorithm === from || algorithm.compatibleWith?.includes(from) === true
+  if (algorithm.name === from.name) return true
+  return algorithm.compatibleWith?.some(({ name }) => name === from.name) === true
 }
 
 /** Creates what a step writes. It is reused for any number of steps. */

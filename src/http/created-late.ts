@@ -1,5 +1,5 @@
-import { chargeSourcesOf } from '../limiter/default-limiter.ts'
-import type { Limiter } from '../limiter/limiter.ts'
+import type { Limiter } from '../limiter/contract.ts'
+import { chargeSourcesOf } from '../limiter/own-limiter.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { warn } from '../util/warn.ts'
 

@@ -1,8 +1,9 @@
 import type { ChargeSource } from '../limiter/charge-source.ts'
 import type { Decision } from '../limiter/decision.ts'
-import { chargeSourcesOf } from '../limiter/default-limiter.ts'
-import type { Limiter } from '../limiter/limiter.ts'
-import { Charge, type LimitStatus } from '../stores/store.ts'
+import type { Limiter } from '../limiter/contract.ts'
+import { chargeSourcesOf } from '../limiter/own-limiter.ts'
+import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
+import { shared } from '../util/copies.ts'
 import { all, chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
@@ -17,7 +18,7 @@ export interface Pass {
 }
 
 /** By decision. A first pass with the default headers is not in it: `passOf` can derive it. */
-const passes = new WeakMap<Decision, Pass>()
+const passes = shared('passes', () => new WeakMap<Decision, Pass>())
 
 /** Returns the latest pass of a request. Other packages, too, store a value as `rateLimit`; only a decision counts. */
 export function latestPass<Request>(
@@ -87,7 +88,7 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
 function hasCountedFor(homes: readonly object[], latest: Pass): boolean {
   for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
     for (const status of pass.decision.limits) {
-      if (status instanceof Charge && homes.includes(status.policy.home)) return true
+      if (isCharge(status) && homes.includes(status.policy.home)) return true
     }
   }
   return false
@@ -95,7 +96,7 @@ function hasCountedFor(homes: readonly object[], latest: Pass): boolean {
 
 /** Returns true for the same limit of the same limiter and the same key. */
 function countsTogether(charge: Charge, status: LimitStatus): boolean {
-  if (!(status instanceof Charge) || charge.policy.home !== status.policy.home) return false
+  if (!isCharge(status) || charge.policy.home !== status.policy.home) return false
   if (charge.policy.limiter !== status.policy.limiter) return false
   return charge.limit.name === status.limit.name && charge.key === status.key
 }

@@ -1,11 +1,15 @@
-import { Charge } from '../stores/store.ts'
+import { CHARGE, type Charge, isCharge } from '../stores/store.ts'
+import { refuseOtherVersion } from '../util/copies.ts'
 import { refuse } from '../util/validate.ts'
 import type { Decision } from './decision.ts'
 
-/** Returns the charges of a decision. Throws `INVALID_OPTION` for any other value. */
+/** Returns the charges of a decision. Throws `VERSION_MISMATCH`, and `INVALID_OPTION` for any other value. */
 export function chargesOf(decision: Decision): readonly Charge[] {
-  const limits: unknown = (decision as Decision | undefined)?.limits
-  if (Array.isArray(limits) && limits.every((each) => each instanceof Charge)) return limits
+  const limits = (decision as Decision | undefined)?.limits
+  if (Array.isArray(limits)) {
+    if (limits.every(isCharge)) return limits
+    for (const each of limits) refuseOtherVersion('decision', each, CHARGE)
+  }
   return refuse('decision', 'a decision from consume or wait, not a promise of one', decision)
 }
 

@@ -1,20 +1,22 @@
 import { chargedNothing, chargesOf, difference } from './charged.ts'
 import { checkedCost, dedupe } from './charges.ts'
-import type { ConsumeOptions, Limiter } from './contract.ts'
+import type { ConsumeOptions } from './contract.ts'
 import { combine, type Decision } from './decision.ts'
 import type { Limit } from '../limits/limit.ts'
 import { costIn } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charge-source.ts'
 import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stores/store.ts'
-import { knownOptions, refuse } from '../util/validate.ts'
+import { brand } from '../util/copies.ts'
+import { knownOptions } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { WaitOptions } from './waiter.ts'
 import { close, forgetKey, isClosed } from './open-decisions.ts'
+import { LIMITER, type OwnLimiter } from './own-limiter.ts'
 import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
 
 /** The limiter behind `createLimiter` and `stack`. */
-export class DefaultLimiter<Input> implements Limiter<Input> {
+export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly #builders: readonly ChargeSource<Input>[]
   readonly #observers: readonly ChargeSource<Input>[]
   readonly #store: Store
@@ -30,25 +32,22 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
     this.#queue = waitQueueOf(store)
   }
 
-  static builders<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
-    if (limiter instanceof DefaultLimiter) return limiter.#builders as readonly ChargeSource<Input>[]
-    return refuse('stack', 'limiters made by createLimiter or stack, as separate arguments', limiter)
+  get sources(): readonly ChargeSource<Input>[] {
+    return this.#builders
   }
 
   get store(): Store {
     return this.#store
   }
 
-  /** Returns a limiter with the same limits, with each builder changed. It is made once for each `id`. */
-  static variant<Input>(
-    limiter: DefaultLimiter<Input>,
+  variant(
     id: unknown,
     store: Store,
     change: (builder: ChargeSource<Input>) => ChargeSource<Input>,
   ): DefaultLimiter<Input> {
-    const made = limiter.#variants.get(id) ?? new DefaultLimiter(limiter.#builders.map(change), store)
-    limiter.#variants.set(id, made)
-    return made
+    const variant = this.#variants.get(id) ?? new DefaultLimiter(this.#builders.map(change), store)
+    this.#variants.set(id, variant)
+    return variant
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -147,7 +146,4 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
   }
 }
 
-/** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
-export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
-  return limiter instanceof DefaultLimiter ? DefaultLimiter.builders<Input>(limiter) : []
-}
+brand(DefaultLimiter, LIMITER)

@@ -1,4 +1,5 @@
 import { boundedKey } from '../util/bounded-key.ts'
+import { shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
@@ -40,7 +41,7 @@ export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   })
 }
 
-const definitions = new WeakMap<object, string>()
+const definitions = shared('definitions', () => new WeakMap<object, string>())
 
 /** Notes how a function was made, for functions whose text is the same whatever their options are. */
 export function define<Made extends object>(definition: string, made: Made): Made {

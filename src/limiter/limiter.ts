@@ -13,9 +13,11 @@ import {
 } from './options.ts'
 import { ChargeBuilder } from './charge-builder.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
+import type { ChargeSource } from './charge-source.ts'
 import type { AsyncStore } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { refuse } from '../util/validate.ts'
+import { isOwn } from './own-limiter.ts'
 import { homeOf, register } from './registration.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
@@ -78,7 +80,8 @@ export function createRulesLimiter<Input>(
 
 /**
  * Combines limiters into one. Either all limits of all limiters admit an input, or nothing is charged.
- * Throws `STORE_MISMATCH` if they do not share a store, and `INVALID_OPTION` without a limiter or for any other value.
+ * Throws `STORE_MISMATCH` if they do not share a store, `VERSION_MISMATCH` for a limiter of another version of the package, and
+ * `INVALID_OPTION` without a limiter or for any other value.
  * @example const both = stack(perUser, perResource)
  */
 export function stack<Input>(...limiters: readonly Limiter<Input, Decision>[]): Limiter<Input, Decision>
@@ -87,7 +90,7 @@ export function stack<Input>(
 ): Limiter<Input, Promise<Decision>>
 export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input>
 export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input> {
-  const builders = limiters.flatMap((each) => DefaultLimiter.builders(each))
+  const builders = limiters.flatMap((each) => sourcesOf(each))
   const store = builders[0]?.store
   if (store === undefined) refuse('stack', 'one limiter or more', undefined)
   for (const builder of builders) {
@@ -98,4 +101,9 @@ export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<In
     )
   }
   return new DefaultLimiter(builders, store)
+}
+
+function sourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
+  if (isOwn(limiter)) return limiter.sources
+  return refuse('stack', 'limiters made by createLimiter or stack, as separate arguments', limiter)
 }

@@ -1,4 +1,5 @@
-import { Charge, type LimitStatus, type Policy } from '../stores/store.ts'
+import { type Charge, isCharge, type Policy } from '../stores/store.ts'
+import { shared } from '../util/copies.ts'
 import { all, chain, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Bucket } from './charge-source.ts'
 import { chargesOf } from './charged.ts'
@@ -7,9 +8,9 @@ import type { Decision } from './decision.ts'
 import { waitQueueOf } from './wait-queue.ts'
 
 /** Decisions that were refunded or settled, or whose charge was forgotten. They change nothing any more. */
-const closed = new WeakSet<Decision>()
+const closed = shared('closed decisions', () => new WeakSet<Decision>())
 /** Decisions that will be refunded or settled, by the home of their limiter and by key. */
-const openByHome = new WeakMap<object, Map<string, Set<Decision>>>()
+const openByHome = shared('open decisions', () => new WeakMap<object, Map<string, Set<Decision>>>())
 
 export function isClosed(decision: Decision): boolean {
   return closed.has(decision)
@@ -57,10 +58,6 @@ export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision
   return chain(all<void>(done), () => {
     for (const { policy } of charges) waitQueueOf(policy.store).wake()
   })
-}
-
-function isCharge(status: LimitStatus): status is Charge {
-  return status instanceof Charge
 }
 
 function openOf({ policy, key }: Charge): { readonly byKey: Map<string, Set<Decision>>; readonly place: string } {

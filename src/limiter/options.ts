@@ -2,9 +2,11 @@ import type { ConsumeOptions } from './contract.ts'
 import type { Keyer, SyncKeyer } from './keyers.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { OnDecision } from './decision-observer.ts'
-import type { RuleSource } from './rule-source.ts'
+import { RULES, type RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
+import { assertStore } from '../stores/assert-store.ts'
 import type { DecisionMode, Store, SyncStore } from '../stores/store.ts'
+import { refuseOtherVersion } from '../util/copies.ts'
 import { boolean, knownOptions, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 
@@ -91,6 +93,7 @@ export function validateRulesOptions(options: RulesLimiterOptions<never>): void 
   for (const option of ['keyer', 'limits', 'cost'] as const) {
     if (options[option] !== undefined) refuse(option, 'nothing beside `rules`, which have their own', options[option])
   }
+  refuseOtherVersion('rules', options.rules, RULES)
   if (typeof options.rules?.chargeSource !== 'function') {
     const hint = 'rules of sluice/rules, such as await rulesFile(path) or createRules(document)'
     refuse('rules', hint, options.rules)
@@ -104,8 +107,7 @@ type CommonLimiterOptions = Pick<LimiterOptions<never>, 'name' | 'store' | 'shar
 function validateCommon({ name, store, shared, onDecision }: CommonLimiterOptions): void {
   if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))
     refuse('name', '1 to 256 characters of printable ASCII', name)
-  if (store !== undefined && typeof store?.take !== 'function')
-    refuse('store', 'a store such as memoryStore() or redisStore(client)', store)
+  if (store !== undefined) assertStore('store', store)
   if (shared !== undefined) boolean('shared', shared)
   if (onDecision !== undefined && typeof onDecision !== 'function') refuse('onDecision', 'a function', onDecision)
 }

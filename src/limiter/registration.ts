@@ -1,6 +1,7 @@
 import { identitiesBeside } from '../stores/places.ts'
 import type { Store } from '../stores/store.ts'
 import type { Limit } from '../limits/limit.ts'
+import { shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
 import { WeakValues } from '../util/weak-values.ts'
@@ -22,7 +23,7 @@ class Home {
 }
 
 /** By what stores count in, then by name. */
-const homes = new WeakMap<object, WeakValues<Home>>()
+const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
 
 /**
  * Returns the home of a limiter, an object that identifies its counts. Limiters with the same definition have one home:

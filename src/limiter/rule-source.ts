@@ -3,6 +3,9 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charge-source.ts'
 import type { OnDecision } from './decision-observer.ts'
 
+/** The rules of each version of the package. */
+export const RULES: unique symbol = Symbol.for('sluice.Rules')
+
 /**
  * What the option `rules` expects: the rules of `sluice/rules`. Only they know how documents are matched, so that programs
  * without rules do not load it.

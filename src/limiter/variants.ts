@@ -1,7 +1,7 @@
 import { guarded } from '../stores/guard/index.ts'
 import type { Degraded } from '../stores/store.ts'
 import type { Limiter } from './contract.ts'
-import { DefaultLimiter } from './default-limiter.ts'
+import { isOwn } from './own-limiter.ts'
 
 /** No key of an input begins like this: see `boundedKey`. */
 const PREFLIGHT_PREFIX = 'sha256:preflight:'
@@ -11,9 +11,8 @@ const PREFLIGHT_PREFIX = 'sha256:preflight:'
  * of the given limiter resets both. A limiter that was not made by `createLimiter` or `stack` is returned itself.
  */
 export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Input> {
-  if (!(limiter instanceof DefaultLimiter)) return limiter
-  const own = limiter as DefaultLimiter<Input>
-  return DefaultLimiter.variant(own, 'preflights', own.store, (each) => each.withPrefix(PREFLIGHT_PREFIX))
+  if (!isOwn(limiter)) return limiter
+  return limiter.variant('preflights', limiter.store, (each) => each.withPrefix(PREFLIGHT_PREFIX))
 }
 
 /**
@@ -21,9 +20,8 @@ export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Inpu
  * Returns the given one if its store decides at once or is guarded already, or if it was not made by `createLimiter` or `stack`.
  */
 export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degraded | undefined): Limiter<Input> {
-  if (!(limiter instanceof DefaultLimiter)) return limiter
-  const own = limiter as DefaultLimiter<Input>
-  const safe = guarded(own.store, onOutage)
-  if (safe === own.store) return limiter
-  return DefaultLimiter.variant(own, safe, safe, (each) => each.withStore(guarded(each.store, onOutage)))
+  if (!isOwn(limiter)) return limiter
+  const safe = guarded(limiter.store, onOutage)
+  if (safe === limiter.store) return limiter
+  return limiter.variant(safe, safe, (each) => each.withStore(guarded(each.store, onOutage)))
 }

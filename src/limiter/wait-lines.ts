@@ -1,11 +1,12 @@
 import type { Charge } from '../stores/store.ts'
+import { shared } from '../util/copies.ts'
 import type { Waiter } from './waiter.ts'
 
 /** The waiters for one key under one limit, in the order of their arrival. */
 type Line = Set<Waiter>
 
 /** By what a store counts in, then by limiter, limit and key. An empty line is removed. */
-const linesIn = new WeakMap<object, Map<string, Line>>()
+const linesIn = shared('lines', () => new WeakMap<object, Map<string, Line>>())
 
 /** Puts a waiter at the end of a line for each limit that it is charged to. */
 export function addToLines(waiter: Waiter): void {

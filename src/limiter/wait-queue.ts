@@ -1,4 +1,5 @@
 import type { Charge, Forecast, DecisionMode, Store } from '../stores/store.ts'
+import { shared } from '../util/copies.ts'
 import { SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { wholeNumber } from '../util/validate.ts'
@@ -10,7 +11,7 @@ import { Waiter, type WaitOptions } from './waiter.ts'
 /** How many requests can wait on a store by default. */
 const MAX_QUEUE = 10_000
 
-const queues = new WeakMap<Store, WaitQueue>()
+const queues = shared('queues', () => new WeakMap<Store, WaitQueue>())
 
 /** Returns the queue of a store. All limiters on a store share it, so that each key has one order of waiters. */
 export function waitQueueOf(store: Store): WaitQueue {

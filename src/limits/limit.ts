@@ -1,5 +1,6 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { builtIn } from '../algorithms/index.ts'
+import { shared } from '../util/copies.ts'
 import { shortDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { boolean, knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
@@ -57,7 +58,7 @@ export interface Limit {
 const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow']
 
 const registry = new Map<string, Algorithm>(builtIn.map((each) => [each.name, each]))
-const compiledLimits = new WeakMap<Limit, CompiledLimit>()
+const compiledLimits = shared('limits', () => new WeakMap<Limit, CompiledLimit>())
 
 /**
  * Registers an algorithm of your own, so that limits can name it. Throws `DUPLICATE_ALGORITHM` if another one has that name.

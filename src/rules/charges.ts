@@ -4,7 +4,7 @@ import type { Decision } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
 import type { RulePlace } from '../limiter/rule-source.ts'
 import type { Limit } from '../limits/limit.ts'
-import { Charge, createPolicy, type LimitStatus, type Policy, type Store, timeOf } from '../stores/store.ts'
+import { Charge, createPolicy, isCharge, type LimitStatus, type Policy, type Store, timeOf } from '../stores/store.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledPolicy, CompiledRules } from './compiled.ts'
@@ -85,7 +85,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   /** Returns the name of the policy that a status of its decisions belongs to. */
   policyOf(status: LimitStatus): string {
-    return status instanceof Charge ? status.policy.limiter.slice(stateName(this.name, '').length) : ''
+    return isCharge(status) ? status.policy.limiter.slice(stateName(this.name, '').length) : ''
   }
 
   /** Reads the rules once: a promise of attributes may resolve after the rules have changed. */

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import type { ChargeSource } from '../limiter/charge-source.ts'
-import type { InputReader, RulePlace, RuleSource } from '../limiter/rule-source.ts'
+import { type InputReader, type RulePlace, RULES, type RuleSource } from '../limiter/rule-source.ts'
+import { brand } from '../util/copies.ts'
 import { reasonOf, type SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
@@ -135,6 +136,8 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
     rules.#stop = stop
   }
 }
+
+brand(Rules, RULES)
 
 /** Returns what charges read: always of the version that is in force when they begin. */
 function inForce<Input>(

@@ -1,11 +1,13 @@
+import { shared } from '../util/copies.ts'
+
 /** A store, by its identity, in a place that several connections can reach. */
 interface Visitor {
   readonly identity: WeakRef<object>
   isOpen(): boolean
 }
 
-const visitors = new Map<string, readonly Visitor[]>()
-const places = new WeakMap<object, string>()
+const visitors = shared('visitors', () => new Map<string, readonly Visitor[]>())
+const places = shared('places', () => new WeakMap<object, string>())
 
 /**
  * Registers the place in which a store counts, such as a server and a prefix. Stores over different connections can have the same

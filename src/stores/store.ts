@@ -1,7 +1,9 @@
 import { type Clock, steadyClock } from '../util/clock.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled } from '../limits/limit.ts'
+import { brand, hasBrand } from '../util/copies.ts'
 import type { LimitStatus } from './limit-status.ts'
+import type { CacheEntry } from './policy-cache.ts'
 
 export type { LimitStatus } from './limit-status.ts'
 
@@ -22,25 +24,12 @@ export interface Policy {
   cache: CacheEntry | undefined
 }
 
-/** What a store keeps with a policy, so that it computes it once. */
-export interface CacheEntry {
-  /** The store, or another object that made the entry. */
-  readonly owner: object
-}
-
-/** Returns what `owner` keeps with a policy. Makes it if that owner has nothing there yet. */
-export function cached<Entry extends CacheEntry>(
-  policy: Policy,
-  owner: object,
-  make: (policy: Policy) => Entry,
-): Entry {
-  if (policy.cache?.owner !== owner) policy.cache = make(policy)
-  return policy.cache as Entry
-}
-
 export function createPolicy(limiter: string, limit: Limit, store: Store, home: object, onOutage?: Degraded): Policy {
   return { limiter, limit, compiled: compiled(limit), store, home, onOutage, cache: undefined }
 }
+
+/** The charges of each version of the package. */
+export const CHARGE: unique symbol = Symbol.for('sluice.Charge')
 
 /** A charge: limit, key and cost on the way into a store, and the store's verdict on the way out. */
 export class Charge implements LimitStatus {
@@ -109,9 +98,9 @@ export class Charge implements LimitStatus {
     this.retryAfter = copy.retryAfter
     this.resetAfter = copy.resetAfter
     this.delay = copy.delay
-    this.#at = copy.#at
-    this.#charged = copy.#charged
-    this.#lockedFor = copy.#lockedFor
+    this.#at = copy.at
+    this.#charged = copy.charged
+    this.#lockedFor = copy.lockedFor
   }
 
   /** Derives `used` from what the store has written. */
@@ -130,6 +119,13 @@ export class Charge implements LimitStatus {
   markLocked(ms: number): void {
     this.#lockedFor = ms
   }
+}
+
+brand(Charge, CHARGE)
+
+/** Returns true for a charge, also for one of another copy of this version of the package. */
+export function isCharge(status: LimitStatus | undefined): status is Charge {
+  return hasBrand(status, CHARGE)
 }
 
 /** `consume` charges if all enforced limits admit. `peek` charges nothing. */

@@ -12,6 +12,7 @@ export type SluiceErrorCode =
   | 'INVALID_COST'
   | 'INVALID_CLOCK'
   | 'STORE_MISMATCH'
+  | 'VERSION_MISMATCH'
   | 'STORE_CLOSED'
   | 'STORE_FAILED'
   | 'STORE_REJECTED'
@@ -23,6 +24,8 @@ export type SluiceErrorCode =
   | 'RULES_UNREACHABLE'
   | 'RULES_CONFLICT'
 
+const BRAND = Symbol.for('sluice.SluiceError')
+
 /** Returns where a code is explained: a file of the installed package, and a heading in it. */
 export function helpFor(code: string): string {
   return `sluice/docs/reference/errors-and-warnings.md#${code.toLowerCase()}`
@@ -30,7 +33,8 @@ export function helpFor(code: string): string {
 
 /**
  * The one error class of this package: a mistake in the code or a fault of a store, never a denial. Its message ends with the
- * place in the documentation that explains it.
+ * place in the documentation that explains it. `instanceof` is also true for an error of another copy of the package,
+ * such as its CommonJS modules.
  *
  * @example
  * try { perSecond(-1) } catch (error) { error.code } // 'INVALID_OPTION'
@@ -43,7 +47,14 @@ export class SluiceError extends Error {
     super(`${reason} (${helpFor(code)})`, options)
     this.code = code
   }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (this !== SluiceError) return Function.prototype[Symbol.hasInstance].call(this, value)
+    return typeof value === 'object' && value !== null && BRAND in value
+  }
 }
+
+Object.defineProperty(SluiceError.prototype, BRAND, { value: true })
 
 /** Returns the message of an error without the place in the documentation, for a message that quotes it. */
 export function reasonOf(error: SluiceError): string {

@@ -179,11 +179,7 @@ export const typescript = [
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
   ),
-  charged(
-    'a refund of a value that is no decision',
-    'limits.every((each) => each instanceof Charge)',
-    'limits.length > 0',
-  ),
+  charged('a refund of a value that is no decision', 'limits.every(isCharge)', 'limits.length > 0'),
   waiter('a wait measured from now on', 'this.#now() - this.#since + ms >=', 'ms >='),
   decision('a shadow limit that binds', 'if (!isEnforced(status)) continue', 'if (isEnforced(status)) continue'),
   decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),

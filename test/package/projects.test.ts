@@ -58,6 +58,30 @@ describe('one copy in a process', () => {
   })
 })
 
+describe('both copies in a process', () => {
+  it('work together: a store, a stack, a refund and an error of the other copy', async () => {
+    const home = await packed.project('two-copies', {})
+    await write(home, {
+      'both.mjs': `
+        import { createRequire } from 'node:module'
+        import * as one from 'sluice'
+        const other = createRequire(import.meta.url)('./node_modules/sluice/dist/cjs/src/index.js')
+        const { createLimiter, everyone, memoryStore, fixedWindow } = one
+        const limits = fixedWindow({ quota: 2, window: '1h' })
+        const store = memoryStore()
+        const mine = createLimiter({ name: 'mine', keyer: everyone, limits, store })
+        const theirs = other.createLimiter({ name: 'theirs', keyer: other.everyone, limits, store })
+        const both = other.stack(mine, theirs)
+        const decisions = [both.consume({}), both.consume({}), both.consume({})]
+        theirs.refund(decisions[0])
+        const admitted = [...decisions, both.consume({})].map(({ allowed }) => allowed)
+        const isError = new other.SluiceError('INVALID_KEY', '') instanceof one.SluiceError
+        console.log(JSON.stringify([createLimiter !== other.createLimiter, admitted, isError]))`,
+    })
+    expect(await node(home, 'both.mjs')).toEqual([true, [true, true, false, true], true])
+  })
+})
+
 describe('TypeScript 5.9', () => {
   let home: string
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { Charge, type LimitStatus } from '../../stores/store.ts'
+import { isCharge, type LimitStatus } from '../../stores/store.ts'
 import { isShown } from './shown.ts'
 
 /**
@@ -32,7 +32,7 @@ export function repeatsName(limits: readonly LimitStatus[]): boolean {
 
 /** Returns the name of the limiter of a status, or `undefined` for a limiter that is not from this package. */
 export function limiterNameOf(status: LimitStatus): string | undefined {
-  return status instanceof Charge ? status.policy.limiter : undefined
+  return isCharge(status) ? status.policy.limiter : undefined
 }
 
 function prefixed(status: LimitStatus): string {

@@ -1,5 +1,5 @@
 import { combine, type Decision } from '../../limiter/decision.ts'
-import { Charge, type LimitStatus } from '../../stores/store.ts'
+import { isCharge, type LimitStatus } from '../../stores/store.ts'
 import { warn } from '../../util/warn.ts'
 import { exposedWriter } from './cors.ts'
 import type { HeaderOptions } from './options.ts'
@@ -147,6 +147,6 @@ function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => 
 
 /** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock of its own. */
 export function timeOf({ limits: [first] }: Decision): number {
-  const clock = first instanceof Charge ? first.policy.store.clock : undefined
+  const clock = isCharge(first) ? first.policy.store.clock : undefined
   return (clock ?? Date).now()
 }

@@ -1,7 +1,9 @@
 import type { Duration } from '../../limits/limit.ts'
 import { warnIfShort } from '../../limits/limit.ts'
 import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
+import { brand } from '../../util/copies.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'
+import { assertStore, STORE } from '../assert-store.ts'
 import {
   type AsyncStore,
   type Charge,
@@ -50,8 +52,7 @@ export function denyCache(store: AsyncStore, options?: DenyCacheOptions): AsyncS
 export function denyCache(store: SyncStore, options?: DenyCacheOptions): SyncStore
 export function denyCache(store: Store, options?: DenyCacheOptions): Store
 export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
-  if (typeof (store as Partial<Store> | undefined)?.take !== 'function')
-    refuse('denyCache', 'a store such as redisStore(client)', store)
+  assertStore('denyCache', store)
   knownOptions('denyCache', options, ['maxKeys', 'maxAge'])
   const { maxKeys = 100_000, maxAge = '1s' } = options
   if (wholeNumber('maxKeys', maxKeys, 2) > MOST_KEYS)
@@ -155,3 +156,5 @@ class DenyCache implements AsyncStore {
 
   readonly #now = (): number => microseconds(this.#time)
 }
+
+brand(DenyCache, STORE)

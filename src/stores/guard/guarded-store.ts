@@ -1,5 +1,7 @@
 import type { Clock } from '../../util/clock.ts'
+import { brand } from '../../util/copies.ts'
 import { SluiceError } from '../../util/errors.ts'
+import { STORE } from '../assert-store.ts'
 import {
   type AsyncStore,
   type Charge,
@@ -40,9 +42,13 @@ export class GuardedStore implements AsyncStore {
   }
 
   joins(other: Store): boolean {
-    if (!(other instanceof GuardedStore)) return false
-    const [one, another] = [this.#core.inner, other.#core.inner]
-    return one === another || one.joins?.(another) === true
+    const { guarded } = other as Partial<GuardedStore>
+    return guarded !== undefined && (this.guarded === guarded || this.guarded.joins?.(guarded) === true)
+  }
+
+  /** The store inside. */
+  get guarded(): AsyncStore {
+    return this.#core.inner
   }
 
   withOutage(onOutage: Degraded): GuardedStore {
@@ -78,6 +84,8 @@ export class GuardedStore implements AsyncStore {
     await this.#core.close()
   }
 }
+
+brand(GuardedStore, STORE)
 
 function closed(): SluiceError {
   return new SluiceError('STORE_CLOSED', 'This store has been closed')

@@ -1,6 +1,8 @@
+import { shared } from '../../util/copies.ts'
 import type { Duration } from '../../limits/limit.ts'
 import { knownOptions, milliseconds, oneOf, refuse } from '../../util/validate.ts'
 import { checkedMaxKeys } from '../memory/index.ts'
+import { assertStore } from '../assert-store.ts'
 import type { AsyncStore, Degraded, Store, SyncStore } from '../store.ts'
 import { Core } from './core.ts'
 import { GuardedStore } from './guarded-store.ts'
@@ -54,7 +56,7 @@ export function guard(store: Store, options?: GuardOptions): Store
 export function guard(store: Store, options: GuardOptions = {}): Store {
   knownOptions('guard', options, OPTIONS)
   const { deadline = 50, onOutage = 'local', localShare = 1, maxKeys = 1_000_000, onChange } = options
-  if (typeof store?.take !== 'function') refuse('store', 'a store such as redisStore(client)', store)
+  assertStore('store', store)
   if (store.withOutage !== undefined) refuse('store', 'a store that is not guarded yet', store)
   if (onChange !== undefined && typeof onChange !== 'function') refuse('onChange', 'a function', onChange)
   const checked = {
@@ -68,7 +70,7 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
 }
 
 /** The guards that adapters have made, by the store in each. */
-const guards = new WeakMap<Store, AsyncStore>()
+const guards = shared('guards', () => new WeakMap<Store, AsyncStore>())
 
 /**
  * Returns the guard of a store, with the default options: the same one for each user of the store. A store that decides at once

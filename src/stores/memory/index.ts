@@ -1,4 +1,6 @@
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
+import { brand } from '../../util/copies.ts'
+import { STORE } from '../assert-store.ts'
 import type { Charge, Degraded, Forecast, Store, SyncStore, DecisionMode } from '../store.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { warn } from '../../util/warn.ts'
@@ -6,7 +8,7 @@ import { Adjuster } from './adjust.ts'
 import { warnInCluster } from './cluster-warning.ts'
 import { Decider } from './decide.ts'
 import { MemoryForecast } from './forecast.ts'
-import { type FullTable, Tables } from './tables.ts'
+import { type FullTable, isMemoryStore, Tables } from './tables.ts'
 
 export type { FullTable }
 
@@ -83,7 +85,7 @@ class MemoryStore implements SyncStore {
   }
 
   joins(other: Store): boolean {
-    return other instanceof MemoryStore && other.#clock === this.#clock
+    return isMemoryStore(other) && other.clock === this.clock
   }
 
   take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
@@ -112,3 +114,5 @@ class MemoryStore implements SyncStore {
     this.#tables.clear()
   }
 }
+
+brand(MemoryStore, STORE)

@@ -1,5 +1,5 @@
 import { copyText } from '../../util/copy-text.ts'
-import type { CacheEntry } from '../store.ts'
+import type { CacheEntry } from '../policy-cache.ts'
 import type { Sketch } from './sketch.ts'
 import { Slab } from './slab.ts'
 

@@ -1,5 +1,7 @@
 import type { Limit } from '../../limits/limit.ts'
-import { cached, type Policy, type Store } from '../store.ts'
+import { cached } from '../policy-cache.ts'
+import type { Policy, Store } from '../store.ts'
+import { shared } from '../../util/copies.ts'
 import { warn } from '../../util/warn.ts'
 import { Sketch } from './sketch.ts'
 import { Slab } from './slab.ts'
@@ -13,7 +15,12 @@ export interface FullTable {
 }
 
 /** The tables of every memory store. Stores that decide together use each other's. */
-const tablesOf = new WeakMap<Store, Tables>()
+const tablesOf = shared('tables', () => new WeakMap<Store, Tables>())
+
+/** Returns true for a memory store. */
+export function isMemoryStore(store: Store): boolean {
+  return tablesOf.has(store)
+}
 
 /** The most limits of a store that have a table of their own. An empty table takes about 3 kB. */
 const MOST_TABLES = 10_000
@@ -53,8 +60,12 @@ export class Tables {
   }
 
   #cached(policy: Policy): Table {
-    const owner = tablesOf.get(policy.store) ?? this
-    return cached(policy, owner.#store, (given) => owner.#open(given))
+    return (tablesOf.get(policy.store) ?? this).own(policy)
+  }
+
+  /** Returns the table of a policy in this store. */
+  own(policy: Policy): Table {
+    return cached(policy, this.#store, (given) => this.#open(given))
   }
 
   #open({ limiter, limit, compiled }: Policy): Table {

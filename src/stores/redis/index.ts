@@ -1,5 +1,7 @@
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
+import { brand } from '../../util/copies.ts'
+import { STORE } from '../assert-store.ts'
 import type { AsyncStore, Charge, DecisionMode, Degraded, Inquiry, Store } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
@@ -157,6 +159,8 @@ class RedisStore implements AsyncStore {
     if (this.#closed) throw closed()
   }
 }
+
+brand(RedisStore, STORE)
 
 function closed(): SluiceError {
   return new SluiceError('STORE_CLOSED', 'This store has been closed')

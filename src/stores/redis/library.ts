@@ -38,9 +38,11 @@ export interface Program {
  * The reply is flat: the time, then for each transaction 0, or what its charges came to, or what went wrong.
  */
 export function programFor(algorithms: readonly Algorithm[]): Program {
-  const all = new Set(algorithms.flatMap((each) => [each, ...(each.compatibleWith ?? [])]))
+  const all = algorithms.flatMap((each) => [each, ...(each.compatibleWith ?? [])])
+  // By name: two copies of the package have one algorithm twice.
+  const distinct = new Map(all.map((each) => [each.name, each]))
   // In one order, whichever a process met first: all processes share one program.
-  const sorted = [...all].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const sorted = [...distinct.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const text = [
     luaPrelude,
     luaKindTable(sorted),

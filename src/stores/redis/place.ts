@@ -1,3 +1,4 @@
+import { shared } from '../../util/copies.ts'
 import { registerPlace } from '../places.ts'
 import type { RedisClient } from './clients.ts'
 
@@ -31,7 +32,7 @@ interface Placed {
   readonly _keyPrefix?: { toString(): string } | undefined
 }
 
-const identities = new WeakMap<RedisClient, Map<string, object>>()
+const identities = shared('identities', () => new WeakMap<RedisClient, Map<string, object>>())
 
 /** Returns the same object for all stores of one client and prefix: they count under the same keys. */
 export function identityOf(client: RedisClient, prefix: string): object {

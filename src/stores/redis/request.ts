@@ -1,5 +1,6 @@
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import { cached, type Charge, type Policy } from '../store.ts'
+import { cached } from '../policy-cache.ts'
+import type { Charge, Policy } from '../store.ts'
 import { readVerdict } from './reply.ts'
 import { signature } from './signature.ts'
 
