@@ -70,7 +70,8 @@ export interface Cell<Name extends string = string> {
 }
 
 /**
- * An algorithm. `step`, `adjust` and `convert` each have a counterpart of the same name in `lua`.
+ * An algorithm. `step`, `adjust` and `convert` each have a counterpart of the same name in `lua`. Those of the built-in
+ * algorithms are in `lua.ts`.
  *
  * The package reads everything that it needs from this object: no other file depends on the name of an algorithm.
  *
@@ -168,8 +169,10 @@ export interface Algorithm<Name extends string = string> {
    * - `convert(params, from, cells, offset, now, entries)` returns the next cells.
    *
    * An algorithm that keeps entries also calls `entries.edit(drop, takeTime, takeCost, pushTime, pushCost)`.
+   *
+   * An algorithm of your own without this text decides in memory only: on Redis its requests are rejected with `STORE_REJECTED`.
    */
-  readonly lua: string
+  readonly lua?: string
 }
 
 /**

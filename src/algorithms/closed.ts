@@ -20,7 +20,8 @@ function step(
   out.next[0] = 0
 }
 
-const lua = `
+/** The same functions in Lua. */
+export const closedLua = `
 local function step(params, cells, offset, now, cost)
   return cost == 0, now, cost == 0 and 0 or huge, 0, 0, 0, cost, false, 0
 end
@@ -53,5 +54,4 @@ export const closed: Algorithm<never> = {
   convert: (_params, _from, _cells, _offset, _now, out) => {
     out.next[0] = 0
   },
-  lua,
 }

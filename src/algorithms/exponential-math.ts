@@ -64,8 +64,9 @@ export function life({ window }: Rate, rate: number): number {
   return rate < 0.5 ? 0 : Math.floor(window * ln(2 * rate)) + 1
 }
 
-/** The same functions in Lua. */
-export const luaMath: string = `
+/** Returns the same functions in Lua. */
+export function luaMath(): string {
+  return `
 local function nearZero(x)
   local q = x * x
   return 2 / (2 + x + q * (${P[0]} + q * (${P[1]} + q * (${P[2]} + q * (${P[3]} + q * ${P[4]})))))
@@ -103,3 +104,4 @@ local function life(p, r)
   return r < 0.5 and 0 or floor(p.window * ln(2 * r)) + 1
 end
 `
+}

@@ -1,6 +1,6 @@
 import type { Algorithm, Parameters } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
-import { decay, full, life, luaMath, share } from './exponential-math.ts'
+import { decay, full, life, share } from './exponential-math.ts'
 
 /**
  * `exponential`: measures the rate of a client as Exim does. A request is admitted if the rate including it is at most
@@ -135,7 +135,8 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   out.next[1] = isFresh ? 0 : isSame ? last : Math.max(now, last)
 }
 
-const lua = `${luaMath}
+/** The same functions in Lua, without those of `luaMath`. */
+export const exponentialLua = `
 local function moment(p, r, elapsed, n)
   local low = max(elapsed, 1)
   local high = life(p, r)
@@ -227,5 +228,4 @@ export const exponential: Algorithm<Name> = {
   step,
   adjust,
   convert,
-  lua,
 }

@@ -105,7 +105,8 @@ function convert(
   out.next[1] = Math.min(used, params.quota)
 }
 
-const lua = `
+/** The same functions in Lua. */
+export const fixedWindowLua = `
 local function opening(params, time)
   return params.clock == 1 and floor((time - params.offset) / params.window) * params.window + params.offset or time
 end
@@ -161,5 +162,4 @@ export const fixedWindow: Algorithm<Name> = {
   adjust,
   convert,
   toShared: (params, out) => (params.clock === 1 ? undefined : restart(out, 0)),
-  lua,
 }

@@ -96,7 +96,8 @@ function convert(
   out.next[1] = debt === 0 ? -Infinity : Math.max(now, rescale(last, from, params))
 }
 
-const lua = `
+/** The same functions in Lua. */
+export const linearLua = `
 local function advance(params, cells, offset, now)
   local debt, last = cells[offset + 1], cells[offset + 2]
   local drained = now > last and (now - last) * params.drain or 0
@@ -148,7 +149,6 @@ const compiled = {
   step,
   adjust,
   convert,
-  lua,
 } as const
 
 /** GCRA: `quota` per `window`, up to `burst` at once. */

@@ -138,7 +138,9 @@ function toShared(params: Parameters<Name>, out: Outcome): void {
   out.next[1] = worst
 }
 
-const lua = `
+/** Returns the same functions in Lua. */
+export function quotaLinearLua(): string {
+  return `
 local FRESH, BURSTY, SMOOTH = ${FRESH}, ${BURSTY}, ${SMOOTH}
 
 local function advance(params, cells, offset, now)
@@ -206,6 +208,7 @@ end
 
 return { step = step, adjust = adjust, convert = convert }
 `
+}
 
 /** Hybrid of a fixed window and a linear limit: bursts for light traffic, an even rate once the quota is used up. */
 export const quotaLinear: Algorithm<Name> = {
@@ -220,5 +223,4 @@ export const quotaLinear: Algorithm<Name> = {
   adjust,
   convert,
   toShared,
-  lua,
 }

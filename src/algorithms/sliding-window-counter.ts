@@ -124,7 +124,8 @@ function toShared(params: Parameters<Name>, out: Outcome): void {
   out.next[1] = Math.max(out.next[1]!, params.quota)
 }
 
-const lua = `
+/** The same functions in Lua. */
+export const counterLua = `
 local function advance(params, cells, offset, now)
   local window, number, current, previous = params.window, cells[offset + 1], cells[offset + 2], cells[offset + 3]
   local time = (current > 0 or previous > 0) and max(now, number * window) or now
@@ -203,5 +204,4 @@ export const slidingWindowCounter: Algorithm<Name> = {
   adjust,
   convert,
   toShared,
-  lua,
 }

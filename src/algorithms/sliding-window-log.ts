@@ -97,7 +97,8 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   writeEdit(out.edit, over + (isSame ? sum - kept : sum), 0, 0, index, isSame ? 0 : kept)
 }
 
-const lua = `
+/** The same functions in Lua. */
+export const logLua = `
 local function advance(params, cells, offset, now, entries)
   local grain, life, sum = params.grain, params.life, cells[offset + 1]
   local newest = sum > 0 and cells[offset + 2] or -huge
@@ -170,7 +171,6 @@ export const log: Omit<Algorithm<Name>, 'name' | 'options' | 'deriveParameters'>
   step,
   adjust,
   convert,
-  lua,
 }
 
 function deriveParameters({ quota, window }: ParameterInput): Readonly<Record<Name, number>> {

@@ -118,14 +118,14 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     step,
     adjust,
     convert,
-    lua: luaOf(bucket),
   }
 }
 
-function luaOf(bucket: Algorithm): string {
+/** Returns the same functions in Lua. `lua` is the text of the bucket. */
+export function partFullLua(bucket: Algorithm, lua: string): string {
   return `
 local bucket = (function()
-${bucket.lua}
+${lua}
 end)()
 
 local blank, empty = { ${bucket.initialState.map((cell) => (cell === -Infinity ? '-huge' : cell)).join(', ')} }, {}

@@ -95,7 +95,8 @@ function convert(
   out.next[1] = used === 0 ? -Infinity : isSame ? start : Math.max(now, -rescale(-cells[offset + 1]!, from, params))
 }
 
-const lua = `
+/** The same functions in Lua. */
+export const intervalLua = `
 local function advance(params, cells, offset, now)
   local used, start = cells[offset + 1], cells[offset + 2]
   local refills = floor(max(0, now - start) / params.window)
@@ -153,5 +154,4 @@ export const intervalRefill: Algorithm<Name> = {
   adjust,
   convert,
   toShared: (_, out) => restart(out, 1),
-  lua,
 }

@@ -25,5 +25,7 @@ export const tokenBucket: Algorithm = {
   },
 }
 
-const greedyPartFull = partFull('tokenBucketPartFull', tokenBucket)
-const intervalPartFull = partFull('tokenBucketIntervalPartFull', interval)
+/** Token bucket with greedy refill and `initial`. */
+export const greedyPartFull: Algorithm = partFull('tokenBucketPartFull', tokenBucket)
+/** Token bucket with refill at intervals and `initial`. */
+export const intervalPartFull: Algorithm = partFull('tokenBucketIntervalPartFull', interval)

@@ -1,4 +1,4 @@
-import { Charge, type Degraded, type LimitStatus } from '../stores/store.ts'
+import { Charge, isCharge, type Degraded, type LimitStatus } from '../stores/store.ts'
 
 /**
  * The decision about one input. It never changes later. All times are in milliseconds.
@@ -61,7 +61,7 @@ function single(status: LimitStatus, limits: readonly LimitStatus[], degraded: D
 
 /** No store writes `used`, so that all stores agree. */
 function countUsed(status: LimitStatus): void {
-  if (status instanceof Charge) status.countUsed()
+  if (status instanceof Charge || isCharge(status)) status.countUsed()
 }
 
 /** Limits differ in shape and compiled limits do not, so this reads the compiled limit of a charge. */

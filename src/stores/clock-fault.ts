@@ -37,10 +37,11 @@ export function lockEnd(since: number, until: number, now: number): number {
 }
 
 /**
- * The twins of the above. `kind.times` has the places of the cells that are points in time, and the ticks of each. The entries of a
+ * Returns the same functions in Lua. `kind.times` has the places of the cells that are points in time, and the ticks of each. The entries of a
  * state that is moved become one.
  */
-export const luaClockFault: string = `
+export function luaClockFault(): string {
+  return `
 local TOLERANCE_MS = ${TOLERANCE_MS}
 
 local function unitOf(params, ticks)
@@ -70,3 +71,4 @@ local function moveToPresent(attempt, kind, params, cells, offset, tick)
   goOn(attempt.own)
 end
 `
+}

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Algorithm, createOutcome, type Parameters, isCompatible } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
 import { luaPrelude, rescale } from '../../src/algorithms/arithmetic.ts'
+import { luaOf } from '../../src/algorithms/lua.ts'
 import { EntryList } from '../../src/testing/algorithm/entry-list.ts'
 import { capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -205,7 +206,7 @@ describe('the Lua text decides the same as TypeScript, to the bit', () => {
     const found: [string, string, Case][] = []
     for (const algorithm of new Set(cases.map((each) => each.algorithm))) {
       const mine = cases.filter((each) => each.algorithm === algorithm)
-      const script = PRELUDE + algorithm.lua + EPILOGUE
+      const script = PRELUDE + luaOf(algorithm) + EPILOGUE
       const answers = (await redis.eval(script, 0, json(mine))) as string[]
       expect(answers).toHaveLength(mine.length)
       mine.forEach((each, i) => {

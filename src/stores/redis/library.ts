@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { luaPrelude } from '../../algorithms/arithmetic.ts'
+import { luaOf } from '../../algorithms/lua.ts'
 import { luaClockFault } from '../clock-fault.ts'
 import { luaAdjust } from './lua/adjust.ts'
 import { luaDecide } from './lua/decide.ts'
@@ -48,7 +49,7 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
     luaKindTable(sorted),
     luaKinds,
     sorted.some(({ entries }) => entries) ? luaEntries + luaEdits : '',
-    luaClockFault,
+    luaClockFault(),
     luaRecords,
     luaState,
     luaReply,
@@ -90,7 +91,7 @@ redis.register_function{ function_name = '${name}_peek', callback = run, flags =
 
 /** The algorithms by their names. Those that share a text share its functions. */
 function luaKindTable(algorithms: readonly Algorithm[]): string {
-  const texts = [...new Set(algorithms.map(({ lua }) => lua))]
+  const texts = [...new Set(algorithms.map(luaOf))]
   const loads = texts.map((lua) => `  function()\n${lua}\n  end,`)
   return `
 local loads = {
@@ -103,7 +104,7 @@ local function numberIn(word)
 end
 
 local kinds = {}
-${algorithms.map((each) => kindOf(each, texts.indexOf(each.lua) + 1)).join('')}`
+${algorithms.map((each) => kindOf(each, texts.indexOf(luaOf(each)) + 1)).join('')}`
 }
 
 function kindOf(algorithm: Algorithm, load: number): string {

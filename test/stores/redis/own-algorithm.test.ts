@@ -12,7 +12,10 @@ import { type IoredisLike, type RedisClient, redisStore } from '../../../src/sto
 import { connect, server } from '../../support/redis-tests.ts'
 
 /** An algorithm of a user, of which only the Lua text matters here. */
-function algorithm(name: string, lua: string): (options: { quota: number; window: string; name?: string }) => Limit {
+function algorithm(
+  name: string,
+  lua: string | undefined,
+): (options: { quota: number; window: string; name?: string }) => Limit {
   const own: Algorithm<'quota'> = {
     name,
     options: [],
@@ -24,14 +27,15 @@ function algorithm(name: string, lua: string): (options: { quota: number; window
     step: () => undefined,
     adjust: () => undefined,
     convert: () => undefined,
-    lua,
+    ...(lua !== undefined && { lua }),
   }
   return defineAlgorithm(own)
 }
 
 const step = (body: string): string => `return { step = function(params, cells, offset, now, cost) ${body} end }`
 
-const broken: readonly (readonly [string, string, RegExp])[] = [
+const broken: readonly (readonly [string, string | undefined, RegExp])[] = [
+  ['has no Lua', undefined, /has no `lua`/],
   ['throws', step(`error('boom')`), /boom/],
   ['throws a table', step(`error({})`), /.*/],
   ['returns nothing', step(''), /nil/],
