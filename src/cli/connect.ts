@@ -25,6 +25,52 @@ export async function withRedis<Answer>(
   }
 }
 
+/**
+ * Connects to the Redis server at a URL, or to all primaries of its cluster, and calls `work` with one runner for each. A runner
+ * sees the keys of its server alone.
+ */
+export async function withServers<Answer>(
+  url: string,
+  name: string | undefined,
+  work: (runners: readonly ScriptClient[]) => Promise<Answer>,
+): Promise<Answer> {
+  const address = addressOf(url)
+  const [client, loaded] = await installed(name)
+  const connections = [await reached(url, client.single(loaded, address))]
+  try {
+    const [first] = connections.map(runnerOf)
+    for (const { host, port } of await primariesOf(first!)) {
+      const primary = { ...address, host: host === '' ? address.host : host, port }
+      connections.push(await reached(url, client.single(loaded, primary)))
+    }
+    const runners = connections.map(runnerOf)
+    return await work(runners.length === 1 ? runners : runners.slice(1))
+  } finally {
+    for (const connection of connections) connection.close()
+  }
+}
+
+function runnerOf({ client }: Connection): ScriptClient {
+  return scriptClient(client as RedisClient, undefined)
+}
+
+/** The primaries of a cluster; none for a server that is not in a cluster. */
+async function primariesOf(runner: ScriptClient): Promise<readonly { host: string; port: number }[]> {
+  const reply = await runner.eval(PRIMARIES, [], [])
+  const found = new Set((reply as unknown[]).map(String))
+  return [...found].map((text) => {
+    const colon = text.lastIndexOf(':')
+    return { host: text.slice(0, colon), port: Number(text.slice(colon + 1)) }
+  })
+}
+
+const PRIMARIES = `
+local slots = redis.pcall('CLUSTER', 'SLOTS')
+local reply = {}
+for i, each in ipairs(slots.err and {} or slots) do reply[i] = (each[3][1] or '') .. ':' .. each[3][2] end
+return reply
+`
+
 async function reached(url: string, connecting: Promise<Connection>): Promise<Connection> {
   try {
     return await connecting

@@ -1,4 +1,4 @@
-import { type Algorithm, createOutcome, MAX_CELLS, type Parameters } from '../algorithms/algorithm.ts'
+import { type Algorithm, createOutcome, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
 import { knownAlgorithms } from '../limits/limit.ts'
 import type { Stored } from './fetch.ts'
@@ -30,7 +30,14 @@ export interface HeldByLimit {
   /** Time for which the key is locked out. */
   readonly lockedFor: number
   /** The verdict of a request now; `undefined` if the algorithm is not registered here. */
-  readonly verdict: { readonly remaining: number; readonly resetAfter: number } | undefined
+  readonly verdict: HeldVerdict | undefined
+}
+
+export interface HeldVerdict {
+  readonly remaining: number
+  /** Units that a key without a state has. */
+  readonly capacity: number
+  readonly resetAfter: number
 }
 
 export function held(key: string, { now, ttl, fields }: Stored): Held {
@@ -99,13 +106,25 @@ function verdict(
   cells: readonly number[],
   list: readonly Entry[],
   now: number,
-): HeldByLimit['verdict'] {
+): HeldVerdict {
+  const { remaining, reset } = outcomeOf(algorithm, parameters, cells, list, now)
+  const capacity = algorithm.capacity?.(parameters) ?? outcomeOf(algorithm, parameters, [], [], now).remaining
+  return { remaining, capacity, resetAfter: reset / parameters['perMs']! }
+}
+
+function outcomeOf(
+  algorithm: Algorithm,
+  parameters: Parameters,
+  cells: readonly number[],
+  list: readonly Entry[],
+  now: number,
+): Outcome {
   const state = new Float64Array(MAX_CELLS)
   state.set(cells)
   const entries = new EntryArray()
   for (const { time, cost } of list) entries.push(time, cost)
-  const { perMs } = parameters
   const out = createOutcome()
-  algorithm.step({ ...parameters, strict: 0 }, state, 0, Math.floor((now / 1000) * perMs), 0, out, entries)
-  return { remaining: out.remaining, resetAfter: out.reset / perMs }
+  const ticks = Math.floor((now / 1000) * parameters['perMs']!)
+  algorithm.step({ ...parameters, strict: 0 }, state, 0, ticks, 0, out, entries)
+  return out
 }

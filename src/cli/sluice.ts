@@ -9,9 +9,11 @@ import { held } from './inspect.ts'
 import type { Outcome } from './outcome.ts'
 import { escaped, printed } from './print.ts'
 import { rulesCommand } from './rules/command.ts'
+import { topCommand } from './top/command.ts'
 
 const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the state of a key
        sluice reset <redis-url> <limiter> <key>     deletes it
+       sluice top <redis-url>                       shows the most used keys, live: sluice top --help
        sluice rules <command> …                     checks, compares and replaces rules: sluice rules --help
 
   --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
@@ -47,7 +49,9 @@ async function inspectOrReset(): Promise<string> {
 
 async function main(): Promise<Outcome> {
   const [first, ...rest] = process.argv.slice(2)
-  return first === 'rules' ? rulesCommand(rest) : { text: await inspectOrReset() }
+  if (first === 'rules') return rulesCommand(rest)
+  if (first === 'top') return topCommand(rest)
+  return { text: await inspectOrReset() }
 }
 
 /** For `rules`, 2 for a call that cannot be understood. */

@@ -1,0 +1,104 @@
+import { readRedisKey } from '../../stores/redis/keys.ts'
+import { fetchHeld } from '../fetch.ts'
+import { held, type HeldByLimit } from '../inspect.ts'
+import type { FoundKey } from './scan.ts'
+
+/** What one key holds against one limit. Durations are in milliseconds. */
+export interface Row {
+  readonly limiter: string
+  readonly key: string
+  readonly limit: string
+  /** Units in use; `undefined` if the algorithm is not registered here. */
+  readonly used: number | undefined
+  /** Units that can be used back to back. */
+  readonly capacity: number | undefined
+  readonly resetAfter: number | undefined
+  readonly lockedFor: number
+}
+
+/** Keys that are read at once. */
+const AT_ONCE = 50
+
+/** The most used keys that were found. It keeps a bounded number of them, and reads these again on each refresh. */
+export class Ranking {
+  readonly #prefix: string
+  readonly #limiter: string | undefined
+  readonly #most: number
+  readonly #kept = new Map<string, { readonly key: FoundKey; readonly rows: readonly Row[] }>()
+  #read = 0
+
+  constructor(prefix: string, limiter: string | undefined, most: number) {
+    this.#prefix = prefix
+    this.#limiter = limiter
+    this.#most = most
+  }
+
+  /** How many keys were read, those that were read again included. */
+  get read(): number {
+    return this.#read
+  }
+
+  /** Reads keys, and keeps the most used. */
+  readonly add = async (keys: readonly FoundKey[]): Promise<void> => {
+    for (let at = 0; at < keys.length; at += AT_ONCE) {
+      await Promise.all(keys.slice(at, at + AT_ONCE).map((key) => this.#addOne(key)))
+    }
+    this.#forget()
+  }
+
+  /** Reads the kept keys again. */
+  refresh(): Promise<void> {
+    return this.add([...this.#kept.values()].map(({ key }) => key))
+  }
+
+  /** The rows, the largest share in use first. Locked keys count as fully used. */
+  rows(): Row[] {
+    return [...this.#kept.values()].flatMap(({ rows }) => rows).toSorted(compare)
+  }
+
+  async #addOne(key: FoundKey): Promise<void> {
+    const named = readRedisKey(this.#prefix, key.name)
+    if (named === undefined || (this.#limiter !== undefined && named.limiter !== this.#limiter)) return
+    const { limits } = held(key.name, await fetchHeld(key.runner, key.name))
+    this.#read++
+    const rows = limits.map((each) => rowOf(named, each)).filter(isInUse)
+    if (rows.length === 0) this.#kept.delete(key.name)
+    else this.#kept.set(key.name, { key, rows })
+  }
+
+  #forget(): void {
+    if (this.#kept.size <= this.#most) return
+    const ranked = [...this.#kept].toSorted(([, a], [, b]) => compare(mostUsed(a.rows), mostUsed(b.rows)))
+    for (const [name] of ranked.slice(this.#most)) this.#kept.delete(name)
+  }
+}
+
+function rowOf(named: { limiter: string; key: string }, { limit, verdict, lockedFor }: HeldByLimit): Row {
+  return {
+    ...named,
+    limit,
+    used: verdict && Math.max(0, verdict.capacity - verdict.remaining),
+    capacity: verdict?.capacity,
+    resetAfter: verdict?.resetAfter,
+    lockedFor,
+  }
+}
+
+function isInUse({ used, lockedFor }: Row): boolean {
+  return used === undefined || used > 0 || lockedFor > 0
+}
+
+function mostUsed(rows: readonly Row[]): Row {
+  return rows.toSorted(compare)[0]!
+}
+
+function compare(a: Row, b: Row): number {
+  return shareOf(b) - shareOf(a) || (b.used ?? 0) - (a.used ?? 0) || (a.key < b.key ? -1 : 1)
+}
+
+/** From 0 to 1; 0 for an unknown algorithm. */
+export function shareOf({ used, capacity, lockedFor }: Row): number {
+  if (lockedFor > 0) return 1
+  if (used === undefined || capacity === undefined) return 0
+  return capacity === 0 ? 1 : Math.min(1, used / capacity)
+}

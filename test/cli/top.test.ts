@@ -1,0 +1,135 @@
+import { execFile, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { Cluster, Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
+import type { Row } from '../../src/cli/top/ranking.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { build, type Built } from '../support/redis-built.ts'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+let built: Built
+let server: RedisServer
+let cluster: RedisCluster
+let client: Redis
+beforeAll(async () => {
+  built = build()
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
+  client = new Redis(server.port)
+})
+afterAll(async () => {
+  client.disconnect()
+  built.remove()
+  await Promise.all([server.stop(), cluster.stop()])
+})
+
+const run = promisify(execFile)
+const program = (): string => join(built.directory, 'src', 'cli', 'sluice.js')
+
+async function top(...words: readonly string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, [program(), 'top', ...words])
+  return stdout
+}
+
+async function rows(...words: readonly string[]): Promise<Row[]> {
+  return JSON.parse(await top(...words, '--json')) as Row[]
+}
+
+function limiterOf(name: string, limits: readonly Limit[], redis: Redis | Cluster = client): Limiter<string> {
+  return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(redis, { prefix: 'top:' }) })
+}
+
+const here = (): readonly string[] => [server.url, '--prefix', 'top:']
+
+describe('sluice top', () => {
+  it('lists the keys with the largest share of a limit in use first', async () => {
+    const limits = [
+      gcra({ quota: 10, window: '1d', name: 'ten' }),
+      slidingWindowLog({ quota: 100, window: '1d', name: 'hundred' }),
+    ]
+    const api = limiterOf('a:p{i}', limits)
+    for (const [key, count] of Object.entries({ ann: 2, bob: 9, 'eve:\u001b[31m': 5 })) {
+      for (let i = 0; i < count; i++) await api.consume(key)
+    }
+    const found = await rows(...here())
+    expect(found.map(({ limiter, key, limit, used, capacity }) => [limiter, key, limit, used, capacity])).toEqual([
+      ['a:p{i}', 'bob', 'ten', 9, 10],
+      ['a:p{i}', 'eve:\u001b[31m', 'ten', 5, 10],
+      ['a:p{i}', 'ann', 'ten', 2, 10],
+      ['a:p{i}', 'bob', 'hundred', 9, 100],
+      ['a:p{i}', 'eve:\u001b[31m', 'hundred', 5, 100],
+      ['a:p{i}', 'ann', 'hundred', 2, 100],
+    ])
+    expect(found[0]?.resetAfter).toBeGreaterThan(0)
+    const table = await top(...here())
+    expect(table).toMatch(/^ *used .*\n *9 {2}█████████░ {2}10 +bob +ten +a:p\{i\} +\d+ h/)
+    expect(table).toContain('eve:\\u001b[31m')
+  })
+
+  it('puts locked keys first, and leaves out other limiters and keys of other programs', async () => {
+    await client.hset('top:other:thing', 'field', 'value')
+    const login = limiterOf('login', [fixedWindow({ quota: 100, window: '1d', name: 'tries', block: '1h' })])
+    await login.consume('locked', { cost: 101 })
+    await login.consume('free')
+    const found = await rows(...here(), '--limiter', 'login')
+    expect(found.map(({ key, used }) => [key, used])).toEqual([
+      ['locked', 0],
+      ['free', 1],
+    ])
+    expect(found[0]?.lockedFor).toBeGreaterThan(3_500_000)
+  })
+
+  it('keeps as many keys as it is asked for, of thousands', { timeout: 60_000 }, async () => {
+    const many = limiterOf('many', [gcra({ quota: 1000, window: '1d', name: 'thousand' })])
+    await Promise.all(Array.from({ length: 5000 }, (_, i) => many.consume(`k${i}`, { cost: 1 + (i % 1000) })))
+    const found = await rows(...here(), '--limiter', 'many', '--keys', '5')
+    expect(found.map(({ key, used }) => [key, used])).toEqual(
+      ['k1999', 'k2999', 'k3999', 'k4999', 'k999'].map((key) => [key, 1000]),
+    )
+  })
+
+  it('reads all primaries of a cluster', { timeout: 60_000 }, async () => {
+    const redis = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+    const spread = limiterOf('spread', [gcra({ quota: 10, window: '1d' })], redis)
+    await Promise.all(Array.from({ length: 30 }, (_, i) => spread.consume(`k${i}`)))
+    redis.disconnect()
+    const found = await rows(`redis://127.0.0.1:${cluster.nodes[1]!.port}`, '--prefix', 'top:')
+    expect(found).toHaveLength(30)
+  })
+
+  it(
+    'refreshes in a terminal until q is pressed, and then leaves the screen as it was',
+    { timeout: 60_000 },
+    async () => {
+      const live = limiterOf('live', [gcra({ quota: 10, window: '1d' })])
+      await live.consume('before')
+      const words = [process.execPath, program(), 'top', ...here(), '--limiter', 'live', '--interval', '100ms']
+      const terminal = spawn('script', ['-qec', words.map((word) => `'${word}'`).join(' '), '/dev/null'])
+      let shown = ''
+      terminal.stdout.on('data', (data: Buffer) => (shown += data.toString()))
+      const ended = new Promise<number | null>((resolve) => void terminal.once('exit', resolve))
+      const until = async (text: string): Promise<void> => {
+        for (const end = Date.now() + 30_000; !shown.includes(text) && Date.now() < end;) await pause(20)
+        expect(shown).toContain(text)
+      }
+      await until('before')
+      await live.consume('later')
+      await until('later')
+      terminal.stdin.write('q')
+      expect(await ended).toBe(0)
+      expect(shown).toContain('\u001b[?1049h')
+      expect(shown.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true)
+    },
+  )
+
+  it.each([
+    [[], 'expected a Redis URL'],
+    [['redis://127.0.0.1', '--interval', '5'], '--interval: expected a time'],
+    [['redis://127.0.0.1', '--keys', '0'], '--keys: expected a whole number'],
+  ])('refuses %j', async (words, message) => {
+    await expect(top(...words)).rejects.toThrow(message)
+  })
+})
