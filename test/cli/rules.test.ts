@@ -131,7 +131,7 @@ describe('sluice rules check', () => {
 })
 
 describe('sluice rules diff', () => {
-  it('says what changes for whom', async () => {
+  it('lists what changes, and for which requests', async () => {
     const next = GOOD.replace('quota: 60,', 'quota: 10,')
       .replace('quota: 10000', 'quota: 20000')
       .replace('quota: 5,', 'quota: 5, block: 1h,')
@@ -232,7 +232,7 @@ describe('sluice rules push and pull', () => {
     }
   })
 
-  it('refuse a change that somebody else has made meanwhile, and name the writer', async () => {
+  it('refuse to overwrite a concurrent change, and name its writer', async () => {
     file('push.yaml', GOOD)
     await pushRules(client, GOOD, { name: 'shared', writer: 'ada@web-1' })
     await pushRules(client, GOOD, { name: 'shared', writer: 'bob@web-2' })
@@ -341,7 +341,7 @@ describe('sluice rules explain', () => {
   })
 })
 
-describe('a call that cannot be understood', () => {
+describe('a wrong command line', () => {
   it.each([
     [],
     ['chekc', 'good.yaml'],
@@ -362,7 +362,7 @@ describe('a call that cannot be understood', () => {
     expect(error).toMatch(/^sluice: /)
   })
 
-  it('while help is no mistake', async () => {
+  it('except help, which is no mistake', async () => {
     const { code, out } = await rules('--help')
     expect([code, out]).toEqual([0, expect.stringContaining('Usage: sluice rules check <rules>')])
     expect(readFileSync(join(built.directory, 'src', 'cli', 'sluice.js'), 'utf8')).toMatch(/^#!/)

@@ -1,4 +1,4 @@
-// `npm start`, as whoever has cloned the repository runs it.
+// `npm start`, as in a clone of the repository.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -94,7 +94,7 @@ describe('npm start -- --once', () => {
     ])
   })
 
-  it('writes plain text where nobody looks on', () => {
+  it('writes plain text where the output is no terminal', () => {
     expect(started.output).not.toContain('\u001B')
     const table = started.output.split('\n').filter((each) => each.startsWith(' '))
     expect(table.filter((each) => each.length > 80)).toEqual([])
@@ -102,7 +102,7 @@ describe('npm start -- --once', () => {
 })
 
 describe('the showcase', { timeout: MINUTE }, () => {
-  it('goes on serving, says how to ask, and ends with Ctrl-C', async () => {
+  it('continues to serve, shows how to send requests, and ends with Ctrl-C', async () => {
     const child = spawn(process.execPath, ['dist/examples/showcase.js'], { cwd: folder })
     let output = ''
     child.stdout.setEncoding('utf8')

@@ -28,7 +28,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-describe('a mistake that would limit nobody, or everybody, is not silent', () => {
+describe('a mistake that would limit no request, or all requests, is not silent', () => {
   it('warns about an empty list of limits', () => {
     createLimiter({ keyer: byName, limits: [] })
     expect(codes).toEqual(['SLUICE_NO_LIMITS'])

@@ -119,7 +119,7 @@ describe('rulesFile notices', () => {
     expect(await seen(file, 1)).toEqual(['1 → 2'])
   })
 
-  it('a file that is written in two halves with a pause, without a word about the first', async () => {
+  it('a file that is written in two halves with a pause, without a report of the first', async () => {
     const file = await started()
     const text = yaml(2)
     const half = text.indexOf('quota')
@@ -181,7 +181,7 @@ describe('rulesFile notices', () => {
     expect(await seen(file, 1)).toEqual(['1 → 2'])
   })
 
-  it('a directory that is replaced, at the next look, and watches the new one', async () => {
+  it('a directory that is replaced, at the next poll, and watches the new one', async () => {
     const home = folder()
     const config = join(home, 'config')
     mkdirSync(config)
@@ -198,7 +198,7 @@ describe('rulesFile notices', () => {
     expect(performance.now() - before).toBeLessThan(2000)
   })
 
-  it('a link to a file elsewhere that is written in place, at the next look', async () => {
+  it('a link to a file elsewhere that is written in place, at the next poll', async () => {
     const [here, elsewhere] = [folder(), folder()]
     writeFileSync(join(elsewhere, 'real.yaml'), yaml(1))
     symlinkSync(join(elsewhere, 'real.yaml'), join(here, 'rules.yaml'))

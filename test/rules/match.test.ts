@@ -129,7 +129,7 @@ const inputs = fc.record(
 )
 
 describe('the index', () => {
-  it('finds what a look at every policy finds, in the order of the document', () => {
+  it('finds the same as a comparison with every policy, in the order of the document', () => {
     fc.assert(
       fc.property(fc.array(conditions, { maxLength: 30 }), inputs, (matches, input) => {
         const policies = matches.map((match, i) => policy(`${i}`, match as MatchRule))
@@ -153,7 +153,7 @@ describe('the index', () => {
     )
   })
 
-  it('looks at few of a thousand policies, whatever tells them apart', () => {
+  it('examines few of a thousand policies, whatever their conditions are', () => {
     const kinds: ((i: number) => MatchRule)[] = [
       (i) => ({ path: `/service-${i}/*`, plan: 'free' }),
       (i) => ({ path: '/api/*', tenant: `tenant-${i}` }),

@@ -25,7 +25,7 @@ async function stopped(
 }
 
 describe('while the store does not answer', { timeout: 30_000 }, () => {
-  it('a request is decided in the way of its policy', async () => {
+  it('a request is decided as its policy says', async () => {
     for (const [way, allowed] of [
       ['local', [true, false]],
       ['open', [true, true]],
@@ -37,12 +37,12 @@ describe('while the store does not answer', { timeout: 30_000 }, () => {
     }
   })
 
-  it('a request without one is decided in the way of the guard', async () => {
+  it('a request without one is decided as the guard says', async () => {
     const { ask } = await stopped([policy('p', 1)], { onOutage: 'closed' })
     expect(await ask()).toMatchObject({ allowed: false, degraded: 'closed' })
   })
 
-  it('one closed policy of several denies; local ones count beside open ones', async () => {
+  it('one closed policy of several denies; local ones count next to open ones', async () => {
     const { ask, replace } = await stopped([policy('local', 1, 'local'), policy('open', 1, 'open')])
     expect(await ask()).toMatchObject({ allowed: true, degraded: 'local' })
     expect(await ask()).toMatchObject({ allowed: false, degraded: 'local', binding: { limit: { name: 'local' } } })

@@ -100,7 +100,7 @@ describe('rules', () => {
     expect(asked).toBe(1)
   })
 
-  it('pass on an error of the attributes, and admit nobody', async () => {
+  it('pass on an error of the attributes, and admit no request', async () => {
     const fail = (): never => {
       throw new Error('no database')
     }

@@ -119,7 +119,7 @@ describe('routeKeyer', () => {
     ).toEqual(['GET,PUT /sub/x', 'GET,PUT /sub/x'])
   })
 
-  test('refuses what is no app', () => {
+  test('refuses a value that is not an app', () => {
     expect(() => routeKeyer(byRoute as never)).toThrow('a Hono app')
   })
 })

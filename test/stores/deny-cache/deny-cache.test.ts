@@ -52,7 +52,7 @@ describe('a denial', () => {
     expect(await limiter.consume('a')).toMatchObject({ allowed: true })
   })
 
-  it('is asked for again after maxAge, by default a second', async () => {
+  it('is requested again after maxAge, by default a second', async () => {
     for (const [options, age] of [
       [{}, 1000],
       [{ maxAge: '5s' }, 5000],
@@ -68,7 +68,7 @@ describe('a denial', () => {
     }
   })
 
-  it('for good is answered here, until maxAge', async () => {
+  it('that never ends is answered here, until maxAge', async () => {
     const { clock, store, asked } = world()
     const limiter = on(store, one)
     await limiter.consume('a', { cost: 2 })

@@ -136,7 +136,7 @@ it('a refund during an outage is made when the server is back', async () => {
   expect(await counted(limiter, 'k')).toEqual([13, 13])
 })
 
-it('a refund on the way into an outage resolves at the deadline and is made when the server is back', async () => {
+it('a refund at the start of an outage resolves at the deadline and is made when the server is back', async () => {
   const { port, process } = await server()
   const { limiter } = guardedLimiter(connect(port), limits)
   const decision = await limiter.consume('k')

@@ -31,7 +31,7 @@ const limiters = `
   memoryStore({ maxKeys: 10 })
 `
 
-/** Runs a program; answers its warnings, each with the line that told it. */
+/** Runs a program and returns its warnings, each with the line that caused it. */
 async function warningsOf(name: string, program: string, env: NodeJS.ProcessEnv = {}): Promise<readonly string[]> {
   await writeFile(join(folder, name), program)
   const { stderr } = await run(process.execPath, [join(folder, name)], { env: { PATH: process.env['PATH'], ...env } })
@@ -88,7 +88,7 @@ describe('one of several is', () => {
   const cluster = (isWorker: boolean) => ({ send() {}, getBuiltinModule: () => ({ isWorker }) })
 
   test.each([
-    ['nobody without an environment', {}, false],
+    ['no process without an environment', {}, false],
     ['a worker', cluster(true), true],
     ['no primary that is a child itself', cluster(false), false],
     ['no child of a runtime that cannot be asked', { send() {} }, false],
@@ -105,13 +105,17 @@ describe('one of several is', () => {
     ],
     ['a second instance in fork mode', { env: { pm_id: '4', NODE_APP_INSTANCE: '1', exec_mode: 'fork_mode' } }, true],
     ['not the first in fork mode', { env: { pm_id: '3', NODE_APP_INSTANCE: '0', exec_mode: 'fork_mode' } }, false],
-    ['a worker of an app’s own under pm2', { ...cluster(true), env: { pm_id: '3', exec_mode: 'fork_mode' } }, true],
+    [
+      'a worker that an app starts itself under pm2',
+      { ...cluster(true), env: { pm_id: '3', exec_mode: 'fork_mode' } },
+      true,
+    ],
   ])('%s', (_what, process, expected) => {
     expect(isOneOfSeveral(process)).toBe(expected)
     expect(isKnownAsOneOfSeveral(process)).toBe(expected)
   })
 
-  test('nobody who may not be asked', () => {
+  test('no process whose environment cannot be read', () => {
     const forbidden = (): never => {
       throw new Error('requires env access')
     }

@@ -45,7 +45,7 @@ describe('a block', () => {
     expect(limiter.consume('a').allowed).toBe(true)
   })
 
-  it('shorter than the wait tells the wait', () => {
+  it('that is shorter than the wait reports the wait', () => {
     const { clock, limiter } = setup(onePerSecond({ block: 400 }))
     limiter.consume('a')
     expect(limiter.consume('a').retryAfter).toBe(1000)
@@ -53,7 +53,7 @@ describe('a block', () => {
     expect(limiter.consume('a').retryAfter).toBe(900)
   })
 
-  it('leaves alone what costs nothing, and other keys', () => {
+  it('does not affect requests without a cost, and other keys', () => {
     const { limiter } = setup(onePerSecond({ block: '5s' }))
     limiter.consume('a')
     limiter.consume('a')
@@ -72,7 +72,7 @@ describe('a block', () => {
     expect(limiter.consume(mild)).toMatchObject({ allowed: false, retryAfter: 4000 })
   })
 
-  it('is not begun by asking what would be said', () => {
+  it('is not started by a peek', () => {
     const { clock, limiter } = setup(onePerSecond({ block: '5s' }))
     limiter.consume('a')
     expect(limiter.peek('a').retryAfter).toBe(5000)
@@ -116,7 +116,7 @@ describe('a limit in ticks of a millisecond counts a millisecond when it has pas
 })
 
 describe('a limit alone', () => {
-  it('tells waits in milliseconds, whatever its ticks', () => {
+  it('reports waits in milliseconds, whatever its ticks are', () => {
     const { clock, limiter } = setup(onePerSecond({}))
     limiter.consume('a')
     clock.advance(250)
@@ -138,7 +138,7 @@ describe('a limit alone', () => {
     expect(strict.limiter.consume('a').allowed).toBe(false)
   })
 
-  it('is read under another limit as that one sees it', () => {
+  it('is converted when another limit reads it', () => {
     const [one, other] = [
       fixedWindow({ quota: 5, window: '1s', name: 'x' }),
       gcra({ quota: 9, window: '1s', name: 'x' }),
@@ -150,10 +150,10 @@ describe('a limit alone', () => {
   })
 })
 
-describe('limits beside each other on a key that is known', () => {
+describe('several limits on a key that was seen before', () => {
   const [two, five] = [fixedWindow({ quota: 2, window: '1s' }), fixedWindow({ quota: 5, window: '1m' })]
 
-  it('are asked what they would say without a charge', () => {
+  it('return what they would decide without a charge', () => {
     const { limiter } = setup(two, five)
     limiter.consume('a')
     for (let i = 0; i < 3; i++) expect(limiter.peek('a').limits.map(({ remaining }) => remaining)).toEqual([0, 3])
@@ -183,7 +183,7 @@ describe('limits beside each other on a key that is known', () => {
 })
 
 describe('a key never seen', () => {
-  it('is told what a limit holds without the charge, when another limit denies', () => {
+  it('gets the state of a limit without the charge, when another limit denies', () => {
     const { limiter } = setup(
       fixedWindow({ quota: 9, window: '1h', name: 'wide' }),
       fixedWindow({ quota: 1, window: '1h', name: 'narrow' }),

@@ -71,7 +71,7 @@ describe('maxKeys', () => {
     expect(onFull).toHaveBeenCalledTimes(2)
   })
 
-  it('warns when nobody listens', () => {
+  it('warns when there is no onFull', () => {
     const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     const limiter = createLimiter({ keyer: identity, limits: perSecond(5), store: memoryStore({ clock, maxKeys: 1 }) })
     for (const key of ['a', 'b', 'c']) limiter.consume(key)

@@ -1,4 +1,4 @@
-// A client that waits for the retry time is admitted if nobody came in between, however often its limit has changed before.
+// A client that waits for the retry time is admitted if there was no other request, however often its limit has changed before.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, memoryStore } from '../../../src/index.ts'

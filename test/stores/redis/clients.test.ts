@@ -92,7 +92,7 @@ describe.each(families)('$name', ({ single, cluster: connectCluster }) => {
       expect(await left(limiter, 'k0')).toEqual([5, 7])
     })
 
-    it('tells numbers that are not whole, and waits without end', async () => {
+    it('returns numbers that are not whole, and waits that never end', async () => {
       const limits = [
         exponential({ quota: 3, window: '1m', name: 'e' }),
         fixedWindow({ quota: 4, window: '1d', name: 'w' }),

@@ -1,4 +1,4 @@
-// A clock that ran ahead and is then corrected locks nobody out, and gives nobody more than a capacity. In memory and in Redis.
+// A clock that ran ahead and is then corrected locks no client out, and gives none more than a capacity. In memory and in Redis.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, type Limiter, memoryStore } from '../../../src/index.ts'
@@ -11,7 +11,7 @@ import { redisForAll } from '../../support/redis-tests.ts'
 import { mostInWindow } from '../../support/worst-case.ts'
 
 const HOUR = 3_600_000
-/** Clocks that differ by no more are no fault: time stands still for so long. */
+/** A smaller difference of clocks is no fault: the time of a key does not move for that long. */
 const TOLERANCE = 1000
 
 const quota = fc.integer({ min: 1, max: 9 })

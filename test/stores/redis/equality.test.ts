@@ -159,7 +159,7 @@ async function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly
   return said
 }
 
-describe('memory and Redis decide alike', () => {
+describe('memory and Redis decide the same', () => {
   let server: Awaited<ReturnType<typeof anyRedis>>
   let client: Redis
   let runs = 0

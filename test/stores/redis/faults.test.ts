@@ -121,7 +121,7 @@ describe('a prefix of the client itself does not lead to the wrong slot', () => 
   })
 })
 
-describe('a user who may do little', () => {
+describe('a user with few rights', () => {
   const setup = async (commands: string): Promise<Redis> => {
     const { port } = await server()
     await connect(port).call(
@@ -155,14 +155,14 @@ describe('a user who may do little', () => {
     expect(await left(limiter, 'k')).toEqual([3, 3])
   })
 
-  it('is told which command is missing', async () => {
+  it('gets an error that names the missing command', async () => {
     const client = await setup(COMMANDS.replace('+hset', ''))
     const error = await failureOf(limiterOn(client, gcra({ quota: 3, window: '1m' })).consume('k'))
     expect(error.message).toMatch(/docs\/redis\.md/)
   })
 })
 
-it('a server that is full says so, charges nothing, and goes on answering what needs no memory', async () => {
+it('a full server reports that, charges nothing, and still answers what needs no memory', async () => {
   const { port } = await server('--maxmemory-policy', 'noeviction')
   const client = connect(port)
   const limits = [gcra({ quota: 2, window: '1d', name: 'g' }), slidingWindowLog({ quota: 2, window: '1d', name: 'l' })]
@@ -184,7 +184,7 @@ it('a server that is full says so, charges nothing, and goes on answering what n
   expect((await client.keys('*')).toSorted()).toEqual(['sluice:test:denied'])
 })
 
-it.each(families)('a server that is full is told as such by $name', async ({ single }) => {
+it.each(families)('$name: a full server is reported as full', async ({ single }) => {
   const { port } = await server('--maxmemory-policy', 'noeviction')
   const { client, close } = await single(port)
   leftovers.push(close)
@@ -244,7 +244,7 @@ it('a stack over several slots gives back what it reserved when a node does not 
   expect(await left(good!, 'k')).toEqual([2])
 })
 
-it('a server that is busy with a script says so, and decides once that has been killed', async () => {
+it('a server that is busy with a script reports that, and decides once the script is killed', async () => {
   const { port } = await server('--busy-reply-threshold', '20')
   const client = connect(port)
   const limiter = limiterOn(client, gcra({ quota: 5, window: '1d' }))

@@ -71,7 +71,7 @@ describe.each(families)('by $name', ({ single, cluster: connectCluster }) => {
     expect(await libraries(admin)).toHaveLength(1)
   })
 
-  it.each(['-fcall', '-function'])('decisions are made by a script for good where a user has %s', async (right) => {
+  it.each(['-fcall', '-function'])('decisions are always made by a script if a user has %s', async (right) => {
     const { port } = await server()
     const admin = connect(port)
     await admin.call('ACL', 'SETUSER', 'default', right)
@@ -99,7 +99,7 @@ describe.each(families)('by $name', ({ single, cluster: connectCluster }) => {
     expect(await calls(admin, 'eval')).toBe(1)
   })
 
-  it('a primary of a cluster that misses the library is given it', async () => {
+  it('the library is loaded into a primary of a cluster that misses it', async () => {
     const cluster = await startCluster()
     leftovers.push(() => cluster.stop())
     const { client, close } = await connectCluster(cluster.nodes[0]!.port)
@@ -123,7 +123,7 @@ describe.each(families)('by $name', ({ single, cluster: connectCluster }) => {
   })
 })
 
-it('a server that was restarted without its data decides afresh, and is given the library', async () => {
+it('a server that was restarted without its data starts from zero, and the library is loaded again', async () => {
   const first = await server()
   const client = connect(first.port, { maxRetriesPerRequest: null })
   const limiter = limiterFor(client, 5)
@@ -152,7 +152,7 @@ it('a replica has the library when it is promoted', async () => {
   expect([await calls(after, 'fcall'), await calls(after, 'evalsha')]).toEqual([1, 0])
 })
 
-it('a primary that joins a cluster is given the library', async () => {
+it('the library is loaded into a primary that joins a cluster', async () => {
   const cluster = await startCluster()
   leftovers.push(() => cluster.stop())
   const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
@@ -182,7 +182,7 @@ it('a primary that joins a cluster is given the library', async () => {
 
 describe('a user who may not use functions', () => {
   const rights = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
-  it.each(['', '+fcall'])('is decided by a script for good: with %s', async (more) => {
+  it.each(['', '+fcall'])('always decides by a script: with %s', async (more) => {
     const { port } = await server()
     const admin = connect(port)
     const words = ['on', '>secret', '~sluice:*', 'resetchannels', ...rights.split(' '), ...(more ? [more] : [])]

@@ -30,7 +30,7 @@ describe('two stores of one client and prefix', () => {
     expect(() => limiterOf(redisStore(client, { clock: Date, cluster: true }), fixedOne)).toThrow(duplicate)
   })
 
-  it('are not told apart by what else they are given, and others are', () => {
+  it('are one store whatever their other options are, and other stores are different', () => {
     const client = clientOf()
     const { identity } = redisStore(client, { prefix: 'a:' })
     expect(redisStore(client, { prefix: 'a:' }).identity).toBe(identity)
@@ -123,7 +123,7 @@ describe('two limiters of one name on two connections to one server', () => {
     expect(codes).toEqual([])
   })
 
-  it('charge a request once when they are defined alike, with a warning', async () => {
+  it('charge a request once when they have the same definition, with a warning', async () => {
     const limits = fixedWindow({ name: 'nine', quota: 9, window: '1d' })
     const app = express()
     for (const client of [connect(redis.server.port), connect(redis.server.port)])

@@ -65,7 +65,7 @@ describe('what Redis decides in the shortest way', () => {
     return (await limiter.peek('k', { cost: 0 })).limits.map(({ remaining }) => remaining)
   }
 
-  it('charges nobody when one of several limits denies', async () => {
+  it('charges no limit when one of several limits denies', async () => {
     const limiter = limiterOf('several', [
       gcra({ quota: 9, window: '1d', name: 'wide' }),
       fixedWindow({ quota: 1, window: '1d', name: 'narrow' }),
@@ -101,7 +101,7 @@ describe('what Redis decides in the shortest way', () => {
     expect(await left(limiter)).toEqual([9])
   })
 
-  it('decides all that are asked at once, also one whose limit has changed', async () => {
+  it('decides all simultaneous requests, also one whose limit has changed', async () => {
     let limit = gcra({ name: 'one', quota: 5, window: '1d' })
     const limiter = createLimiter<string>({
       name: 'changed',
