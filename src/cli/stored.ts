@@ -39,11 +39,12 @@ export function storedStates(fields: Fields): StoredState[] {
   return all.toSorted((a, b) => (a.limit < b.limit ? -1 : 1))
 }
 
-/** Reads a line of the header: the limit's name, the number of its cells, `+` for a log, `!` for a lock, and the signature. */
+/** Reads a line of the header: the limit's name, the number of its cells, `+` for a log, `!` for a lock, `~` for a change, the signature. */
 function stateOf(line: string, read: () => number, fields: Fields): StoredState {
-  const [, limit = '', width, log, mark, text = ''] = /^([^\t]+)\t(\d)(\+?)(!?)(.*)$/.exec(line)!
+  const [, limit = '', width, log, mark, change, text = ''] = /^([^\t]+)\t(\d)(\+?)(!?)(~?)(.*)$/.exec(line)!
   const { name: algorithm, numbers } = text === '' ? { name: '', numbers: [] } : readSignature(text)
   const [lock] = mark === '!' ? [read(), read()] : [0]
+  if (change === '~') for (let i = 0; i < 2; i++) read()
   const count = Number(width)
   if (log === '+') return { limit, algorithm, numbers, lock, ...logState(`log:${limit}`, count, fields) }
   return { limit, algorithm, numbers, lock, cells: Array.from({ length: count }, read), entries: [] }

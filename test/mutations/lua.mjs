@@ -37,6 +37,7 @@ const locks = inFile(
   'Lua',
 )
 const adjust = inFile('src/stores/redis/lua/adjust.ts', decisions, 'Lua')
+const changes = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/adjust.test.ts'] }, 'Lua')
 const reply = inFile('src/stores/redis/lua/reply.ts', decisions, 'Lua')
 const state = inFile('src/stores/redis/lua/state.ts', decisions, 'Lua')
 const records = inFile('src/stores/redis/lua/records.ts', decisions, 'Lua')
@@ -163,11 +164,8 @@ export const lua = [
     'attempt.allowed, attempt.persist = attempt.cost < 0,',
   ),
   adjust('the tick of a charge not rescaled', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
-  adjust(
-    'a debt refused',
-    'if units < 0 and signature ~= attempt.signature',
-    'if units > 0 and signature ~= attempt.signature',
-  ),
+  adjust('a debt refused', 'if units < 0 and not isCertain', 'if units > 0 and not isCertain'),
+  changes('a refund of a charge before a change', 'charged > attempt.changedAt', 'charged > 0'),
   adjust('a refund of expired state', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),
 
   reply('fractions cut off', 'value % 1 ~= 0 then value = format', 'value % 1 == 0 then value = format'),

@@ -27,6 +27,10 @@ const clockFault = inFile('src/stores/clock-fault.ts', {
 })
 const faultInMemory = (file) =>
   inFile(`src/stores/memory/${file}.ts`, { files: ['test/stores/memory/clock-fault.test.ts'] })
+const changes = (file) =>
+  inFile(`src/stores/memory/${file}.ts`, {
+    files: ['test/stores/redis/adjust.test.ts', 'test/stores/memory/changed-refund.test.ts'],
+  })
 const charged = inFile('src/limiter/charged.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/limiter/mistakes.test.ts'],
 })
@@ -239,7 +243,13 @@ export const typescript = [
     'since < now - TOLERANCE_MS * 1e9 ?',
   ),
   clockFault('a lock-out of a wrong clock kept in Lua', '1000 and now + (ending', '1000 and since + (ending'),
-  faultInMemory('adjust')('a refund to a wrong clock', 'units < 0 && chargedAt >', 'units > 0 && chargedAt >'),
+  faultInMemory('adjust')('a refund to a wrong clock', 'chargedAt <= now + TOLERANCE_MS * 1000', 'chargedAt > 0'),
+  changes('adjust')('a refund of a charge before a change', '!slab.hasChanged(slot, chargedAt, now) && ', ''),
+  changes('slab')(
+    'a change forgotten with what comes after',
+    ', this.changeUntil(slot))\n    this.#exp',
+    ', 0)\n    this.#exp',
+  ),
   slab(
     'another limit taken for the same',
     'this.writtenBy(slot) !== compiled) return',

@@ -69,15 +69,13 @@ export class Adjuster {
   #adjustSlot(charge: Charge, units: number, now: number, slab: Slab, slot: number): void {
     const { compiled } = charge.policy
     const writer = this.#liveWriter(compiled, slab, slot, now)
-    // What another limit has drained is not known, so nothing is surely left of the charge.
-    if (units < 0 && writer?.signature !== compiled.signature) return
+    if (units < 0 && (writer?.signature !== compiled.signature || !isCertain(charge, slab, slot, now))) return
     const under = writer ?? compiled
     const attempt = this.#attempt
     attempt.read(under, slab, slot, now)
-    const chargedAt = rescale(charge.at, compiled.parameters, under.parameters)
-    // How much is left of a charge by a clock that ran ahead is not known.
-    if (units < 0 && chargedAt > attempt.tick + TOLERANCE_MS * under.perMs) return
-    attempt.adjust(under, chargedAt, units)
+    // Nor when a clock that ran ahead wrote the state.
+    if (units < 0 && attempt.isCarriedOver) return
+    attempt.adjust(under, rescale(charge.at, compiled.parameters, under.parameters), units)
     if (!attempt.outcome.persist) return
     attempt.keep(under, now)
     attempt.read(under, slab, slot, now)
@@ -93,4 +91,13 @@ export class Adjuster {
     this.#attempt.step(writer, writer.nonStrict, 0)
     return this.#attempt.outcome.reset === 0 ? undefined : writer
   }
+}
+
+/**
+ * Returns true when it is known how much is left of a charge: its limit has not changed since, as another limit may have drained it, and no
+ * clock that ran ahead wrote its time.
+ */
+function isCertain({ at, policy: { compiled } }: Charge, slab: Slab, slot: number, now: number): boolean {
+  const chargedAt = at * compiled.micros
+  return !slab.hasChanged(slot, chargedAt, now) && chargedAt <= now + TOLERANCE_MS * 1000
 }

@@ -67,7 +67,7 @@ export class Sketch {
       const slot = row * this.#columns + ((first + Math.imul(row, second)) & (this.#columns - 1))
       const until = this.#until(slot, now)
       const isWriter = this.slab.writtenBy(slot)?.signature === signature
-      return { slot, kind: this.#kind(slot, mark, until > now, isWriter), until, isWriter }
+      return { slot, kind: this.#kind(slot, mark, this.#isLive(slot, mark, until, now), isWriter), until, isWriter }
     })
   }
 
@@ -112,6 +112,11 @@ export class Sketch {
     if (owner === mark) return 'own'
     if (owner !== SEVERAL) return 'foreign'
     return isWriter ? 'same' : 'other'
+  }
+
+  /** A slot that one key alone has charged is kept while it is known that the key's limit has changed. */
+  #isLive(slot: number, mark: number, until: number, now: number): boolean {
+    return until > now || (this.#owners[slot] === mark && this.slab.changeUntil(slot) > now)
   }
 
   #until(slot: number, now: number): number {

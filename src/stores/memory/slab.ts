@@ -18,6 +18,8 @@ export class Slab {
   lists: EntryLists | undefined
   /** Two microseconds for each slot: until when its key is locked out, and since when. Absent until a key is locked. */
   locks: Float64Array | undefined
+  /** Two microseconds for each slot: until when a change of its limit matters, and when that was. Absent until a limit changes. */
+  #changes: Float64Array | undefined
   /** The epoch second in which each slot expires. It is only written on a decision, and read in runs by a sweep. */
   #expiries: Uint32Array
   /** The microseconds for which the most lasting state or lock was kept. */
@@ -65,10 +67,30 @@ export class Slab {
     if (until - now > this.#longest) this.#longest = until - now
   }
 
-  /** Sets when a slot expires, in microseconds; a lock may prolong it. Expiry only frees memory, so it comes a second late. */
+  /** Notes that the limit of a slot changes, and until when the state before counts. It does not if that is over. */
+  markChange(slot: number, now: number, until: number): void {
+    const ending = Math.max(until, this.changeUntil(slot))
+    if (ending <= now) return
+    this.#changes ??= new Float64Array(2 * this.capacity)
+    this.#changes[2 * slot] = ending
+    this.#changes[2 * slot + 1] = now
+    if (ending - now > this.#longest) this.#longest = ending - now
+  }
+
+  /** Returns the microsecond until which a change of a slot's limit matters, 0 for no change. */
+  changeUntil(slot: number): number {
+    return this.#changes === undefined ? 0 : this.#changes[2 * slot]!
+  }
+
+  /** Returns true when a slot's limit has changed at a microsecond or later, as far as that matters now. */
+  hasChanged(slot: number, since: number, now: number): boolean {
+    return this.changeUntil(slot) > now && this.#changes![2 * slot + 1]! >= since
+  }
+
+  /** Sets when a slot expires, in microseconds; a lock or a change may prolong it. Expiry only frees memory, so it comes a second late. */
   setExpiry(slot: number, now: number, lasting: number): void {
-    const second = secondAfter(now + lasting)
-    this.#expiries[slot] = this.locks === undefined ? second : Math.max(second, secondAfter(this.locks[2 * slot]!))
+    const kept = Math.max(this.locks === undefined ? 0 : this.locks[2 * slot]!, this.changeUntil(slot))
+    this.#expiries[slot] = Math.max(secondAfter(now + lasting), secondAfter(kept))
     if (lasting > this.#longest) this.#longest = lasting
   }
 
@@ -110,6 +132,7 @@ export class Slab {
     this.#setId(slot, NO_LIMIT)
     this.#expiries[slot] = 0
     this.locks?.fill(0, 2 * slot, 2 * slot + 2)
+    this.#changes?.fill(0, 2 * slot, 2 * slot + 2)
     this.lists?.clear(slot)
   }
 
@@ -119,6 +142,7 @@ export class Slab {
     this.cells[this.offset(from + 1) - 1] = NO_LIMIT
     this.#expiries[to] = this.#expiries[from]!
     this.locks?.copyWithin(2 * to, 2 * from, 2 * from + 2)
+    this.#changes?.copyWithin(2 * to, 2 * from, 2 * from + 2)
     this.lists?.move(from, to)
     this.clear(from)
   }
@@ -134,6 +158,7 @@ export class Slab {
     }
     this.#expiries[slot] = from.expiry(source)
     this.#longest = Math.max(this.#longest, from.#longest)
+    if (from.#changes !== undefined) this.markChange(slot, from.#changes[2 * source + 1]!, from.#changes[2 * source]!)
     if (from.locks !== undefined) this.lock(slot, from.locks[2 * source + 1]!, from.locks[2 * source]!)
   }
 
@@ -141,6 +166,7 @@ export class Slab {
     this.cells = copied(this.cells, new Float64Array(capacity * this.stride))
     this.#expiries = copied(this.#expiries, new Uint32Array(capacity))
     if (this.locks !== undefined) this.locks = copied(this.locks, new Float64Array(2 * capacity))
+    if (this.#changes !== undefined) this.#changes = copied(this.#changes, new Float64Array(2 * capacity))
     this.lists?.resize(capacity)
     this.capacity = capacity
   }

@@ -16,6 +16,8 @@ import { Slab } from './slab.ts'
 export const NONE = -1
 
 const nowhere = new Slab(1)
+/** A step of the state before a change. */
+const before = createOutcome()
 
 /**
  * One charge on its way to a decision: the state of its key, and what a step says of it. One is reused for many charges in turn, so
@@ -36,7 +38,7 @@ export class Attempt {
   #cells: Float64Array = nowhere.cells
   #offset = 0
   #entries: Entries = noEntries
-  /** True when the state was converted from another limit's: its entries are those of the slot after `#conversion`. */
+  /** True when the state is not as it was written: its entries are those of the slot after `#conversion`. */
   #isConverted = false
   /**
    * True when the state was carried over from a limit that has changed, or from a clock that ran ahead. A denial keeps it, so that it
@@ -162,10 +164,20 @@ export class Attempt {
     const { slab, slot, outcome } = this
     const { cells } = slab
     const offset = slab.offset(slot)
-    for (let i = 0; i < compiled.cells; i++) cells[offset + i] = outcome.next[i]!
+    if (!this.isOwn && this.#isConverted) this.#markChange(now)
     if (!this.isOwn) slab.setWriter(slot, compiled)
+    for (let i = 0; i < compiled.cells; i++) cells[offset + i] = outcome.next[i]!
     if (compiled.hasEntries) this.#keepEntries()
     this.setExpiry(compiled, now)
+  }
+
+  /** What was charged until now is not given back for as long as the state before would have counted. */
+  #markChange(now: number): void {
+    const { slab, slot } = this
+    const writer = slab.writtenBy(slot)
+    if (writer === undefined) return
+    writer.step(writer.nonStrict, slab.cells, slab.offset(slot), ticks(writer, now), 0, before, noEntries)
+    slab.markChange(slot, now, now + before.reset * writer.micros)
   }
 
   #keepEntries(): void {

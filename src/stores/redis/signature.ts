@@ -13,7 +13,7 @@ export function signature({ algorithm, parameters }: CompiledLimit): string {
 
 /** An algorithm's name without what would end it. */
 export function kindName({ name }: Algorithm): string {
-  return encodeURIComponent(name).replaceAll('!', '%21')
+  return encodeURIComponent(name).replaceAll('!', '%21').replaceAll('~', '%7E')
 }
 
 function written(number: number): string {

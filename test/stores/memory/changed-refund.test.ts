@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, type Limit, limit, type Limiter, memoryStore } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import { limits } from '../../support/harness.ts'
+import { capacityOf, limits, names, Subject } from '../../support/harness.ts'
+import { mostInWindow } from '../../support/worst-case.ts'
 
 function limiterOn(clock: VirtualClock): Limiter<Limit, Decision> {
   return createLimiter<Limit>({ keyer: () => 'key', limits: (version) => version, store: memoryStore({ clock }) })
@@ -11,23 +12,34 @@ function limiterOn(clock: VirtualClock): Limiter<Limit, Decision> {
 
 const moments = fc.array(
   fc.record({
-    after: fc.oneof(fc.constant(0), fc.constantFrom(0.1, 0.5, 1), fc.double({ min: 0, max: 1.2, noNaN: true })),
-    /** The limit of the request changes to the next one. */
-    changes: fc.integer({ min: 0, max: 5 }).map((n) => n === 0),
+    after: fc.oneof(
+      fc.constant(0),
+      fc.constant(0),
+      fc.constantFrom(0.1, 0.5, 1),
+      fc.double({ min: 0, max: 1.2, noNaN: true }),
+    ),
+    /** The limit of the request changes to this version, or stays as it is. */
+    version: fc.oneof(
+      { weight: 3, arbitrary: fc.constant(undefined) },
+      { weight: 1, arbitrary: fc.constantFrom(0, 1, 2) },
+    ),
     isRefunded: fc.boolean(),
-    refunds: fc.nat({ max: 2 }),
+    refunds: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat({ max: 30 }) }),
     cost: fc.integer({ min: 1, max: 3 }),
   }),
-  { minLength: 3, maxLength: 40 },
+  { minLength: 3, maxLength: 40, size: 'max' },
 )
+
+const small = { quota: fc.integer({ min: 1, max: 9 }), window: fc.constantFrom(10, 100, 1000), strict: false }
 
 describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWindowBuckets', 'slidingWindowCounter'])(
   'a refund under %s, when its limit has changed',
   (name) => {
-    const versions = fc.uniqueArray(
-      limits(name, { quota: fc.integer({ min: 1, max: 9 }), window: fc.constantFrom(10, 100, 1000), strict: false }),
-      { minLength: 3, maxLength: 3, selector: ({ quota, window, ...own }) => JSON.stringify([quota, window, own]) },
-    )
+    const versions = fc.uniqueArray(limits(name, small), {
+      minLength: 3,
+      maxLength: 3,
+      selector: ({ quota, window, ...own }) => JSON.stringify([quota, window, own]),
+    })
 
     it('admits no request that would not be admitted otherwise', () => {
       const property = fc.property(versions, moments, (versions, moments) => {
@@ -35,8 +47,7 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
         const [refunding, without] = [limiterOn(clock), limiterOn(clock)]
         const open: Decision[] = []
         let version = 0
-        for (const { after, changes, isRefunded, refunds, cost } of moments) {
-          const next = changes ? Math.min(version + 1, 2) : version
+        for (const { after, version: next = version, isRefunded, refunds, cost } of moments) {
           const named = limit({ ...versions[next]!, name: 'changing' })
           clock.advance(Math.round(after * named.window))
           for (let n = 0; n < refunds; n++) {
@@ -57,3 +68,42 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
     })
   },
 )
+
+describe.each(names())('%s with refunds, after any changes', (name) => {
+  const any = fc.oneof(
+    { weight: 3, arbitrary: limits(name, small) },
+    { weight: 1, arbitrary: fc.constantFrom(...names()).chain((other) => limits(other, small)) },
+  )
+
+  it('admits no more than its bound in any window since the last change, without what was refunded', () => {
+    const property = fc.property(fc.tuple(limits(name, small), any, any), moments, (versions, moments) => {
+      const clock = virtualClock()
+      const limiter = limiterOn(clock)
+      const named = versions.map((each) => limit({ ...each, name: 'changing' }))
+      const open: Decision[] = []
+      let version = 0
+      /** The times of units that were admitted since the last change, and not refunded. */
+      let held: { readonly at: number; readonly decision: Decision }[] = []
+      for (const { after, version: next = version, refunds, cost } of moments) {
+        if (next !== version) held = []
+        version = next
+        clock.advance(Math.round(after * named[version]!.window))
+        for (let n = 0; n < refunds; n++) {
+          const refunded = open.pop()
+          if (refunded !== undefined) limiter.refund(refunded)
+          held = held.filter(({ decision }) => decision !== refunded)
+        }
+        const decision = limiter.consume(named[version]!, { cost })
+        if (!decision.allowed) continue
+        open.push(decision)
+        for (let unit = 0; unit < cost; unit++) held.push({ at: clock.now(), decision })
+      }
+      const bound = mostInWindow(named[version]!, capacityOf(new Subject(named[version]!)))
+      for (const [i, { at }] of held.entries()) {
+        const within = held.findLastIndex((each) => each.at < at + named[version]!.window) - i + 1
+        expect(within).toBeLessThanOrEqual(bound)
+      }
+    })
+    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 400) })
+  })
+})

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, gcra, type Limit, memoryStore, slidingWindowCounter, type Store } from '../../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  memoryStore,
+  slidingWindowCounter,
+  type Store,
+} from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
@@ -25,6 +33,44 @@ describe('settled later', () => {
     // Four units more, of which half a one has drained: ten a second would have left nothing.
     const { limits } = await limiter.peek(slow, { cost: 0 })
     expect(limits[0]!.remaining).toBe(6)
+  })
+  const there = gcra({ quota: 10, window: '60s', name: 'changing' })
+  const back = [
+    ['memory', fast],
+    ['memory beyond maxKeys', fast],
+    ['Redis', fast],
+    ['memory', fixedWindow({ quota: 10, window: '1s', name: 'changing' })],
+    ['Redis', fixedWindow({ quota: 10, window: '1s', name: 'changing' })],
+  ] as const
+  it.each(back)('charges are not given back when their limit was another one in between: %s', async (kind, between) => {
+    const clock = virtualClock()
+    const memory = { clock, ...(kind === 'memory' ? {} : { maxKeys: 1, onFull: () => undefined }) }
+    const store: Store = kind === 'Redis' ? redisStore(redis.client, { clock }) : memoryStore(memory)
+    let key = 'another'
+    const name = `back ${between.algorithm}`
+    const limiter = createLimiter({ name, store, keyer: () => key, limits: (limit: Limit) => limit })
+    const others = async (): Promise<void> => {
+      key = 'another'
+      for (let i = 0; i < 40; i++) await limiter.consume(there)
+      key = 'key'
+    }
+    await others()
+    const before = await limiter.consume(there, { cost: 10 })
+    await limiter.consume(between)
+    clock.advance(2000)
+    await limiter.consume(between)
+    // What the other limit counts is over, and its memory could be freed.
+    clock.advance(10_000)
+    await others()
+    expect((await limiter.consume(there, { cost: 10 })).allowed).toBe(true)
+    await limiter.refund(before)
+    clock.advance(1)
+    expect((await limiter.peek(there)).allowed).toBe(false)
+    // What is charged after the change is given back as ever.
+    clock.advance(7000)
+    const after = await limiter.consume(there)
+    await limiter.refund(after)
+    expect((await limiter.peek(there)).allowed).toBe(true)
   })
   const changes = [
     ['memory', fine, coarse],

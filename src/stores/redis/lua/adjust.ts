@@ -86,6 +86,7 @@ end
 
 -- Notes an adjusted state. Returns its cells.
 local function keepAdjusted(group, attempt, kind, signature, state)
+  noteChange(group, attempt, signature)
   local isLog, cells = attempt.own, { unpack(state, 2, kind.cells + 1) }
   if isLog then
     keepLog(attempt, kind, cells, group)
@@ -99,11 +100,18 @@ local function keepAdjusted(group, attempt, kind, signature, state)
   return cells
 end
 
+-- True when it is known how much is left of a charge: its limit has not changed since, as another limit may have drained it, and no clock
+-- that ran ahead wrote its time, or the state.
+local function isCertain(attempt, signature, chargedAt)
+  local charged = chargedAt * (1000 / attempt.params.perMs)
+  return signature == attempt.signature and not attempt.isCarriedOver
+    and (attempt.change <= now or charged > attempt.changedAt) and charged <= now + TOLERANCE_MS * 1000
+end
+
 local function adjustOne(group, attempt, units, chargedAt)
   current = attempt
   local kind, signature, cells = writtenState(attempt, group.key)
-  -- What another limit has drained is not known, so nothing is surely left of the charge.
-  if units < 0 and signature ~= attempt.signature then return end
+  if units < 0 and not isCertain(attempt, signature, chargedAt) then return end
   if not kind then
     kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank
     if attempt.own then openCleared(attempt, group.key) end
@@ -111,8 +119,6 @@ local function adjustOne(group, attempt, units, chargedAt)
   local params = parametersOf(kind, signature, '')
   local tick, step = tickOf(params), twinOf(kind).step
   chargedAt = rescale(chargedAt, attempt.params, params)
-  -- How much is left of a charge by a clock that ran ahead is not known.
-  if units < 0 and chargedAt > tick + TOLERANCE_MS * params.perMs then return end
   if attempt.entries then attempt.entries.edit(0, 0, 0, 0, 0) end
   local state = {
     twinOf(kind).adjust(params, cells, 0, tick, chargedAt, units, attempt.entries),

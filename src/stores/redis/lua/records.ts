@@ -3,9 +3,10 @@
  * of line, as they are rare.
  */
 export const luaRecords: string = String.raw`
--- A limit in the header: its name, the number of its cells, + for a log, ! for one that is locked, and what wrote it.
-local function heading(name, width, isLog, isLocked, signature)
-  return name .. '\t' .. width .. (isLog and '+' or '') .. (isLocked and '!' or '') .. signature
+-- A limit in the header: its name, the number of its cells, + for a log, ! for one that is locked, ~ for one that has changed, and what
+-- wrote it.
+local function heading(name, width, isLog, isLocked, isChanged, signature)
+  return name .. '\t' .. width .. (isLog and '+' or '') .. (isLocked and '!' or '') .. (isChanged and '~' or '') .. signature
 end
 
 -- The first eight bytes of a header's SHA-1.
@@ -21,13 +22,14 @@ local function layoutOf(header)
   local layout = layouts.values[header]
   if layout then return layout end
   layout = { format = '<I4' }
-  for name, width, log, lock, signature in gmatch(header, '([^\t\n]+)\t(%d)(%+?)(!?)([^\n]*)') do
-    local isLog, isLocked = log == '+', lock == '!'
+  for name, width, log, lock, change, signature in gmatch(header, '([^\t\n]+)\t(%d)(%+?)(!?)(~?)([^\n]*)') do
+    local isLog, isLocked, isChanged = log == '+', lock == '!', change == '~'
     local cells = isLog and 0 or tonumber(width)
     layout[#layout + 1] = {
-      name = name, width = tonumber(width), cells = cells, isLog = isLog, isLocked = isLocked, signature = signature,
+      name = name, width = tonumber(width), cells = cells, isLog = isLog, isLocked = isLocked,
+      isChanged = isChanged, signature = signature,
     }
-    layout.format = layout.format .. rep('d', cells + (isLocked and 2 or 0))
+    layout.format = layout.format .. rep('d', cells + (isLocked and 2 or 0) + (isChanged and 2 or 0))
   end
   return remember(layouts, header, layout)
 end
@@ -41,8 +43,11 @@ local function openRecords(group)
     local at = 1
     kept = numbers[1]
     for i, each in ipairs(layout) do
-      local record = { name = each.name, width = each.width, isLog = each.isLog, signature = each.signature, lock = 0, cells = {} }
+      local record = {
+        name = each.name, width = each.width, isLog = each.isLog, signature = each.signature, lock = 0, change = 0, cells = {},
+      }
       if each.isLocked then record.lock, record.lockedSince, at = numbers[at + 1], numbers[at + 2], at + 2 end
+      if each.isChanged then record.change, record.changedAt, at = numbers[at + 1], numbers[at + 2], at + 2 end
       for k = 1, each.cells do record.cells[k] = numbers[at + k] end
       at = at + each.cells
       records[i], named[each.name] = record, record
@@ -54,6 +59,7 @@ local function openRecords(group)
     local record = named[attempt.name]
     attempt.record, attempt.locks, attempt.lock = record, false, record and record.lock or 0
     attempt.lockedSince = record and record.lockedSince or 0
+    attempt.change, attempt.changedAt = record and record.change or 0, record and record.changedAt or 0
     attempt.isCarriedOver = false
   end
   return kept
@@ -140,11 +146,39 @@ local function dropLog(group, name)
   end
 end
 
+local noEntries = { edit = function() end }
+function noEntries.costUntil() return 0 end
+function noEntries.timeOf() return -huge end
+noEntries.costAt, noEntries.beforeNewest = noEntries.costUntil, noEntries.timeOf
+
+-- The microseconds for which what a limit wrote counts. Of an algorithm that is not known here, it may be all that the key is kept for.
+local function lifeOf(group, record)
+  local kind, cells = kindOf(record.signature), record.cells
+  if not kind then return max(0, call('PTTL', group.key)) * 1000 end
+  if record.isLog then
+    local value = call('HGET', group.key, 'log:' .. record.name)
+    cells = value and { unpacked(rep('d', record.width), value) } or kind.blank
+  end
+  local params = parametersOf(kind, record.signature, '')
+  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tickOf(params), 0, noEntries)
+  return reset * (1000 / params.perMs)
+end
+
+-- Notes that a limit takes over what another one wrote. What was charged until now is not given back for as long as the state before would
+-- have counted: until attempt.change.
+local function noteChange(group, attempt, signature)
+  local record = attempt.record
+  if not record or record.signature == signature and not attempt.isCarriedOver then return end
+  local ending = max(attempt.change, now + lifeOf(group, record))
+  if ending > now then attempt.change, attempt.changedAt = ending, now end
+end
+
 -- The record that a limit leaves. One that is not charged keeps its own; where there is none, it is the state of a key that was never seen.
 local function recordOf(group, attempt)
   local record, kind = attempt.record, attempt.kind
   if not record or attempt.isCharged then
     local isFixed = not attempt.own
+    noteChange(group, attempt, attempt.signature)
     if record and record.isLog and isFixed then dropLog(group, attempt.name) end
     local cells, from = {}, attempt.isCharged and group.next or group.cells
     for k = 1, isFixed and kind.cells or 0 do cells[k] = from[attempt.offset + k] end
@@ -153,6 +187,8 @@ local function recordOf(group, attempt)
   -- A lock that is over is kept for as long as a clock may step back.
   record.lock = attempt.lock > now - slack * 1000000 and attempt.lock or 0
   record.lockedSince = attempt.lockedSince
+  record.change = attempt.change > now - slack * 1000000 and attempt.change or 0
+  record.changedAt = attempt.changedAt
   return record
 end
 
@@ -160,9 +196,10 @@ end
 local function setRecords(group, kept)
   local headings, numbers, own = {}, { kept }, {}
   local function add(record)
-    local isLocked = record.lock ~= 0
-    headings[#headings + 1] = heading(record.name, record.width, record.isLog, isLocked, record.signature)
+    local isLocked, isChanged = record.lock ~= 0, record.change ~= 0
+    headings[#headings + 1] = heading(record.name, record.width, record.isLog, isLocked, isChanged, record.signature)
     if isLocked then numbers[#numbers + 1], numbers[#numbers + 2] = record.lock, record.lockedSince end
+    if isChanged then numbers[#numbers + 1], numbers[#numbers + 2] = record.change, record.changedAt end
     for _, cell in ipairs(record.cells) do numbers[#numbers + 1] = cell end
   end
   for i = group.first, group.last do
