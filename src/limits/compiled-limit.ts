@@ -23,6 +23,10 @@ export interface CompiledLimit {
   readonly newest: number
   /** Ticks in a unit of the newest time; 0 if the algorithm names none. */
   readonly newestTicks: number
+  /** Which number of a state is the time from which on its key is new again; -1 if none is. */
+  readonly renewal: number
+  /** The ticks for which a denied key is kept beyond its wait. */
+  readonly idle: number
   /** How many numbers a state has, not counting entries. */
   readonly cells: number
   readonly hasEntries: boolean
@@ -92,6 +96,7 @@ function assembled(
     perMs,
     micros: 1000 / perMs,
     ...newestTime(algorithm, parameters),
+    ...renewalTime(algorithm, parameters),
     cells: algorithm.initialState.length,
     hasEntries: algorithm.entries === true,
     strict,
@@ -106,6 +111,12 @@ function newestTime({ cells }: Algorithm, parameters: Parameters): Pick<Compiled
   const newest = cells.findIndex((each) => each.newest)
   if (newest === -1) return { newest: 0, newestTicks: 0 }
   return { newest, newestTicks: ticksOf(cells[newest]!, parameters) }
+}
+
+/** Finds the time in the states of an algorithm from which on a key is new again. */
+function renewalTime({ cells }: Algorithm, parameters: Parameters): Pick<CompiledLimit, 'renewal' | 'idle'> {
+  const renewal = cells.findIndex(({ outlasts }) => outlasts !== undefined)
+  return { renewal, idle: renewal === -1 ? 0 : parameters[cells[renewal]!.outlasts!]! }
 }
 
 /** Returns the ticks in a unit of a point in time. */

@@ -11,6 +11,7 @@ import {
   memoryStore,
   perSecond,
   type SyncStore,
+  tokenBucket,
 } from '../../src/index.ts'
 
 /** Milliseconds since the test started, on the fake clock of timers and store. */
@@ -75,6 +76,19 @@ describe('wait', () => {
     await vi.advanceTimersByTimeAsync(9_990)
     expect(left).toEqual(Array.from({ length: 1000 }, (_, i) => [i, i * 10]))
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('admits waiters of a key that starts without tokens, and knows when', async () => {
+    const limiter = limiterOf([
+      tokenBucket({ quota: 1, window: '1s', capacity: 5, initial: 0 }),
+      gcra({ quota: 1, window: '1h' }),
+    ])
+    const maxWait = 3_700_000
+    const [first, second, third] = [1, 2, 3].map(() => outcome(limiter.wait(key, { maxWait })))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(third!.error?.code).toBe('WAIT_TOO_LONG')
+    await vi.advanceTimersByTimeAsync(maxWait)
+    expect([first!.at, second!.at]).toEqual([1000, 3_601_000])
   })
 
   it('keeps the order when a later waiter has a smaller cost', async () => {

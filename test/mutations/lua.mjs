@@ -37,6 +37,7 @@ const locks = inFile(
   'Lua',
 )
 const adjust = inFile('src/stores/redis/lua/adjust.ts', decisions, 'Lua')
+const outlasting = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/initial.test.ts'] }, 'Lua')
 const changes = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/adjust.test.ts'] }, 'Lua')
 const reply = inFile('src/stores/redis/lua/reply.ts', decisions, 'Lua')
 const state = inFile('src/stores/redis/lua/state.ts', decisions, 'Lua')
@@ -146,7 +147,8 @@ export const lua = [
     'or not allowed and attempt.persist',
     'or not allowed and not attempt.persist',
   ),
-  decide('an expiry for the shorter of two limits', 'if lasts > lasting then', 'if lasts < lasting then'),
+  decide('an expiry for the shorter of two limits', 'max(lasting, reset /', 'min(lasting, reset /'),
+  outlasting('a key that is new before its wait is over', 'place] >= tick + left', 'place] >= tick'),
   decide('a cost of 0 that writes', 'if cost > 0 and (allowed and', 'if cost >= 0 and (allowed and'),
   decide('the tick of a step in the past not reported', 'at ~= tick or charged', 'at ~= tick and charged'),
   state('limits that are not charged written', 'if isPartial then keepOthers', 'if not isPartial then keepOthers'),

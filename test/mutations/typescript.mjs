@@ -27,6 +27,10 @@ const clockFault = inFile('src/stores/clock-fault.ts', {
 })
 const faultInMemory = (file) =>
   inFile(`src/stores/memory/${file}.ts`, { files: ['test/stores/memory/clock-fault.test.ts'] })
+const outlasting = (file) =>
+  inFile(`src/stores/memory/${file}.ts`, {
+    files: ['test/stores/redis/initial.test.ts', 'test/limiter/wait.test.ts'],
+  })
 const changes = (file) =>
   inFile(`src/stores/memory/${file}.ts`, {
     files: ['test/stores/redis/adjust.test.ts', 'test/stores/memory/changed-refund.test.ts'],
@@ -244,6 +248,8 @@ export const typescript = [
   ),
   clockFault('a lock-out of a wrong clock kept in Lua', '1000 and now + (ending', '1000 and since + (ending'),
   faultInMemory('adjust')('a refund to a wrong clock', 'chargedAt <= now + TOLERANCE_MS * 1000', 'chargedAt > 0'),
+  outlasting('state')('a key that is new before its wait is over', 'renewal]! >= ending', 'renewal]! >= tick'),
+  outlasting('forecast')('a birth forgotten in a forecast', 'if (persist) attempt', 'if (!persist) attempt'),
   changes('adjust')('a refund of a charge before a change', '!slab.hasChanged(slot, chargedAt, now) && ', ''),
   changes('slab')(
     'a change forgotten with what comes after',

@@ -5,7 +5,7 @@ import type { Sketch } from './sketch.ts'
 import { Attempt, NONE, ticks } from './state.ts'
 import type { Table } from './table.ts'
 import type { Tables } from './tables.ts'
-import { judge, reportUncharged, reportWait } from './verdict.ts'
+import { judge, keepOutlasting, reportUncharged, reportWait } from './verdict.ts'
 
 /** Decides charges that stand or fall together: `evaluate`, then `commit`. Its attempts are reused from one decision to the next. */
 export class Decider {
@@ -49,6 +49,7 @@ export class Decider {
       else if (!charged) this.#leave(attempt, charge, now, admitted, write)
       else if (write) this.#keep(attempt, charge, now, admitted)
     }
+    if (!admitted && write) this.#outlast(charges, now)
   }
 
   /** Frees what has expired, here and in a few other tables. Comes after a decision, because it moves slots. */
@@ -81,6 +82,24 @@ export class Decider {
       if (write && attempt.isCarriedOver && attempt.outcome.reset > 0) attempt.keep(charge.policy.compiled, now)
     }
     if (write) this.#lock(attempt, charge, now)
+  }
+
+  /** Keeps denied keys that start part-full until the wait is over: as new ones they would have fewer tokens. */
+  #outlast(charges: readonly Charge[], now: number): void {
+    const wait = waitOf(charges)
+    if (wait === Infinity) return
+    for (let i = 0; i < charges.length; i++) {
+      const charge = charges[i]!
+      const { compiled } = charge.policy
+      if (compiled.renewal === -1 || charge.cost === 0) continue
+      const attempt = this.#attempts[i]!
+      if (attempt.overflows) this.#overflowAttempts[i]!.outlast(charge, now, wait)
+      else {
+        const { slab, slots } = this.#tables.of(charge.policy)
+        attempt.read(compiled, slab, slots.get(charge.key) ?? NONE, now)
+        if (attempt.outlast(compiled, wait)) keepOutlasting(attempt, charge, now)
+      }
+    }
   }
 
   #lock(attempt: Attempt, charge: Charge, now: number): void {
@@ -117,6 +136,16 @@ export class Decider {
     this.#attempts.push(attempt)
     return attempt
   }
+}
+
+/** Returns the microseconds for which a denied request is asked to wait. */
+function waitOf(charges: readonly Charge[]): number {
+  let wait = 0
+  for (let i = 0; i < charges.length; i++) {
+    const { policy, retryAfter } = charges[i]!
+    if (policy.compiled.enforced && retryAfter > wait) wait = retryAfter
+  }
+  return Math.round(wait * 1000)
 }
 
 /** Returns whether a request is charged to a limit. No other place decides it. */

@@ -60,6 +60,11 @@ function assume(charge: Charge, bucket: Bucket, time: number): void {
   bucket.last = time
 }
 
+/** Goes on as after a denial, which keeps a key that starts part-full until the wait is over. */
+function outlast({ policy: { compiled }, cost }: Charge, { attempt }: Bucket, wait: number): void {
+  if (compiled.renewal !== -1 && cost > 0 && attempt.outlast(compiled, wait)) attempt.assume(compiled)
+}
+
 /** Returns the microsecond, from `now` on, at which all enforced limits admit, after the requests before. */
 function admission(charges: readonly Charge[], buckets: readonly Bucket[], now: number): number {
   let time = Math.max(now, ...buckets.map(({ last }) => last))
@@ -70,7 +75,9 @@ function admission(charges: readonly Charge[], buckets: readonly Bucket[], now: 
       if (charge.policy.compiled.enforced) wait = Math.max(wait, retryAfter)
     })
     if (wait === 0 || wait === Infinity) return wait === 0 ? time : Infinity
-    time += Math.ceil(wait * 1000)
+    const micros = Math.ceil(wait * 1000)
+    charges.forEach((charge, i) => outlast(charge, buckets[i]!, micros))
+    time += micros
   }
 }
 
@@ -83,5 +90,8 @@ function retryAt(attempt: Attempt, charge: Charge, now: number): number {
     return charge.retryAfter
   }
   attempt.step(compiled, compiled.nonStrict, charge.cost)
-  return attempt.outcome.retry / compiled.perMs
+  const { retry, persist } = attempt.outcome
+  // Such as the birth of a key that starts part-full.
+  if (persist) attempt.assume(compiled)
+  return retry / compiled.perMs
 }

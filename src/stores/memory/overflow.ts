@@ -4,7 +4,7 @@ import { evaluateLocked } from './locks.ts'
 import type { Row, Sketch } from './sketch.ts'
 import { Attempt, NONE } from './state.ts'
 import type { Table } from './table.ts'
-import { reportUncharged, reportWait } from './verdict.ts'
+import { keepOutlasting, reportUncharged, reportWait } from './verdict.ts'
 
 /** A row of a key's slots, and the verdict of the limit on it. */
 class RowAttempt {
@@ -172,6 +172,19 @@ export class OverflowAttempt {
       if (each.row.kind !== 'own' || !this.#sketch.isOwn(each.row.slot, this.#key)) continue
       this.#keepOwn(each, charge, now)
       this.#sketch.own(each.row.slot, this.#key)
+    }
+  }
+
+  /** Keeps the states of the key's own until a wait of microseconds is over: as a new key it would have fewer tokens. */
+  outlast(charge: Charge, now: number, wait: number): void {
+    const { compiled } = charge.policy
+    const { attempt } = this.#best
+    for (const { kind, slot } of this.#sketch.rows(this.#key, compiled.signature, now)) {
+      if (kind !== 'own') continue
+      attempt.read(compiled, this.#sketch.slab, slot, now)
+      if (!attempt.outlast(compiled, wait)) continue
+      keepOutlasting(attempt, charge, now)
+      this.#sketch.own(slot, this.#key)
     }
   }
 

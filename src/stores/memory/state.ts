@@ -134,6 +134,21 @@ export class Attempt {
     compiled.step(parameters, this.#cells, this.#offset, this.tick, cost, this.outcome, this.#entries)
   }
 
+  /**
+   * Steps to a state whose key is not new again before a wait of microseconds is over, as a new one may have fewer tokens. Returns false
+   * when it is not before that anyway, or when the key is new.
+   */
+  outlast(compiled: CompiledLimit, wait: number): boolean {
+    const { renewal, nonStrict, micros, idle } = compiled
+    const { outcome, tick } = this
+    this.step(compiled, nonStrict, 0)
+    const ending = tick + Math.ceil(wait / micros) + idle
+    if (outcome.reset === 0 || outcome.next[renewal]! >= ending) return false
+    outcome.next[renewal] = ending
+    outcome.reset = ending - tick
+    return true
+  }
+
   /** Adds units to the state that was read, or gives them back when negative. */
   adjust({ algorithm, parameters }: CompiledLimit, chargedAt: number, units: number): void {
     const { outcome, tick } = this

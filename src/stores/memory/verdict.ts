@@ -25,6 +25,13 @@ export function reportWait(attempt: Attempt, charge: Charge, now: number): void 
   charge.retryAfter = attempt.outcome.retry / compiled.perMs
 }
 
+/** Keeps the state of a key that is not new again before its wait is over, and reports until when that is. */
+export function keepOutlasting(attempt: Attempt, charge: Charge, now: number): void {
+  const { compiled } = charge.policy
+  attempt.keep(compiled, now)
+  charge.resetAfter = Math.max(charge.resetAfter, attempt.outcome.reset / compiled.perMs)
+}
+
 /** Writes what a key holds without the charge, which another limit has denied. */
 export function reportUncharged(attempt: Attempt, charge: Charge, now: number): void {
   const { compiled } = charge.policy

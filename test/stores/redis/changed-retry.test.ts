@@ -12,6 +12,7 @@ import { redisForAll } from '../../support/redis-tests.ts'
 
 const quota = fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 1000 }))
 const window = fc.constantFrom(100, 1000, 7001, 86_400_000)
+const block = fc.constantFrom({}, {}, { block: 50 }, { block: 10_000 }, { block: 864_000_000 })
 const changes = fc.array(
   fc.record({ asks: fc.nat({ max: 12 }), after: fc.double({ min: 0, max: 0.5, noNaN: true }) }),
   {
@@ -55,11 +56,10 @@ describe('retryAfter keeps its word when a limit has changed', () => {
     })
 
     it.each(names())('under %s beside another limit that changes', async (name) => {
-      // A bucket that starts part-full is new, and has fewer tokens, when another limit denies for long.
       const limitsOf = (each: string): fc.Arbitrary<Limit> =>
-        limits(each, { quota, window, strict: false })
-          .filter(({ initial }) => initial === undefined)
-          .map((json) => limit({ ...json, name: each }))
+        fc
+          .tuple(limits(each, { quota, window, strict: false }), block)
+          .map(([json, lock]) => limit({ ...json, name: each, ...lock }))
       const pair = fc.constantFrom(...names()).chain((other) =>
         fc.tuple(
           limitsOf(name),

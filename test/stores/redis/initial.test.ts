@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Limit, type Limiter, memoryStore, type Store, tokenBucket } from '../../../src/index.ts'
+import {
+  createLimiter,
+  gcra,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  type Store,
+  tokenBucket,
+} from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
@@ -10,7 +18,7 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
   const memory = memoryStore({ clock })
   /** In Redis each limiter has a store of its own, as a process deployed anew does. */
   const store = (): Store => (kind === 'memory' ? memory : redisStore(redis.client, { clock }))
-  const limiterOf = (name: string, limits: Limit): Limiter<string> =>
+  const limiterOf = (name: string, limits: Limit | Limit[]): Limiter<string> =>
     createLimiter<string>({ name, keyer: (key) => key, limits, store: store(), shared: true })
   const left = async (limiter: Limiter<string>): Promise<number> =>
     (await limiter.peek('k', { cost: 0 })).limits[0]!.remaining
@@ -52,5 +60,25 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
     await limiter.refund(decision)
     clock.advance(wait)
     expect(await asked(100)).toBe(0)
+  })
+
+  const empty = tokenBucket({ quota: 10, window: '1s', initial: 0 })
+  const daily = gcra({ quota: 1, window: '1d' })
+
+  it.each([
+    ['another limit denies for longer than the bucket is remembered', [empty, daily]],
+    ['another limit, which comes first, does', [daily, empty]],
+    ['a lock-out lasts longer than that', tokenBucket({ quota: 10, window: '1s', initial: 0, block: '1d' })],
+    ['another limit is strict', [empty, gcra({ quota: 1, window: '1d', strict: true })]],
+  ])('admits a client that waits for retryAfter when %s', async (title, limits) => {
+    const limiter = limiterOf(title, limits)
+    const asked = async (): Promise<number> => (await limiter.consume('k')).retryAfter
+    for (let rounds = 0; rounds < 3; rounds++) {
+      let wait = 0
+      while (wait === 0) wait = await asked()
+      clock.advance(wait / 2)
+      clock.advance(await asked())
+      expect(await asked()).toBe(0)
+    }
   })
 })

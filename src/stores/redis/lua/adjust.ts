@@ -72,6 +72,36 @@ local function keepsCarriedOver(attempt)
   return writes
 end
 
+-- The microseconds for which a denied request is asked to wait.
+local function waitOfAll()
+  local wait = 0
+  for i = 1, total do
+    local attempt = attempts[i]
+    local micros = 1000 / attempt.params.perMs
+    if attempt.shadow or attempt.cost == 0 then micros = 0
+    elseif not attempt.allowed then
+      wait = max(wait, attempt.retry * micros, groups[attempt.key].isUsual and 0 or attempt.lock - now)
+    elseif attempt.strict then wait = max(wait, waitAfter(attempt) * micros) end
+  end
+  return wait
+end
+
+-- Steps to a state whose key is not new again before a wait is over, as a new one may have fewer tokens. Returns when it is, in ticks from
+-- now; nothing when it is not before that anyway, or when the key is new.
+local function outlast(attempt, isCharged, reset, wait)
+  local params, kind = attempt.params, attempt.kind
+  if not kind.renewal or attempt.cost == 0 or reset == 0 or wait == huge then return nil end
+  local tick, place = attempt.isMicro and now or millis, attempt.offset + kind.renewal
+  if attempt.allowed and not isCharged then
+    local state = { attempt.step(params, attempt.cells, attempt.offset, tick, 0, attempt.entries) }
+    for k = 1, attempt.width do attempt.next[attempt.offset + k] = state[8 + k] end
+  end
+  local left = ceil(wait / (1000 / params.perMs)) + params[kind.idle]
+  if attempt.next[place] >= tick + left then return nil end
+  attempt.next[place] = tick + left
+  return left
+end
+
 -- The state of a charge as it was written, and what wrote it; nothing when none of it is left, since that may be absent, too.
 local function writtenState(attempt, key)
   local kind, record = writerOf(attempt), attempt.record

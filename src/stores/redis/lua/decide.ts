@@ -64,21 +64,22 @@ end
 -- Charges all limits or none, and replies. This is the only place that says what is charged.
 local function commit(admitted)
   local lasting, isChanged, isPartial = 0, false, false
+  local wait = groups.outlasts and writes and not admitted and waitOfAll()
   for i = 1, total do
     local attempt = attempts[i]
     local cost, allowed, remaining, reset = attempt.cost, attempt.allowed, attempt.remaining, attempt.reset
     local isCharged = false
     if cost > 0 and (allowed and (admitted or attempt.strict) or not allowed and attempt.persist) then
-      isCharged, isChanged = writes, true
-      local lasts = reset / attempt.perSecond
-      if lasts > lasting then lasting = lasts end
+      isCharged = writes
     else
       if allowed and not admitted and cost > 0 then
         remaining, reset = stepUncharged(attempt)
         isCharged = reset > 0 and keepsCarriedOver(attempt)
       end
-      if isCharged then isChanged, lasting = true, max(lasting, reset / attempt.perSecond) else isPartial = true end
     end
+    local kept = wait and outlast(attempt, isCharged, reset, wait)
+    if kept then isCharged, reset, attempt.reset = writes, kept, kept end
+    if isCharged then isChanged, lasting = true, max(lasting, reset / attempt.perSecond) else isPartial = true end
     attempt.isCharged = isCharged
     local retry = allowed and 0 or attempt.retry
     if isCharged and attempt.strict and allowed and not admitted then retry = waitAfter(attempt) end
