@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
-import type { NodeHead } from '../../src/http/response/begun-denial.ts'
 import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
@@ -10,6 +9,7 @@ import { type LimiterSource, type HttpOptions, validateHttpOptions } from '../..
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { oneOf } from '../../src/util/validate.ts'
+import { headOf } from './head.ts'
 import { addressOf } from './keyers.ts'
 import { calledDirectly } from './messages.ts'
 import type { Hook, LimitHook } from './own-routes.ts'
@@ -67,27 +67,6 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
         (answer) => void (answer === undefined || reply.sent || reply.send(answer)),
       ),
     ),
-}
-
-/** Fastify keeps the headers of a reply itself, and sends them with the body. */
-function headOf(reply: FastifyReply): NodeHead {
-  return {
-    get statusCode() {
-      return reply.statusCode
-    },
-    set statusCode(status) {
-      reply.code(status)
-    },
-    get headersSent() {
-      return reply.sent
-    },
-    get destroyed() {
-      return reply.raw.destroyed
-    },
-    getHeader: (name) => reply.getHeader(name),
-    setHeader: (name, value) => reply.header(name, value),
-    removeHeader: (name) => void reply.removeHeader(name),
-  }
 }
 
 /**

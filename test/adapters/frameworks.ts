@@ -1,5 +1,6 @@
 import type { Handler } from '../../src/testing.ts'
 import type { NamedHarness, TestedFramework } from './framework.ts'
+import { nestFrameworks } from './nest-frameworks.ts'
 import { nodeFrameworks } from './node-frameworks.ts'
 import { webFrameworks } from './web-frameworks.ts'
 
@@ -20,7 +21,7 @@ function lenient(harness: NamedHarness): TestedFramework {
   }
 }
 
-export const everyFramework: readonly NamedHarness[] = [...nodeFrameworks, ...webFrameworks]
+export const everyFramework: readonly NamedHarness[] = [...nodeFrameworks, ...webFrameworks, ...nestFrameworks]
 
 /** The frameworks whose requests are like those of Node. */
 export const frameworks: readonly TestedFramework[] = nodeFrameworks.map(lenient)

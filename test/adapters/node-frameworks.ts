@@ -188,7 +188,7 @@ function fastifyExchange(request: FastifyRequest, reply: FastifyReply): Exchange
   return { request, decision: request.rateLimit, set: (name, value) => void reply.header(name, value) }
 }
 
-function sendFastify(reply: FastifyReply, { status = 200, text, stream }: Answer): unknown {
+export function sendFastify(reply: FastifyReply, { status = 200, text, stream }: Answer): unknown {
   reply.code(status)
   if (!stream) return reply.type('text/plain').send(text)
   stream(fastifySink(reply))

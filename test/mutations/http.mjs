@@ -61,6 +61,8 @@ const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
 const node = inTests('adapters/node/index.ts', 'test/adapters/node/upgrade.test.ts')
 const upgrade = inTests('adapters/node/upgrade.ts', 'test/adapters/node/upgrade.test.ts')
+const nest = (file, test) => inTests(`adapters/nestjs/${file}.ts`, `test/adapters/nestjs/${test}.test.ts`)
+const nestDelay = inFile('adapters/nestjs/context-limiter.ts', { files: everywhere, name: 'Nest.*a delay' })
 
 /** Mistakes in what clients and frameworks see. */
 export const http = [
@@ -270,4 +272,21 @@ export const http = [
   node('leaves a socket open', '        } finally {\n', '        } catch (failed) {\n          throw failed\n'),
   node('passes on a socket that is closed', 'if (!socket.destroyed) listener', 'listener'),
   upgrade('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
+  nest('adapter', 'graphql')(
+    'counts the fields of an operation once',
+    'isPartOfMany() && firstDecisions.has(request) ? firstDecisions.get(request) : ',
+    '',
+  ),
+  nest('adapter', 'graphql')(
+    'hides a denial behind a field that is admitted later',
+    '  if (before?.allowed === false && decision.allowed) return false\n',
+    '',
+  ),
+  nest('decorators', 'decorators')(
+    'skips a handler with limits of its own',
+    '  if (limitsOf(handler) !== undefined) return false\n',
+    '',
+  ),
+  nest('rate-limits', 'decorators')('ignores the cost of a handler', 'currentExchange()?.cost ?? common', 'common'),
+  nestDelay('reports a client that hung up as an error', '    if (hasClientGone(exchange)) await never()\n', ''),
 ]

@@ -339,6 +339,15 @@ describe('an adapter', () => {
     expect(serverTypes()).not.toContain(DIRECTION)
   })
 
+  const nest = given('adapters/nestjs/guard.ts', `import { Inject } from '@nestjs/common'`)
+  const platform = given('adapters/nestjs/guard.ts', `import { ExpressAdapter } from '@nestjs/platform-express'`)
+  const keyers = given('adapters/nestjs/keyers.ts', `import { byIP } from '../express/keyers.ts'`)
+  const plugin = given('adapters/nestjs/keyers.ts', `import { rateLimit } from '../fastify/index.ts'`)
+  it('for Nest may load Nest and the keyers of its platforms, and no platform', () => {
+    for (const reported of [nest, keyers]) expect(reported()).not.toContain(DIRECTION)
+    for (const reported of [platform, plugin]) expect(reported()).toContain(DIRECTION)
+  })
+
   for (const own of ['fetch', 'node']) {
     for (const name of ['undici', 'vitest']) {
       const reported = given(`adapters/${own}/index.ts`, `import type {} from '${name}'`)

@@ -30,11 +30,16 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   'sluice/fetch': ['byHeader', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
   'sluice/hono': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit', 'routeKeyer'],
   'sluice/koa': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
+  'sluice/nestjs': ['byIP', 'RateLimit', 'RateLimitException', 'RateLimitGuard', 'RateLimitModule', 'SkipRateLimit'],
   'sluice/node': ['byIP', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
   'sluice/redis': ['redisStore'],
   'sluice/rules': ['checkRules', 'createRules', 'rulesFrom', 'rulesSchema'],
   'sluice/testing': ['adapterBehaviours', 'algorithmBehaviours', 'storeBehaviours', 'virtualClock'],
 }
+
+/** The adapter for Nest extends classes of Nest, and loads it. */
+const alone = Object.keys(entryPoints).filter((each) => each !== 'sluice/nestjs')
+const nest = ['@nestjs', 'reflect-metadata', 'rxjs']
 
 const packed = packedPackage()
 
@@ -73,6 +78,11 @@ describe('the tarball', () => {
     await tool('attw', [packed.tarball])
   })
 })
+
+/** Returns names that entry points export, and maybe more. */
+function namesOf(names: readonly string[]): object {
+  return Object.fromEntries(names.map((each) => [each, expect.arrayContaining([...entryPoints[each]!])]))
+}
 
 describe('installed without a framework', () => {
   const decide = `
@@ -118,11 +128,8 @@ describe('installed without a framework', () => {
   })
 
   it('exports its names from every entry point', async () => {
-    const names = await node(home, 'list-names.js', { MODULES: Object.keys(entryPoints).join(' ') })
-    const expected = Object.entries(entryPoints).map(
-      ([each, some]) => [each, expect.arrayContaining([...some])] as const,
-    )
-    expect(names).toEqual(Object.fromEntries(expected))
+    const names = await node(home, 'list-names.js', { MODULES: alone.join(' ') })
+    expect(names).toEqual(namesOf(alone))
   })
 
   it('has no other entry point', () => {
@@ -136,8 +143,14 @@ describe('installed without a framework', () => {
       for (const each of process.env.MODULES.split(' ')) names[each] = Object.keys(require(each))
       console.log(JSON.stringify(names))`
     await writeFile(join(home, 'require-names.cjs'), program)
-    const names = await node(home, 'require-names.cjs', { MODULES: Object.keys(entryPoints).join(' ') })
-    expect(names).toEqual(await node(home, 'list-names.js', { MODULES: Object.keys(entryPoints).join(' ') }))
+    const names = await node(home, 'require-names.cjs', { MODULES: alone.join(' ') })
+    expect(names).toEqual(await node(home, 'list-names.js', { MODULES: alone.join(' ') }))
+  })
+
+  it('exports its names for Nest where Nest is installed', async () => {
+    await link(home, ...nest)
+    for (const list of ['list-names.js', 'require-names.cjs'])
+      expect(await node(home, list, { MODULES: 'sluice/nestjs' })).toEqual(namesOf(['sluice/nestjs']))
   })
 
   it('has a command', async () => {
@@ -159,11 +172,11 @@ describe('installed with every framework', () => {
   let home: string
   beforeAll(async () => {
     home = await packed.project('every-framework', { type: 'module' }, { 'list-loaded.js': listLoaded })
-    await link(home, ...frameworks)
+    await link(home, ...frameworks, ...nest)
   })
 
   for (const name of Object.keys(entryPoints)) {
-    it(`${name} loads no framework`, async () => {
+    it(`${name} loads no framework${alone.includes(name) ? '' : ' but Nest'}`, async () => {
       expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([])
     })
   }
@@ -279,7 +292,7 @@ describe('in a strict TypeScript project', () => {
   })
 
   describe('with the frameworks and their types', () => {
-    beforeAll(() => link(home, ...frameworks, '@types'))
+    beforeAll(() => link(home, ...frameworks, ...nest, '@types'))
 
     it('an Express application compiles and is limited', async () => {
       expect(await faults('server', server, ['node'])).toEqual([])

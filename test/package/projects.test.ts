@@ -32,6 +32,10 @@ const server = `
 
 const asModule = server.replace("import express = require('express')", "import express from 'express'")
 const limited = [200, 429]
+/** The adapter for Nest loads it. */
+const nest = ['@nestjs', 'reflect-metadata', 'rxjs']
+/** With CommonJS. Jest cannot load Nest 12 with `require`. */
+const nest11 = ['@nestjs/common@11.2.10', '@nestjs/core@11.2.10', 'reflect-metadata@0.2.2', 'rxjs@7.8.2']
 const expressTypes = ['@types/express@5.0.6', '@types/node@20.19.43']
 
 function local(home: string, name: string, ...args: readonly string[]): Promise<string> {
@@ -42,6 +46,7 @@ describe('one copy in a process', () => {
   let home: string
   beforeAll(async () => {
     home = await packed.project('one-copy', {})
+    await link(home, ...nest)
   })
 
   it('Node loads the same modules for import and require', async () => {
@@ -86,7 +91,7 @@ describe('TypeScript 5.9', () => {
   let home: string
   beforeAll(async () => {
     home = await packed.project('typescript', {}, {}, 'typescript@5.9.3', ...expressTypes, '@types/koa@3.0.3')
-    await link(home, 'express', 'fastify', 'hono', 'koa')
+    await link(home, 'express', 'fastify', 'hono', 'koa', ...nest)
     const types = entryPoints.map((each, i) => `import * as entry${i} from '${each}'\nvoid entry${i}`).join('\n')
     await write(home, {
       'server.ts': server,
@@ -157,7 +162,7 @@ describe('test runners', () => {
     ${body}`
 
   it('Jest 30 runs without configuration', async () => {
-    const home = await packed.project('jest', {}, { 'limits.test.js': suite }, 'jest@30.5.2')
+    const home = await packed.project('jest', {}, { 'limits.test.js': suite }, 'jest@30.5.2', ...nest11)
     await local(home, 'jest')
   })
 
@@ -173,7 +178,7 @@ describe('test runners', () => {
         ${body}`,
       },
     )
-    await link(home, 'vitest')
+    await link(home, 'vitest', ...nest)
     await local(home, '../vitest/vitest.mjs', 'run')
   })
 })

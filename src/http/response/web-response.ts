@@ -17,18 +17,25 @@ export function optionsForDrafts<Request, Draft, OnDenied>(
   options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
   responseOf: (draft: Draft) => Response | undefined,
 ): LimiterSource<Request> & HttpOptions<Request, Draft> & { readonly onDenied?: OnDenied } {
+  return optionsWithResponses(options, (draft: Draft) => responseOf(draft) ?? clientGone())
+}
+
+/** Returns options that call the user's functions with the response that belongs to another object. */
+export function optionsWithResponses<Request, Own, Theirs, OnDenied>(
+  options: LimiterSource<Request> & HttpOptions<Request, Theirs> & { readonly onDenied?: OnDenied },
+  responseOf: (own: Own) => Theirs,
+): LimiterSource<Request> & HttpOptions<Request, Own> & { readonly onDenied?: OnDenied } {
   const { refundWhen, settleWith, resetWhen, ...others } = options
-  const sentTo = (draft: Draft): Response => responseOf(draft) ?? clientGone()
-  function forDrafts<Result>(given: (request: Request, response: Response) => Result) {
-    return (request: Request, draft: Draft): Result => given(request, sentTo(draft))
+  function adapted<Result>(given: (request: Request, response: Theirs) => Result) {
+    return (request: Request, own: Own): Result => given(request, responseOf(own))
   }
-  const outcome = (when: Outcome<Request, Response>): Outcome<Request, Draft> =>
-    typeof when === 'string' ? when : forDrafts(when)
+  const outcome = (when: Outcome<Request, Theirs>): Outcome<Request, Own> =>
+    typeof when === 'string' ? when : adapted(when)
   return {
     ...others,
     ...(refundWhen !== undefined && { refundWhen: outcome(refundWhen) }),
     ...(resetWhen !== undefined && { resetWhen: outcome(resetWhen) }),
-    ...(settleWith !== undefined && { settleWith: forDrafts(settleWith) }),
+    ...(settleWith !== undefined && { settleWith: adapted(settleWith) }),
   }
 }
 

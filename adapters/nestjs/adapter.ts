@@ -1,0 +1,102 @@
+import type { ExecutionContext } from '@nestjs/common'
+import { denialStatus } from '../../src/http/denial.ts'
+import type { HttpAdapter } from '../../src/http/adapter.ts'
+import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
+import { callStarted } from '../../src/http/response/on-denied.ts'
+import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
+import { chain } from '../../src/util/maybe-promise.ts'
+import { kindOf } from './context.ts'
+import { currentExchange, type Exchange } from './exchange.ts'
+import { addressOf } from './keyers.ts'
+import { isOfExpress, headOf, type NestRequest, rawRequestOf, rawResponseOf } from './platform.ts'
+import { whenDisconnected } from './sockets.ts'
+
+/** Is called with denials: see the option `onDenied`. */
+export type OnDenied = (context: ExecutionContext, decision: Decision) => unknown
+
+type Limited = NestRequest & { rateLimit?: Decision }
+
+/** How a call is read, with or without an HTTP response. */
+const requestAdapter: Pick<
+  HttpAdapter<object, Exchange, undefined, OnDenied>,
+  'getMethod' | 'getRequestHeader' | 'getPath' | 'getAddress' | 'getDecision' | 'setDecision' | 'sendDenial'
+> = {
+  getMethod: (request) => (request as { readonly method?: string }).method,
+  getRequestHeader: (request, name) =>
+    (request as { readonly headers?: Readonly<Record<string, string>> }).headers?.[name],
+  getPath: pathOf,
+  getAddress: addressOf,
+  getDecision: (request) =>
+    isPartOfMany() && firstDecisions.has(request) ? firstDecisions.get(request) : (request as Limited).rateLimit,
+  setDecision(request, decision) {
+    const exchange = currentExchange()
+    if (exchange !== undefined) exchange.decision = decision
+    if (isPartOfMany() && !firstDecisions.has(request)) firstDecisions.set(request, (request as Limited).rateLimit)
+    ;(request as { rateLimit?: Decision }).rateLimit = decision
+  },
+  sendDenial: (exchange, status, body) => void (exchange.denial = { status, body }),
+}
+
+/**
+ * What a middleware decided about a request of GraphQL, or a client of a gateway, before its first field or message. Each field and
+ * each message counts, also of one limit: a client chooses how many there are.
+ */
+const firstDecisions = new WeakMap<object, Decision | undefined>()
+
+function isPartOfMany(): boolean {
+  const exchange = currentExchange()
+  return exchange !== undefined && kindOf(exchange.context) !== 'http'
+}
+
+/** The headers of a response to GraphQL show the latest decision, or the latest denial if there is one. */
+const shown = new WeakMap<object, Decision>()
+
+function isShown({ response, decision }: Exchange): boolean {
+  const before = shown.get(response!)
+  if (!isPartOfMany() || decision === undefined || decision === before) return true
+  if (before?.allowed === false && decision.allowed) return false
+  shown.set(response!, decision)
+  return true
+}
+
+function pathOf(request: object): string | undefined {
+  if (!isOfExpress(request)) return (request as { readonly url?: string }).url
+  const { baseUrl, path } = request as { readonly baseUrl: string; readonly path: string }
+  return baseUrl + path
+}
+
+/** For calls with an HTTP response, of REST and GraphQL. */
+export const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
+  ...requestAdapter,
+  hasUnreadBody: (request) => 'headers' in request && hasUnreadBody(rawRequestOf(request)),
+  getHeader: ({ response }, name) => headOf(response!).getHeader(name),
+  setHeader(exchange, name, value) {
+    // Only for this body: an exception filter may send another one.
+    if (name === 'Content-Type') exchange.type = value
+    else if (isShown(exchange)) headOf(exchange.response!).setHeader(name, value)
+  },
+  headersSent: ({ response }) => rawResponseOf(response!).headersSent || headOf(response!).headersSent,
+  getStatus: ({ response }) => rawResponseOf(response!).statusCode,
+  markAborted: ({ response }) => markAborted(rawResponseOf(response!)),
+  onEnd: ({ response }, listener) => whenClosed(rawResponseOf(response!), listener),
+  callOnDenied: (onDenied, _request, exchange, _next, decision) =>
+    callStarted({ onDenied, response: headOf(exchange.response!), status: denialStatus(decision) }, (undo) =>
+      chain(onDenied(exchange.context, decision), (answer) => {
+        exchange.answer = answer
+        if (answer === true) undo()
+      }),
+    ),
+}
+
+/** For messages, which have no HTTP response. */
+export const messageAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
+  ...requestAdapter,
+  getHeader: () => undefined,
+  setHeader: (exchange, name, value) => void (name === 'Content-Type' && (exchange.type = value)),
+  headersSent: () => false,
+  getStatus: () => 200,
+  onEnd: ({ context }, listener) => whenDisconnected(context, listener),
+  callOnDenied: (onDenied, _request, exchange, _next, decision) =>
+    chain(onDenied(exchange.context, decision), (answer) => void (exchange.answer = answer)),
+}

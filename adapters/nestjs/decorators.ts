@@ -1,0 +1,103 @@
+import { type ExecutionContext, SetMetadata } from '@nestjs/common'
+import { Reflector } from '@nestjs/core'
+import type { LimiterOptions, RulesLimiterOptions } from '../../src/limiter/options.ts'
+import type { Limiter } from '../../src/limiter/limiter.ts'
+import { boolean, refuse } from '../../src/util/validate.ts'
+import { SluiceError } from '../../src/util/errors.ts'
+import type { ResponseOptions } from './context-limiter.ts'
+import type { NestRequest, NestResponse } from './platform.ts'
+
+type Absent<Names extends string> = { readonly [Name in Names]?: never }
+
+/**
+ * The options of {@link RateLimit}. With `limits`, `limiter` or `rules` they take the place of those of the module. The keyer and the
+ * store of the module are used unless there are others, and so are its options of the HTTP responses. Without any of the three, the
+ * limits of the module apply, with this `cost` and these options of the HTTP responses.
+ */
+export type OwnRateLimitOptions<Request = NestRequest, Response = NestResponse> = ResponseOptions<Request, Response> &
+  (
+    | (Omit<LimiterOptions<Request>, 'keyer'> &
+        Partial<Pick<LimiterOptions<Request>, 'keyer'>> &
+        Absent<'limiter' | 'rules'>)
+    | (RulesLimiterOptions<Request> & Absent<'limiter'>)
+    | ({ readonly limiter: Limiter<Request> } & Absent<Exclude<LimiterOption, 'limiter'>>)
+    | (Pick<LimiterOptions<Request>, 'cost'> & Absent<Exclude<LimiterOption, 'cost'>>)
+  )
+
+type LimiterOption = 'keyer' | 'limits' | 'cost' | 'name' | 'store' | 'shared' | 'rules' | 'limiter'
+
+/** The options of a class or a handler, and its name. */
+export interface OwnLimits {
+  readonly options: OwnRateLimitOptions
+  /** Such as `UsersController` or `UsersController.create`. */
+  readonly place: string
+}
+
+const LIMITS = 'sluice:rate-limit'
+const SKIP = 'sluice:skip-rate-limit'
+const reflector = new Reflector()
+
+/** A decorator of classes and methods. */
+export type Decorator = ClassDecorator & MethodDecorator
+
+/**
+ * Gives a controller, a resolver, a gateway, or one of their handlers limits of its own, in place of those of the module. The
+ * decorator of a handler is used in place of that of its class. All handlers of a class count together under the limits of the
+ * class; add `byHandler` to the keyer to count each of them.
+ * Throws `INVALID_OPTION`. Other mistakes in the options are thrown when the app starts.
+ * @example
+ * @Controller('users')
+ * class UsersController {
+ *   @Post()
+ *   @RateLimit({ limits: perMinute(5) })
+ *   create() {}
+ * }
+ */
+export function RateLimit<Request = NestRequest, Response = NestResponse>(
+  options: OwnRateLimitOptions<Request, Response>,
+): Decorator {
+  if (typeof options !== 'object' || options === null) refuse('@RateLimit', 'options such as { limits }', options)
+  return function limit(target: object, method?: string | symbol, descriptor?: PropertyDescriptor) {
+    const place = placeOf(target, method)
+    const decorated = (descriptor?.value ?? target) as object
+    if (Reflect.getOwnPropertyDescriptor(decorated, PLACE) !== undefined)
+      throw new SluiceError('INVALID_OPTION', `@RateLimit is used twice on ${place}. Use it once, with all limits.`)
+    Object.defineProperty(decorated, PLACE, { value: place })
+    const own: OwnLimits = { options: options as unknown as OwnRateLimitOptions, place }
+    SetMetadata(LIMITS, own)(target, method!, descriptor!)
+  }
+}
+
+const PLACE = Symbol('sluice: place of the limits')
+
+function placeOf(target: object, method: string | symbol | undefined): string {
+  if (method === undefined) return (target as { readonly name: string }).name
+  const owner = typeof target === 'function' ? target : target.constructor
+  return `${owner.name}.${String(method)}`
+}
+
+/**
+ * Excludes a class or a handler from the limits of {@link RateLimitGuard} and of `rateLimit` guards. `false` on a handler undoes the
+ * decorator of its class. A handler with limits of its own in a skipped class is limited. Throws `INVALID_OPTION`.
+ * @example
+ * @SkipRateLimit()
+ * @Controller('health')
+ * class HealthController {}
+ */
+export function SkipRateLimit(skip = true): Decorator {
+  return SetMetadata(SKIP, boolean('@SkipRateLimit', skip)) as Decorator
+}
+
+/** Returns true when the nearest decorator of a call is `SkipRateLimit`. */
+export function isSkipped(context: ExecutionContext): boolean {
+  const handler = context.getHandler()
+  const skipped = reflector.get<boolean | undefined>(SKIP, handler)
+  if (skipped !== undefined) return skipped
+  if (limitsOf(handler) !== undefined) return false
+  return reflector.get<boolean | undefined>(SKIP, context.getClass()) === true
+}
+
+/** Returns the limits of a class or a handler. */
+export function limitsOf(target: Parameters<Reflector['get']>[1]): OwnLimits | undefined {
+  return reflector.get<OwnLimits | undefined>(LIMITS, target)
+}

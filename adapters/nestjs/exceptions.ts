@@ -1,0 +1,119 @@
+import { HttpException } from '@nestjs/common'
+import { denial } from '../../src/http/denial.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
+import { retryAfter } from '../../src/http/headers/retry-after.ts'
+import { kindOf } from './context.ts'
+import type { Exchange } from './exchange.ts'
+
+/** A denial as {@link RateLimitFilter} sends it: problem details, the same as a page or as text, or the `message` of the options. */
+export interface DenialBody {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+}
+
+/** Fields of an error of GraphQL. */
+export interface DenialExtensions {
+  readonly code: 'TOO_MANY_REQUESTS' | 'SERVICE_UNAVAILABLE'
+  /** Seconds, at least 1. Absent when the same call is never admitted. */
+  readonly retryAfter?: number | undefined
+  readonly problem: unknown
+}
+
+/**
+ * A denied call. Its status is 429, or 503 when the store did not answer and the limiter is closed then. `getResponse()` returns the
+ * problem details. The headers of the response are already set.
+ * @example
+ * @Catch(RateLimitException)
+ * class DenialFilter implements ExceptionFilter<RateLimitException> {
+ *   catch(exception: RateLimitException, host: ArgumentsHost) {
+ *     const seconds = Math.ceil(exception.decision.retryAfter / 1000)
+ *     host.switchToHttp().getResponse().status(429).json({ error: `Wait ${seconds} seconds` })
+ *   }
+ * }
+ */
+export class RateLimitException extends HttpException {
+  readonly decision: Decision
+  /** What {@link RateLimitFilter} sends. */
+  readonly denial: DenialBody
+
+  /**
+   * @param response what `getResponse()` returns. Default: the problem details
+   * @param sent what the filter sends. Default: the problem details
+   */
+  constructor(decision: Decision, response?: string | object, sent: DenialBody = bodyOf(decision)) {
+    const problem = problemOf(decision, sent.status)
+    super(response ?? problem, sent.status)
+    this.decision = decision
+    this.denial = sent
+    this.name = 'RateLimitException'
+    this.message = typeof response === 'string' ? response : problem.detail
+  }
+
+  /** The extensions of an error of GraphQL. */
+  get extensions(): DenialExtensions {
+    const code = this.getStatus() === 503 ? 'SERVICE_UNAVAILABLE' : 'TOO_MANY_REQUESTS'
+    return { code, retryAfter: retryAfter(this.decision), problem: this.getResponse() }
+  }
+}
+
+function bodyOf(decision: Decision): DenialBody {
+  const { status, headers, body } = denial(decision)
+  return { status, type: new Map(headers).get('Content-Type')!, body }
+}
+
+interface Problem {
+  readonly detail: string
+}
+
+function problemOf(decision: Decision, statusCode: number): Problem {
+  return JSON.parse(denial(decision, { statusCode }).body) as Problem
+}
+
+/** Returns the `message` of the options as an object, or as text. */
+function messageIn({ type, body }: DenialBody): string | object {
+  return type === 'application/json' ? (JSON.parse(body) as object) : body
+}
+
+/** Status 499: the client hung up while its request was held. Nobody reads the response. */
+const CLIENT_GONE = 499
+
+/**
+ * Returns the exception for a call that was not admitted.
+ * @param hasMessage whether the options have a `message`. It is not used for the 503 of an outage
+ */
+export function exceptionOf(exchange: Exchange, hasMessage: boolean): Error | Promise<Error> {
+  const { answer, decision, context } = exchange
+  if (answer instanceof Error) return answer
+  if (decision === undefined || decision.allowed) return new HttpException('The client has hung up', CLIENT_GONE)
+  const sent = sentIn(exchange)
+  const isMessage = hasMessage && sent !== undefined && decision.degraded !== 'closed'
+  const exception = new RateLimitException(decision, isMessage ? messageIn(sent) : undefined, sent)
+  if (kindOf(context) === 'ws') return socketException(exception, context.switchToWs().getPattern())
+  return kindOf(context) === 'rpc' ? rpcException(exception) : exception
+}
+
+function sentIn({ denial: sent, type }: Exchange): DenialBody | undefined {
+  return sent === undefined || type === undefined ? undefined : { ...sent, type }
+}
+
+/** The filters of gateways and microservices accept only exceptions of their own packages, which are installed there. */
+async function socketException(exception: RateLimitException, event: unknown): Promise<Error> {
+  const { WsException } = await import('@nestjs/websockets')
+  return Object.assign(new WsException({ ...payloadOf(exception), event }), aboutDenial(exception))
+}
+
+async function rpcException(exception: RateLimitException): Promise<Error> {
+  const { RpcException } = await import('@nestjs/microservices')
+  return Object.assign(new RpcException(payloadOf(exception)), aboutDenial(exception))
+}
+
+/** A message has no header for the time to wait. */
+function payloadOf({ extensions }: RateLimitException): object {
+  const { problem, retryAfter } = extensions
+  return { ...(typeof problem === 'object' ? problem : { detail: problem }), retryAfter }
+}
+
+function aboutDenial({ decision, message }: RateLimitException): { decision: Decision; message: string } {
+  return { decision, message }
+}

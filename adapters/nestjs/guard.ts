@@ -1,0 +1,74 @@
+import { type CanActivate, type ExecutionContext, Inject } from '@nestjs/common'
+import type { MaybePromise } from '../../src/util/maybe-promise.ts'
+import { createContextLimiter, type RateLimitOptions } from './context-limiter.ts'
+import { requestOf, responseOf } from './context.ts'
+import { isSkipped } from './decorators.ts'
+import type { NestRequest, NestResponse } from './platform.ts'
+import { RateLimits } from './rate-limits.ts'
+
+/**
+ * Limits the calls of handlers by the options of `RateLimitModule` and by the decorators `RateLimit` and `SkipRateLimit`. Throws a
+ * `RateLimitException` for a denied call; in gateways a `WsException`, in microservices an `RpcException`. The decision is on
+ * `request.rateLimit`. Extend it to change how it reads a call.
+ * @example
+ * @Module({
+ *   imports: [RateLimitModule.forRoot({ keyer: byIP, limits: perMinute(100) })],
+ *   providers: [{ provide: APP_GUARD, useClass: RateLimitGuard }],
+ * })
+ * class AppModule {}
+ */
+export class RateLimitGuard implements CanActivate {
+  readonly #limits: RateLimits
+
+  constructor(limits: RateLimits) {
+    this.#limits = limits
+    limits.use()
+  }
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    if (await this.shouldSkip(context)) return true
+    const { limiter, own } = this.#limits.appliedTo(context)
+    const request = this.getRequest(context)
+    await limiter.admit({ context, request, response: this.getResponse(context), cost: own?.options.cost })
+    return true
+  }
+
+  /** Returns true for calls that are neither counted nor given headers. Default: those with `SkipRateLimit`. */
+  protected shouldSkip(context: ExecutionContext): MaybePromise<boolean> {
+    return isSkipped(context)
+  }
+
+  /** Returns what keyers and other functions receive. Throws `NOT_APPLICABLE` for a context without a known request. */
+  protected getRequest(context: ExecutionContext): object {
+    return requestOf(context)
+  }
+
+  /** Returns the response that gets the headers, or `undefined` where there is none. */
+  protected getResponse(context: ExecutionContext): NestResponse | undefined {
+    return responseOf(context)
+  }
+}
+
+// As `@Inject` before the parameter would do, without metadata from the compiler.
+Inject(RateLimits)(RateLimitGuard, undefined, 0)
+
+/**
+ * Creates a guard with limits of its own, without the module or in addition to it, such as one before the guard that authenticates
+ * a request. It ignores `RateLimit` decorators, and obeys `SkipRateLimit`. Throws `SluiceError` for a wrong or unknown option.
+ * @example
+ * @UseGuards(rateLimit({ keyer: byIP, limits: perMinute(20) }), AuthGuard)
+ * @Controller('account')
+ * class AccountController {}
+ */
+export function rateLimit<Request = NestRequest, Response = NestResponse>(
+  options: RateLimitOptions<Request, Response>,
+): CanActivate {
+  const limiter = createContextLimiter(options as unknown as RateLimitOptions)
+  return {
+    async canActivate(context) {
+      if (!isSkipped(context))
+        await limiter.admit({ context, request: requestOf(context), response: responseOf(context) })
+      return true
+    },
+  }
+}

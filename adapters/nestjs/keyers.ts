@@ -1,0 +1,94 @@
+import { addressKeyer } from '../../src/http/keys/address.ts'
+import {
+  type AddressOptions,
+  givenAddressKeyer,
+  type IpKeyerOptions as SubnetOptions,
+} from '../../src/http/keys/ip-keyer.ts'
+import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
+import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import * as express from '../express/keyers.ts'
+import * as fastify from '../fastify/keyers.ts'
+import { executionContext } from './exchange.ts'
+import { isOfExpress, isOfFastify } from './platform.ts'
+import { handshakeHeaderOf, socketAddressOf } from './sockets.ts'
+
+/** The options of {@link ipKeyer}. */
+export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: object]>>
+
+/** Calls the function for the platform of a request. */
+function byPlatform<Result>(
+  onExpress: (request: never) => Result,
+  onFastify: (request: never) => Result,
+  elsewhere: (request: object) => Result,
+): (request: object) => Result {
+  return function ofPlatform(request) {
+    if (isOfExpress(request)) return onExpress(request as never)
+    return isOfFastify(request) ? onFastify(request as never) : elsewhere(request)
+  }
+}
+
+/** Returns the address of a client of a gateway, or of a request of Node, such as that of a subscription. */
+function bareAddressOf(request: object): string | undefined {
+  const { socket } = request as { readonly socket?: { readonly remoteAddress?: string } }
+  return socketAddressOf(request) ?? socket?.remoteAddress
+}
+
+/** Returns the client's address, for rules. */
+export const addressOf: (request: object) => string | undefined = byPlatform(
+  express.addressOf,
+  fastify.addressOf,
+  bareAddressOf,
+)
+
+/**
+ * Returns a keyer for the client's address: `request.ip`, which depends on the app's `trust proxy` or `trustProxy`; the address of
+ * the connection in a gateway; or the result of `address`, which gateways behind a proxy need. IPv6 addresses are cut to a prefix.
+ * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * @example ipKeyer({ ipv6Subnet: 64 }) // the default is 56
+ */
+export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<object> {
+  if (options.address !== undefined) return givenAddressKeyer(options as AddressOptions<[request: object]>)
+  const key = addressKeyer(options.ipv6Subnet)
+  const keyOf = byPlatform(express.ipKeyer(options), fastify.ipKeyer(options), (client) => key(bareAddressOf(client)))
+  return define(`ipKeyer(${options.ipv6Subnet})`, keyOf)
+}
+
+/**
+ * The client's address: see {@link ipKeyer}. IPv6 addresses are cut to their /56.
+ * @example RateLimitModule.forRoot({ keyer: byIP, limits: perMinute(100) })
+ */
+export const byIP: SyncKeyer<object> = ipKeyer()
+
+/**
+ * Returns a keyer for a header of the request, such as an API key. In gateways on socket.io it is a header of the request that
+ * opened the connection. Throws `INVALID_OPTION` for a text that is not the name of a header.
+ * @example RateLimitModule.forRoot({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
+ */
+export function byHeader(name: string): SyncKeyer<object> {
+  return headerKeyer((request: object, lowerCaseName) => {
+    const { headers } = request as { readonly headers?: Readonly<Record<string, string | undefined>> }
+    return headers === undefined ? handshakeHeaderOf(request, lowerCaseName) : headers[lowerCaseName]
+  }, name)
+}
+
+/**
+ * The method of the request.
+ * @example keyers(byHeader('x-api-key'), byMethod)
+ */
+export const byMethod: SyncKeyer<object> = (request) => (request as { readonly method?: string }).method
+
+/**
+ * The pattern of the route, such as `GET /users/:id`. All fields of GraphQL have one route, and messages have none: use
+ * {@link byHandler} for them.
+ * @example keyers(byIP, byRoute)
+ */
+export const byRoute: SyncKeyer<object> = byPlatform(express.byRoute, fastify.byRoute, () => undefined)
+
+/**
+ * The class and the method that handle the call, such as `UsersController.findOne`. Each handler then has limits of its own.
+ * @example RateLimitModule.forRoot({ keyer: keyers(byIP, byHandler), limits: perMinute(100) })
+ */
+export const byHandler: SyncKeyer<object> = () => {
+  const context = executionContext()
+  return context && `${context.getClass().name}.${context.getHandler().name}`
+}

@@ -1,0 +1,125 @@
+import type { ExecutionContext, OnApplicationBootstrap, OnModuleInit } from '@nestjs/common'
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core'
+import { reasonOf, SluiceError } from '../../src/util/errors.ts'
+import { refuse } from '../../src/util/validate.ts'
+import { warn } from '../../src/util/warn.ts'
+import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
+import { type ContextLimiter, createContextLimiter, type RateLimitOptions, without } from './context-limiter.ts'
+import { limitsOf, type OwnLimits } from './decorators.ts'
+import { currentExchange } from './exchange.ts'
+
+/** The limiter of a call, and the `cost` of its handler or class. */
+export interface Applied {
+  readonly limiter: ContextLimiter
+  readonly own: OwnLimits | undefined
+}
+
+/** The limits of the module, and those of classes and handlers. */
+export class RateLimits implements OnModuleInit, OnApplicationBootstrap {
+  readonly #options: RateLimitOptions
+  readonly #modules: ModulesContainer
+  readonly #common: ContextLimiter
+  readonly #limiters = new WeakMap<OwnLimits, ContextLimiter>()
+  #isUsed = false
+
+  /** Throws `SluiceError` for a wrong or unknown option of the module. */
+  constructor(options: RateLimitOptions, modules: ModulesContainer) {
+    this.#options = options
+    this.#modules = modules
+    this.#common = createContextLimiter(withOwnCosts(options))
+  }
+
+  /** Notes that there is a guard. */
+  use(): void {
+    this.#isUsed = true
+  }
+
+  /** Returns what applies to a call: the limits of its handler, else those of its class, else those of the module. */
+  appliedTo(context: ExecutionContext): Applied {
+    const own = limitsOf(context.getHandler()) ?? limitsOf(context.getClass())
+    return { limiter: own === undefined ? this.#common : this.#limiterOf(own), own }
+  }
+
+  /** Creates the limits of all classes and handlers, so that mistakes are found before the first request. */
+  onModuleInit(): void {
+    for (const { controllers, providers } of this.#modules.values()) {
+      for (const { metatype } of [...controllers.values(), ...providers.values()])
+        if (typeof metatype === 'function') this.#prepare(metatype as Parameters<typeof limitsOf>[0])
+    }
+  }
+
+  onApplicationBootstrap(): void {
+    if (this.#isUsed) return
+    warn(
+      'SLUICE_NO_GUARD',
+      'RateLimitModule is imported, but no RateLimitGuard was created, so that nothing is limited. Add ' +
+        '{ provide: APP_GUARD, useClass: RateLimitGuard } to the providers of a module, or @UseGuards(RateLimitGuard) to a class.',
+    )
+  }
+
+  #prepare(type: Parameters<typeof limitsOf>[0]): void {
+    const prototype = (type as { readonly prototype?: object }).prototype
+    const methods = prototype === undefined ? [] : new MetadataScanner().getAllMethodNames(prototype)
+    const handlers = methods.map((name) => (prototype as Record<string, typeof type>)[name]!)
+    for (const each of [type, ...handlers]) {
+      const own = limitsOf(each)
+      if (own !== undefined) this.#limiterOf(own)
+    }
+  }
+
+  #limiterOf(own: OwnLimits): ContextLimiter {
+    const limiter = this.#limiters.get(own) ?? this.#create(own)
+    this.#limiters.set(own, limiter)
+    return limiter
+  }
+
+  #create({ options, place }: OwnLimits): ContextLimiter {
+    try {
+      return createContextLimiter(this.#optionsOf(options, place))
+    } catch (error) {
+      if (!(error instanceof SluiceError)) throw error
+      throw new SluiceError(error.code, `@RateLimit of ${place}: ${reasonOf(error)}`, { cause: error })
+    }
+  }
+
+  #optionsOf(own: OwnLimits['options'], place: string): RateLimitOptions {
+    const { keyer, store } = this.#options
+    const common = without(this.#options, [...LIMITER_OPTIONS, 'limiter', ...replacedBy(own)])
+    if (own.limiter !== undefined) return { ...common, ...own } as RateLimitOptions
+    const stored = { ...common, ...(store !== undefined && { store }), name: place }
+    if (own.rules !== undefined) return { ...stored, ...own } as RateLimitOptions
+    if (own.limits !== undefined)
+      return { ...stored, ...(keyer !== undefined && { keyer }), ...own } as unknown as RateLimitOptions
+    this.#refuseWithoutLimits(own)
+    return { ...common, ...without(own, ['cost']), limiter: this.#common.limiter } as RateLimitOptions
+  }
+
+  #refuseWithoutLimits(own: OwnLimits['options']): void {
+    for (const name of LIMITER_OPTIONS) {
+      const given = own[name as keyof typeof own]
+      if (given === undefined) continue
+      if (name !== 'cost') refuse(name, 'nothing unless there are `limits` beside it', given)
+      if (typeof given !== 'function') refuse('cost', 'a function from a request and a limit to a number', given)
+      if (this.#options.limits === undefined)
+        refuse('cost', '`limits` beside it, since the limits of the module come from a limiter or from rules', given)
+    }
+  }
+}
+
+/** Returns the names of options of the module that cannot be together with others. */
+function replacedBy({ onDenied, message, statusCode }: OwnLimits['options']): readonly string[] {
+  if (onDenied !== undefined) return ['message', 'statusCode']
+  return message === undefined && statusCode === undefined ? [] : ['onDenied']
+}
+
+/** Returns options whose `cost` is that of the handler or class, where it has one and no limits of its own. */
+function withOwnCosts(options: RateLimitOptions): RateLimitOptions {
+  if (typeof options !== 'object' || options === null || options.limits === undefined) return options
+  const { cost: common } = options
+  if (common !== undefined && typeof common !== 'function') return options
+  const cost: NonNullable<typeof common> = (request, limit) => {
+    const own = currentExchange()?.cost ?? common
+    return own === undefined ? 1 : own(request as never, limit)
+  }
+  return { ...options, cost } as RateLimitOptions
+}

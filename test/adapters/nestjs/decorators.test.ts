@@ -1,0 +1,157 @@
+import type { ExecutionContext } from '@nestjs/common'
+import { describe, expect, test } from 'vitest'
+import { byHandler, executionContext, RateLimit, SkipRateLimit } from '../../../adapters/nestjs/index.ts'
+import { createLimiter, everyone, fixedWindow, memoryStore } from '../../../src/index.ts'
+import { controllers, limitedModule, platforms, start, statuses } from './app.ts'
+
+const of = (quota: number, name?: string): ReturnType<typeof fixedWindow> =>
+  fixedWindow({ quota, window: '1h', ...(name !== undefined && { name }) })
+const common = { keyer: everyone, limits: of(3) }
+
+describe.each(Object.keys(platforms))('on %s', (platform) => {
+  test('the limits of a handler are in place of those of its class, and these in place of those of the module', async () => {
+    const own = { cats: [RateLimit({ limits: of(2) })], first: [RateLimit({ limits: of(1) })] }
+    const url = await start(limitedModule(common, { controllers: controllers(own) }), { platform })
+    expect(await statuses(url, '/cats/first', '/cats/first')).toEqual([200, 429])
+    expect(await statuses(url, '/cats/second', '/cats/second', '/cats/second')).toEqual([200, 200, 429])
+    expect(await statuses(url, '/dogs/only', '/dogs/only', '/dogs/only', '/dogs/only')).toEqual([200, 200, 200, 429])
+  })
+
+  test('an admitted and a denied request have the headers of the limits that apply', async () => {
+    const own = { first: [RateLimit({ limits: of(1, 'mine') })] }
+    const url = await start(limitedModule(common, { controllers: controllers(own) }), { platform })
+    const [admitted, denied, other] = [
+      await fetch(`${url}/cats/first`),
+      await fetch(`${url}/cats/first`),
+      await fetch(`${url}/dogs/only`),
+    ]
+    expect(admitted.headers.get('ratelimit')).toBe('"mine";r=0;t=3600')
+    expect(denied.headers.get('ratelimit')).toBe('"mine";r=0;t=3600')
+    expect([denied.headers.get('retry-after'), denied.headers.get('cache-control')]).toEqual(['3600', 'no-store'])
+    expect(other.headers.get('ratelimit')).toBe('"3-per-1h";r=2;t=3600')
+  })
+})
+
+describe('@RateLimit', () => {
+  test('on a class counts its handlers together, and separately with byHandler', async () => {
+    const together = { cats: [RateLimit({ limits: of(1) })] }
+    const url = await start(limitedModule(common, { controllers: controllers(together) }))
+    expect(await statuses(url, '/cats/first', '/cats/second')).toEqual([200, 429])
+    const each = { cats: [RateLimit({ keyer: byHandler, limits: of(1) })] }
+    const other = await start(limitedModule(common, { controllers: controllers(each) }))
+    expect(await statuses(other, '/cats/first', '/cats/second', '/cats/second')).toEqual([200, 200, 429])
+  })
+
+  test('uses the keyer, the store and the headers of the module, under the name of the handler', async () => {
+    const store = memoryStore()
+    const keyer = (request: { headers: Record<string, string> }): string => request.headers['x-user']!
+    const own = { first: [RateLimit({ limits: of(1) })] }
+    const options = { ...common, keyer: keyer as never, store, headers: 'legacy' as const }
+    const url = await start(limitedModule(options, { controllers: controllers(own) }))
+    const ask = (user: string): Promise<Response> => fetch(`${url}/cats/first`, { headers: { 'x-user': user } })
+    expect([(await ask('a')).status, (await ask('a')).status, (await ask('b')).status]).toEqual([200, 429, 200])
+    expect((await ask('a')).headers.get('x-ratelimit-limit')).toBe('1')
+    const same = createLimiter({ keyer: everyone, limits: of(1), name: 'Cats.first', store, shared: true })
+    const peeked = createLimiter({ keyer: () => 'a', limits: of(1), name: 'Cats.first', store, shared: true })
+    expect([same.peek({}).allowed, peeked.peek({}).allowed]).toEqual([true, false])
+  })
+
+  test('without limits charges the limits of the module, with its own cost', async () => {
+    const own = { first: [RateLimit({ cost: () => 2 })] }
+    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    expect(await statuses(url, '/cats/first', '/cats/first', '/cats/second', '/dogs/only')).toEqual([
+      200, 429, 200, 429,
+    ])
+  })
+
+  test('without a cost costs what the module says', async () => {
+    const own = { first: [RateLimit({ headers: false })] }
+    const url = await start(limitedModule({ ...common, cost: () => 2 }, { controllers: controllers(own) }))
+    const first = await fetch(`${url}/cats/first`)
+    expect([first.status, first.headers.get('ratelimit')]).toEqual([200, null])
+    expect(await statuses(url, '/cats/second')).toEqual([429])
+  })
+
+  test('can have a limiter of its own, and one for several handlers', async () => {
+    const limiter = createLimiter({ keyer: everyone, limits: of(1) })
+    const own = { first: [RateLimit({ limiter })], second: [RateLimit({ limiter })] }
+    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    expect(await statuses(url, '/cats/first', '/cats/second', '/dogs/only')).toEqual([200, 429, 200])
+  })
+
+  test('can refund by the response', async () => {
+    const own = { first: [RateLimit({ limits: of(1), refundWhen: 'success' })] }
+    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    expect(await statuses(url, '/cats/first', '/cats/first', '/cats/first')).toEqual([200, 200, 200])
+  })
+
+  test.each([
+    ['UNKNOWN_OPTION', { limits: of(1), max: 5 }],
+    ['INVALID_OPTION', { limits: of(1), refundWhen: 'never' }],
+    ['INVALID_OPTION', { keyer: everyone }],
+    ['INVALID_OPTION', { cost: 3 }],
+    ['INVALID_OPTION', { limiter: {} }],
+  ])('with wrong options fails the start of the app, and names the handler: %s', async (code, options) => {
+    const own = { first: [RateLimit(options as never)] }
+    const started = start(limitedModule(common, { controllers: controllers(own) }))
+    await expect(started).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining('@RateLimit of Cats.first: ') as string,
+    })
+  })
+
+  test('with a cost only is refused where the limits of the module come from a limiter', async () => {
+    const own = { cats: [RateLimit({ cost: () => 2 })] }
+    const started = start(limitedModule({ limiter: createLimiter(common) }, { controllers: controllers(own) }))
+    await expect(started).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  test('is refused twice on one handler, and without options', () => {
+    const twice = { first: [RateLimit({ limits: of(1) }), RateLimit({ limits: of(2) })] }
+    expect(() => controllers(twice)).toThrow('@RateLimit is used twice on Cats.first')
+    expect(() => RateLimit(undefined as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+  })
+})
+
+describe('@SkipRateLimit', () => {
+  test('excludes a class, and is undone by false on a handler', async () => {
+    const own = { cats: [SkipRateLimit()], second: [SkipRateLimit(false)] }
+    const url = await start(limitedModule({ ...common, limits: of(1) }, { controllers: controllers(own) }))
+    expect(await statuses(url, '/cats/first', '/cats/first')).toEqual([200, 200])
+    expect((await fetch(`${url}/cats/first`)).headers.get('ratelimit')).toBeNull()
+    expect(await statuses(url, '/cats/second', '/cats/second')).toEqual([200, 429])
+  })
+
+  test('excludes a handler, also one of a class with limits', async () => {
+    const own = { cats: [RateLimit({ limits: of(1) })], first: [SkipRateLimit()] }
+    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    expect(await statuses(url, '/cats/first', '/cats/first', '/cats/second', '/cats/second')).toEqual([
+      200, 200, 200, 429,
+    ])
+  })
+
+  test('of a class does not exclude a handler with limits of its own', async () => {
+    const own = { cats: [SkipRateLimit()], first: [RateLimit({ limits: of(1) })] }
+    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    expect(await statuses(url, '/cats/first', '/cats/first', '/cats/second')).toEqual([200, 429, 200])
+  })
+
+  test('refuses what is not true or false', () => {
+    expect(() => SkipRateLimit('yes' as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+  })
+})
+
+test('the context of a call is known in keyers, also after a promise, and nowhere else', async () => {
+  const seen: (string | undefined)[] = []
+  const note = (context: ExecutionContext | undefined): void => void seen.push(context?.getHandler().name)
+  const keyer = async (): Promise<string> => {
+    await new Promise((resolve) => setImmediate(resolve))
+    note(executionContext())
+    return 'everyone'
+  }
+  const url = await start(limitedModule({ ...common, keyer }, { controllers: controllers({}) }))
+  await Promise.all([statuses(url, '/cats/first'), statuses(url, '/cats/second')])
+  note(executionContext())
+  expect(new Set(seen.slice(0, 2))).toEqual(new Set(['first', 'second']))
+  expect(seen[2]).toBeUndefined()
+})

@@ -1,0 +1,113 @@
+import type { Type } from '@nestjs/common'
+import { ApolloDriver } from '@nestjs/apollo'
+import { Args, GraphQLModule, Query, Resolver } from '@nestjs/graphql'
+import { MercuriusDriver } from '@nestjs/mercurius'
+import { describe, expect, test } from 'vitest'
+import { type Decorator, executionContext, RateLimit, SkipRateLimit } from '../../../adapters/nestjs/index.ts'
+import { type Decision, everyone, fixedWindow, type Limit } from '../../../src/index.ts'
+import { decorate, decorateClass, limitedModule, start } from './app.ts'
+
+const of = (name: string, quota: number): Limit => fixedWindow({ name, quota, window: '1h' })
+const drivers = { Apollo: ['Express', ApolloDriver], Mercurius: ['Fastify', MercuriusDriver] } as const
+
+/** Creates a resolver with the fields `cat(name)`, `dog` and `health`. */
+function resolver(dog: readonly Decorator[]): Type {
+  class Animals {
+    cat(name: string): string {
+      return `cat ${name}`
+    }
+    dog(): string {
+      return 'dog'
+    }
+    health(): string {
+      return 'fine'
+    }
+  }
+  // As the compiler does with `emitDecoratorMetadata`.
+  Reflect.defineMetadata('design:paramtypes', [String], Animals.prototype, 'cat')
+  Args('name', { type: () => String })(Animals.prototype, 'cat', 0)
+  const text = Query(() => String)
+  decorate(Animals, 'cat', text)
+  decorate(Animals, 'dog', text, ...dog)
+  decorate(Animals, 'health', text, SkipRateLimit())
+  return decorateClass(Animals, Resolver())
+}
+
+interface Reply {
+  readonly data: Readonly<Record<string, string>> | null
+  readonly errors?: readonly { readonly message: string; readonly extensions: Readonly<Record<string, unknown>> }[]
+  readonly headers: Headers
+}
+
+describe.each(Object.entries(drivers))('GraphQL with %s', (_, [platform, driver]) => {
+  async function serve(
+    options: Parameters<typeof limitedModule>[0],
+    dog: readonly Decorator[] = [],
+  ): Promise<(query: string) => Promise<Reply>> {
+    const schema = GraphQLModule.forRoot({ driver: driver as never, autoSchemaFile: true })
+    const app = limitedModule(options, { imports: [schema], providers: [resolver(dog)] })
+    const url = await start(app, { platform })
+    return async function ask(query) {
+      const body = JSON.stringify({ query })
+      const headers = { 'content-type': 'application/json', 'x-user': 'a' }
+      const response = await fetch(`${url}/graphql`, { method: 'POST', headers, body })
+      return { ...((await response.json()) as Reply), headers: response.headers }
+    }
+  }
+
+  test('an admitted field has headers, and a denied one is an error with the problem', async () => {
+    const keyer = ({ headers }: { headers: Record<string, string> }): string => headers['x-user']!
+    const ask = await serve({ keyer: keyer as never, limits: of('one', 1) })
+    const first = await ask('{ dog }')
+    expect([first.data, first.headers.get('ratelimit')]).toEqual([{ dog: 'dog' }, '"one";r=0;t=3600'])
+    const { data, errors, headers } = await ask('{ dog }')
+    expect(data).toBeNull()
+    expect(errors).toHaveLength(1)
+    expect(errors![0]!.message).toBe('Too many requests: "one" allows 1 per 1h. Try again in 1 hour.')
+    expect(errors![0]!.extensions).toMatchObject({
+      code: 'TOO_MANY_REQUESTS',
+      retryAfter: 3600,
+      problem: { status: 429, 'violated-policies': ['one'] },
+    })
+    expect([headers.get('ratelimit'), headers.get('retry-after')]).toEqual(['"one";r=0;t=3600', '3600'])
+  })
+
+  test('every field counts, so that an operation cannot repeat one under other names', async () => {
+    const decisions: boolean[] = []
+    const onDecision = ({ allowed }: Decision): void => void decisions.push(allowed)
+    const ask = await serve({ keyer: everyone, limits: of('two', 2), onDecision })
+    await ask('{ a: dog b: dog c: dog d: dog }')
+    expect(decisions).toEqual([true, true, false, false])
+  })
+
+  test('a field that is admitted later does not hide the headers of a denial', async () => {
+    const own = [RateLimit({ limits: of('dogs', 1) })]
+    const ask = await serve({ keyer: everyone, limits: of('common', 9) }, own)
+    await ask('{ dog }')
+    const { headers } = await ask('{ dog cat(name: "Tom") }')
+    expect([headers.get('ratelimit'), headers.get('retry-after')]).toEqual(['"dogs";r=0;t=3600', '3600'])
+  })
+
+  test('a keyer reads the arguments of a field in the context', async () => {
+    const keyer = (): string => executionContext()!.getArgByIndex<{ name?: string }>(1).name ?? 'none'
+    const ask = await serve({ keyer, limits: of('one', 1) })
+    const { data } = await ask('{ a: cat(name: "Tom") b: cat(name: "Kit") }')
+    expect(data).toEqual({ a: 'cat Tom', b: 'cat Kit' })
+    expect((await ask('{ cat(name: "Tom") }')).errors).toHaveLength(1)
+  })
+
+  test('a skipped field is not counted', async () => {
+    const ask = await serve({ keyer: everyone, limits: of('one', 1) })
+    expect((await ask('{ a: health b: health dog }')).data).toEqual({ a: 'fine', b: 'fine', dog: 'dog' })
+  })
+
+  test('all of hundreds of fields of one operation count, and the headers show the last', async () => {
+    const decisions: Decision[] = []
+    const onDecision = (decision: Decision): void => void decisions.push(decision)
+    const ask = await serve({ keyer: everyone, limits: of('many', 5000), onDecision })
+    const aliases = Array.from({ length: 500 }, (__, i) => `a${i}: dog`).join(' ')
+    const { headers } = await ask(`{ ${aliases} }`)
+    expect(decisions).toHaveLength(500)
+    expect(headers.get('ratelimit')).toBe('"many";r=4500;t=3600')
+  })
+})

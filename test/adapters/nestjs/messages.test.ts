@@ -1,0 +1,200 @@
+import type { Type } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import { ClientProxyFactory, MessagePattern, type MicroserviceOptions, Transport } from '@nestjs/microservices'
+import { IoAdapter } from '@nestjs/platform-socket.io'
+import { WsAdapter } from '@nestjs/platform-ws'
+import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
+import { Controller, UseGuards } from '@nestjs/common'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { firstValueFrom } from 'rxjs'
+import { io, type Socket } from 'socket.io-client'
+import { afterEach, describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import {
+  byHandler,
+  byHeader,
+  byIP,
+  executionContext,
+  RateLimit,
+  RateLimitGuard,
+  RateLimitModule,
+  type RateLimitOptions,
+  SkipRateLimit,
+} from '../../../adapters/nestjs/index.ts'
+import { everyone, fixedWindow, keyers, leakyBucket, type Limit } from '../../../src/index.ts'
+import { closeLater, decorate, decorateClass, limitedModule, moduleOf, start } from './app.ts'
+
+const of = (quota: number, name = 'messages'): Limit => fixedWindow({ name, quota, window: '1h' })
+
+/** Creates a gateway with the events `echo`, `strict` and `free`. */
+function gateway(): Type {
+  class Events {
+    echo(_client: unknown, data: unknown): object {
+      return { event: 'echo', data }
+    }
+    strict(): object {
+      return { event: 'strict', data: 'ok' }
+    }
+    free(): object {
+      return { event: 'free', data: 'ok' }
+    }
+  }
+  decorate(Events, 'echo', SubscribeMessage('echo'))
+  decorate(Events, 'strict', SubscribeMessage('strict'), RateLimit({ limits: of(1, 'strict') }))
+  decorate(Events, 'free', SubscribeMessage('free'), SkipRateLimit())
+  return decorateClass(Events, WebSocketGateway(), UseGuards(RateLimitGuard))
+}
+
+/** A connection to the gateway. */
+interface Connection {
+  /** Sends an event and returns the event that comes back. */
+  ask(event: string, data?: unknown): Promise<{ event: string; data: unknown }>
+}
+
+const open: (Socket | WebSocket)[] = []
+afterEach(() => {
+  for (const each of open.splice(0)) each.close()
+})
+
+async function overSocketIo(url: string, user: string): Promise<Connection> {
+  const socket = io(url, { transports: ['websocket'], extraHeaders: { 'x-user': user } })
+  open.push(socket)
+  await new Promise<void>((resolve) => void socket.once('connect', resolve))
+  return {
+    ask: (event, data) =>
+      new Promise((resolve) => {
+        socket.onAny((name: string, received: unknown) => {
+          socket.offAny()
+          resolve({ event: name, data: received })
+        })
+        socket.emit(event, data)
+      }),
+  }
+}
+
+async function overWs(url: string): Promise<Connection> {
+  const socket = new WebSocket(url.replace('http:', 'ws:'))
+  open.push(socket)
+  await once(socket, 'open')
+  return {
+    async ask(event, data) {
+      socket.send(JSON.stringify({ event, data }))
+      const [message] = (await once(socket, 'message')) as [Buffer]
+      return JSON.parse(String(message)) as { event: string; data: unknown }
+    },
+  }
+}
+
+const transports = {
+  'socket.io': [IoAdapter, overSocketIo],
+  ws: [WsAdapter, overWs],
+} as const
+
+describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, connect]) => {
+  async function serve<Request, Response>(options: RateLimitOptions<Request, Response>): Promise<string> {
+    const app = moduleOf({ imports: [RateLimitModule.forRoot(options)], providers: [gateway()] })
+    return start(app, { prepare: (each) => each.useWebSocketAdapter(new Adapter(each)) })
+  }
+
+  test('sends an exception with the problem in place of a denied message', async () => {
+    const { ask } = await connect(await serve({ keyer: everyone, limits: of(2) }), 'a')
+    expect([await ask('echo', 1), await ask('echo', 2)]).toEqual([
+      { event: 'echo', data: 1 },
+      { event: 'echo', data: 2 },
+    ])
+    expect(await ask('echo', 3)).toMatchObject({
+      event: 'exception',
+      data: { status: 429, 'violated-policies': ['messages'], event: 'echo', retryAfter: 3600 },
+    })
+  })
+
+  test('obeys the decorators of handlers', async () => {
+    const { ask } = await connect(await serve({ keyer: everyone, limits: of(1) }), 'a')
+    const events: string[] = []
+    for (const event of ['strict', 'strict', 'echo', 'echo', 'free']) events.push((await ask(event)).event)
+    expect(events).toEqual(['strict', 'exception', 'echo', 'exception', 'free'])
+  })
+
+  test('counts addresses, also for several connections, and handlers', async () => {
+    const url = await serve({ keyer: keyers(byIP, byHandler), limits: of(1) })
+    const [first, second] = [await connect(url, 'a'), await connect(url, 'b')]
+    expect([(await first.ask('echo')).event, (await second.ask('echo')).event]).toEqual(['echo', 'exception'])
+  })
+
+  test('passes the client to the keyer, and the context', async () => {
+    const seen: unknown[] = []
+    const keyer = (client: object): string => {
+      const context = executionContext()!
+      seen.push(client === context.switchToWs().getClient(), context.switchToWs().getPattern())
+      return 'everyone'
+    }
+    const { ask } = await connect(await serve({ keyer, limits: of(1) }), 'a')
+    await ask('echo')
+    expect(seen).toEqual([true, 'echo'])
+  })
+
+  test('holds messages of a leaky bucket', async () => {
+    const limits = leakyBucket({ quota: 20, window: '1s', capacity: 2 })
+    const { ask } = await connect(await serve({ keyer: everyone, limits, refundWhen: 'success' }), 'a')
+    const started = performance.now()
+    expect([(await ask('echo')).event, (await ask('echo')).event]).toEqual(['echo', 'echo'])
+    expect(performance.now() - started).toBeGreaterThan(40)
+  })
+
+  test('throws what onDenied returns', async () => {
+    const { ask } = await connect(await serve({ keyer: everyone, limits: of(1), onDenied: () => true }), 'a')
+    expect([(await ask('echo')).event, (await ask('echo')).event]).toEqual(['echo', 'echo'])
+  })
+})
+
+test('a gateway on socket.io reads headers of the request that opened the connection', async () => {
+  const app = moduleOf({
+    imports: [RateLimitModule.forRoot({ keyer: byHeader('x-user'), limits: of(1) })],
+    providers: [gateway()],
+  })
+  const url = await start(app, { prepare: (each) => each.useWebSocketAdapter(new IoAdapter(each)) })
+  const [a, b] = [await overSocketIo(url, 'a'), await overSocketIo(url, 'b')]
+  expect([(await a.ask('echo')).event, (await a.ask('echo')).event, (await b.ask('echo')).event]).toEqual([
+    'echo',
+    'exception',
+    'echo',
+  ])
+})
+
+describe('a microservice', () => {
+  class Sums {
+    sum(data: readonly number[]): number {
+      return data.reduce((a, b) => a + b, 0)
+    }
+  }
+  decorate(Sums, 'sum', MessagePattern('sum'))
+  decorateClass(Sums, Controller())
+
+  async function freePort(): Promise<number> {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    server.close()
+    await once(server, 'close')
+    return port
+  }
+
+  test('sends an error with the problem in place of a denied message', async () => {
+    const keyer = ({ data }: { data: readonly number[] }): number => data.length
+    const port = await freePort()
+    const options = { host: '127.0.0.1', port }
+    const app = await NestFactory.createMicroservice<MicroserviceOptions>(
+      limitedModule({ keyer, limits: of(1) }, { controllers: [Sums] }),
+      { transport: Transport.TCP, options, logger: false },
+    )
+    closeLater(app)
+    await app.listen()
+    const client = ClientProxyFactory.create({ transport: Transport.TCP, options })
+    closeLater({ close: async () => client.close() })
+    const ask = (...data: number[]): Promise<number> => firstValueFrom(client.send<number>('sum', data))
+    expect([await ask(1, 2), await ask(1, 2, 3)]).toEqual([3, 6])
+    await expect(ask(3, 4)).rejects.toMatchObject({ status: 429, 'violated-policies': ['messages'], retryAfter: 3600 })
+  })
+})

@@ -1,0 +1,173 @@
+import {
+  type CanActivate,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  UnauthorizedException,
+  UseGuards,
+} from '@nestjs/common'
+import { APP_GUARD } from '@nestjs/core'
+import { describe, expect, test } from 'vitest'
+import {
+  byIP,
+  rateLimit,
+  RateLimitGuard,
+  RateLimitModule,
+  type RateLimitOptions,
+} from '../../../adapters/nestjs/index.ts'
+import { everyone, fixedWindow, keyers } from '../../../src/index.ts'
+import { warningsOf } from '../../support/http.ts'
+import { controllers, decorateClass, limitedModule, moduleOf, platforms, start, statuses } from './app.ts'
+
+const of = (quota: number): ReturnType<typeof fixedWindow> => fixedWindow({ quota, window: '1h' })
+const guard = { provide: APP_GUARD, useClass: RateLimitGuard }
+
+/** A module with a provider for the quota. */
+class Settings {
+  readonly quota = 2
+}
+const settings = { ...moduleLike({ providers: [Settings], exports: [Settings] }) }
+
+function moduleLike(metadata: Parameters<typeof moduleOf>[0]): { module: ReturnType<typeof moduleOf> } {
+  return { module: moduleOf(metadata) }
+}
+
+class OptionsFactory {
+  readonly #settings: Settings
+  constructor(given: Settings) {
+    this.#settings = given
+  }
+  createRateLimitOptions(): RateLimitOptions {
+    return { keyer: everyone, limits: of(this.#settings.quota) }
+  }
+}
+Inject(Settings)(OptionsFactory, undefined, 0)
+
+describe('forRootAsync', () => {
+  const useFactory = async (given: Settings): Promise<RateLimitOptions> => ({
+    keyer: everyone,
+    limits: of(given.quota),
+  })
+  const factories = { ...moduleLike({ imports: [settings], providers: [OptionsFactory], exports: [OptionsFactory] }) }
+
+  test.each([
+    ['useFactory', { imports: [settings], inject: [Settings], useFactory }],
+    ['useClass', { imports: [settings], useClass: OptionsFactory }],
+    ['useExisting', { imports: [factories], useExisting: OptionsFactory }],
+  ])('takes options from other providers: %s', async (_, options) => {
+    const app = moduleOf({
+      imports: [RateLimitModule.forRootAsync(options)],
+      controllers: controllers({}),
+      providers: [guard],
+    })
+    expect(await statuses(await start(app), '/dogs/only', '/dogs/only', '/dogs/only')).toEqual([200, 200, 429])
+  })
+
+  test('refuses unknown options, and none of the three', () => {
+    const code = (name: string): unknown => expect.objectContaining({ code: name })
+    expect(() => RateLimitModule.forRootAsync({ useFactroy: useFactory } as never)).toThrow(code('UNKNOWN_OPTION'))
+    expect(() => RateLimitModule.forRootAsync({})).toThrow(code('INVALID_OPTION'))
+  })
+
+  test('fails the start of the app when it makes wrong options', async () => {
+    const wrong = (): RateLimitOptions => ({ keyer: everyone, limits: of(1), headers: 'draft-5' as never })
+    const app = moduleOf({ imports: [RateLimitModule.forRootAsync({ useFactory: wrong })], providers: [guard] })
+    await expect(start(app)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+})
+
+describe('forRoot', () => {
+  test.each([
+    ['UNKNOWN_OPTION', { keyer: everyone, limits: of(1), max: 5 }],
+    ['INVALID_OPTION', { limits: of(1) }],
+    ['INVALID_OPTION', { keyer: everyone, limits: of(1), cost: 3 }],
+    ['INVALID_OPTION', { keyer: everyone, limits: of(1), onDenied: 'no' }],
+  ])('fails the start of the app with wrong options: %s', async (code, options) => {
+    await expect(start(limitedModule(options as never, {}))).rejects.toMatchObject({ code })
+  })
+
+  test('refuses what is no option object', () => {
+    const code = expect.objectContaining({ code: 'INVALID_OPTION' }) as Error
+    expect(() => RateLimitModule.forRoot(undefined as never)).toThrow(code)
+    expect(() => RateLimitModule.forRoot({ keyer: everyone, limits: of(1), global: 1 } as never)).toThrow(code)
+  })
+
+  test('makes the guard available in other modules, unless `global` is false', async () => {
+    const [cats] = controllers({})
+    const other = moduleOf({ controllers: [decorateClass(cats!, UseGuards(RateLimitGuard))] })
+    const options = { keyer: everyone, limits: of(1) }
+    const everywhere = moduleOf({ imports: [RateLimitModule.forRoot(options), other] })
+    expect(await statuses(await start(everywhere), '/cats/first', '/cats/second')).toEqual([200, 429])
+    const local = moduleOf({ imports: [RateLimitModule.forRoot({ ...options, global: false }), other] })
+    await expect(start(local)).rejects.toThrow(/RateLimits/)
+  })
+
+  test('causes a warning when there is no guard', async () => {
+    const imports = [RateLimitModule.forRoot({ keyer: everyone, limits: of(1) })]
+    expect(await warningsOf(() => start(moduleOf({ imports })))).toEqual(['SLUICE_NO_GUARD'])
+    expect(await warningsOf(() => start(moduleOf({ imports, providers: [guard] })))).toEqual([])
+  })
+})
+
+describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
+  class AuthGuard implements CanActivate {
+    canActivate(context: ExecutionContext): boolean {
+      const request = context.switchToHttp().getRequest<{ headers: Record<string, string>; user?: unknown }>()
+      if (request.headers['x-user'] === undefined) throw new UnauthorizedException()
+      request.user = { id: request.headers['x-user'] }
+      return true
+    }
+  }
+
+  test('runs after a guard before it, whose user the keyer reads', async () => {
+    const keyer = ({ user }: { user: { id: string } }): string => user.id
+    const app = moduleOf({
+      imports: [RateLimitModule.forRoot({ keyer, limits: of(1) })],
+      controllers: controllers({}),
+      providers: [{ provide: APP_GUARD, useClass: AuthGuard }, guard],
+    })
+    const url = await start(app, { platform })
+    const ask = async (user?: string): Promise<number> =>
+      (await fetch(`${url}/dogs/only`, { headers: user === undefined ? {} : { 'x-user': user } })).status
+    expect([await ask('a'), await ask('a'), await ask('b'), await ask()]).toEqual([200, 429, 200, 401])
+  })
+
+  test('can be extended, with providers of the application', async () => {
+    class Exempt {
+      readonly user = 'admin'
+    }
+    class OwnGuard extends RateLimitGuard {
+      declare readonly exempt: Exempt
+      protected override shouldSkip(context: ExecutionContext): boolean {
+        const { headers } = this.getRequest(context) as { headers: Record<string, string> }
+        return headers['x-user'] === this.exempt.user
+      }
+    }
+    Injectable()(OwnGuard)
+    Inject(Exempt)(OwnGuard.prototype, 'exempt')
+    const app = moduleOf({
+      imports: [RateLimitModule.forRoot({ keyer: everyone, limits: of(1) })],
+      controllers: controllers({}),
+      providers: [Exempt, { provide: APP_GUARD, useClass: OwnGuard }],
+    })
+    const url = await start(app, { platform })
+    const admin = { headers: { 'x-user': 'admin' } }
+    const seen = [await fetch(`${url}/dogs/only`, admin), await fetch(`${url}/dogs/only`, admin)]
+    expect(seen.map(({ status }) => status)).toEqual([200, 200])
+    expect(await statuses(url, '/dogs/only', '/dogs/only')).toEqual([200, 429])
+  })
+
+  test('of `rateLimit` counts in addition to the module, with one list of headers', async () => {
+    const strict = rateLimit({
+      keyer: keyers(byIP, everyone),
+      limits: fixedWindow({ name: 'strict', quota: 1, window: '1h' }),
+    })
+    const [cats, dogs] = controllers({})
+    decorateClass(cats!, UseGuards(strict))
+    const app = limitedModule({ keyer: everyone, limits: of(3) }, { controllers: [cats!, dogs!] })
+    const url = await start(app, { platform })
+    const first = await fetch(`${url}/cats/first`)
+    expect(first.headers.get('ratelimit')).toBe('"3-per-1h";r=2;t=3600, "strict";r=0;t=3600')
+    expect(await statuses(url, '/cats/first', '/dogs/only', '/dogs/only')).toEqual([429, 200, 429])
+  })
+})
