@@ -1,4 +1,4 @@
-import { SluiceError } from '../../util/errors.ts'
+import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import { equal, fails, holds, like } from '../expect.ts'
@@ -26,8 +26,9 @@ export const faultCases: Cases = {
     const store = { ...remoteStore(world), take: async () => Promise.reject(reason) }
     const server = await world.serve({ limits: [world.limit(one, { store })] })
     equal((await ask(server)).status, 500)
-    like(server.errors, [{ message: 'Requests cannot be counted at the moment', code: 'STORE_REJECTED' }])
-    equal((server.errors[0] as Error).cause, reason)
+    const [error] = server.errors as SluiceError[]
+    equal([error!.code, reasonOf(error!)], ['STORE_REJECTED', 'Requests cannot be counted at the moment'])
+    equal(error!.cause, reason)
   },
   'in onDenied reaches the error handling of the framework': async ({ limit, serve }) => {
     for (const onDenied of [fault, async () => fault()]) {
