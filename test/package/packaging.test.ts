@@ -1,4 +1,4 @@
-import { access, readdir, writeFile } from 'node:fs/promises'
+import { access, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
@@ -51,7 +51,7 @@ describe('the tarball', () => {
 
   it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/[\w/-]+\.(md|svg)|examples\/[\w-]+\.ts)$/
+      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/why-sluice\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|docs\/img\/[\w/-]+\.svg|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
@@ -68,6 +68,13 @@ describe('the tarball', () => {
     const page = files.get('docs/reference/errors-and-warnings.md')!
     expect(code.flatMap((text) => deadPlaces(text, (path) => files.get(path)))).toEqual([])
     expect([...errorCodes, ...warningCodes].filter((each) => !page.includes(`\n### ${each}\n`))).toEqual([])
+  })
+
+  it('is small', async () => {
+    const { size } = await stat(packed.tarball)
+    const unpacked = [...files.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+    expect(size).toBeLessThan(750_000)
+    expect(unpacked).toBeLessThan(5_000_000)
   })
 
   it('passes publint', async () => {
