@@ -45,6 +45,9 @@ const strict = {
     noUncheckedIndexedAccess: true,
     noPropertyAccessFromIndexSignature: true,
     noImplicitReturns: true,
+    // For Nest.
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
     rootDir: '.',
     outDir: '../dist/programs',
   },
