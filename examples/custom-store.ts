@@ -26,6 +26,8 @@ function countingStore(inner: SyncStore): CountingStore {
     },
     adjust: (charges, units) => inner.adjust(charges, units),
     forget: (limiter, key) => inner.forget(limiter, key),
+    // For `block` and `pause`. A store without `lock` refuses them.
+    ...(inner.lock !== undefined && { lock: inner.lock.bind(inner) }),
     close: () => inner.close(),
   }
 }

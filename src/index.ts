@@ -8,6 +8,7 @@ export { everyone, type Key, type Keyer, keyers, type SyncKeyer } from './limite
 export { defineAlgorithm, limit } from './limits/limit.ts'
 export type { CommonOptions, Duration, Limit, LimitInput } from './limits/limit.ts'
 export { type ConsumeOptions, createLimiter, type Limiter, stack } from './limiter/limiter.ts'
+export type { KeyedLimiter, Penalty } from './limiter/contract.ts'
 export type {
   CostFunc,
   LimiterOptions,
@@ -55,6 +56,7 @@ export type {
   SyncStore,
   DecisionMode,
 } from './stores/store.ts'
+export type { LockMode } from './stores/lock-mode.ts'
 export { denyCache, type DenyCacheOptions } from './stores/deny-cache/index.ts'
 export { guard, type GuardOptions, type StoreChange } from './stores/guard/index.ts'
 export type { RuleSource, RulesInput } from './limiter/rule-source.ts'

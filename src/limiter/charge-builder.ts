@@ -72,6 +72,16 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return new ChargeBuilder(this.#options, this.name, this.store, this.home, prefix)
   }
 
+  /** Returns a builder with the same limits and the same counts for one key. Without an input, functions are not called. */
+  withKey(key: Key, hasInput: boolean): ChargeBuilder<Input> {
+    const { cost, limits: _, keyer: __, ...others } = this.#options
+    const limits = hasInput
+      ? this.#sources
+      : this.#sources.map((each) => (typeof each === 'function' ? needsInput : each))
+    const options = { ...others, keyer: () => key, limits, ...(hasInput && cost !== undefined && { cost }) }
+    return new ChargeBuilder<Input>(options, this.name, this.store, this.home, this.#prefix)
+  }
+
   describe(): string {
     const { keyer, limits, name = '' } = this.#options
     const parts: unknown[] = [keyer, limits].flat()
@@ -146,6 +156,13 @@ function charged(policies: readonly Policy[], key: string, cost: number): Charge
   const charges = new Array<Charge>(policies.length)
   for (let i = 0; i < policies.length; i++) charges[i] = new Charge(policies[i]!, key, cost)
   return charges
+}
+
+function needsInput(): never {
+  throw new SluiceError(
+    'INPUT_NEEDED',
+    'key: a limit of this limiter is a function of the input. Pass an input for it, as in limiter.key(text, input)',
+  )
 }
 
 function notALimit(given: unknown): SluiceError {

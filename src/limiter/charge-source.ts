@@ -1,6 +1,7 @@
 import type { Charge, Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
+import type { Key } from './keyers.ts'
 
 /** Turns inputs into charges: the part of a limiter that knows which limits and keys an input has. */
 export interface ChargeSource<Input> {
@@ -19,6 +20,8 @@ export interface ChargeSource<Input> {
   withPrefix(prefix: string): ChargeSource<Input>
   /** Returns a source with the same limits and counts on another store, such as a guard of the store. */
   withStore(store: Store): ChargeSource<Input>
+  /** Returns a source with the same limits and counts for one key. Absent if inputs have several keys. */
+  withKey?(key: Key, hasInput: boolean): ChargeSource<Input>
   /** Describes how the limiter was made. Limiters with the same description do the same. */
   describe(): string
   /** Called with each decision of `consume` and `wait`. */

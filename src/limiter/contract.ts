@@ -1,6 +1,7 @@
-import type { Limit } from '../limits/limit.ts'
+import type { Duration, Limit } from '../limits/limit.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
+import type { Key } from './keyers.ts'
 import type { WaitOptions } from './waiter.ts'
 
 export interface ConsumeOptions {
@@ -10,6 +11,9 @@ export interface ConsumeOptions {
 
 /** Resolves or returns without a value. */
 type Done<Answer> = Answer extends Promise<unknown> ? Promise<void> : void
+
+/** The units of a penalty: a whole number from 0, or a function of the limit if the limits count different things. */
+export type Penalty = number | ((limit: Limit) => number)
 
 /**
  * Decides about inputs. A denial is a value, never an exception. If a keyer, a LimitFunc or a cost function throws, the error
@@ -38,6 +42,50 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    * @example limiter.settle(decision, usage.totalTokens)
    */
   settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): Done<Answer>
-  /** Deletes the state of this input's key under every limit. */
+  /** Deletes the state of this input's key under every limit, lock-outs included. */
   reset(input: Input): Done<Answer>
+  /**
+   * Locks the key of this input out for a duration from now on: milliseconds, or a text such as `'15m'`, at most 100 years. Decisions
+   * are denied until then, with the rest of it as `retryAfter`, and waiters wait. It replaces a lock-out that has not ended, also a longer
+   * one; 0 ends a lock-out. A request of cost 0 is not locked out.
+   *
+   * It locks the key under every limit that applies to the input, except under `shadow` limits. In a stack and with rules, these are
+   * the keys of all parts, so block through one part if the others count more than this client. `wait` waits for the end.
+   * A store without locks throws `NOT_SUPPORTED`, and a wrong duration `INVALID_OPTION`.
+   * @example limiter.block(user, '15m')
+   */
+  block(input: Input, duration: Duration): Done<Answer>
+  /**
+   * Admits nobody with this key for a duration from now on, such as the `Retry-After` of an upstream that answered 429. The same as
+   * `block`, but it never makes a lock-out shorter: of two that overlap, the later end counts. Those that `wait` go on in their order
+   * then. Throws as `block` does.
+   * @example limiter.pause(upstream, Number(response.headers.get('retry-after')) * 1000)
+   */
+  pause(input: Input, duration: Duration): Done<Answer>
+  /**
+   * Charges units to this input's key under every limit, past any limit, as a debt: later requests are denied until it is paid. A
+   * `strict` or `shadow` limit is charged as any other. Throws `INVALID_COST`.
+   * @example if (isSpam(message)) limiter.penalize(user, 10)
+   */
+  penalize(input: Input, units: Penalty): Done<Answer>
+  /**
+   * Returns the same limiter for one key, by its text: for jobs and administration, where there is no request. A list is the key of
+   * `keyers(…)` with these parts. Limits that are functions receive `input`. Without an input they throw `INPUT_NEEDED`, except in
+   * `reset`; a `cost` function is not called then, and the cost is 1.
+   *
+   * Throws `NO_SINGLE_KEY` for a stack and for rules, which have several keys, and `INVALID_KEY`.
+   * @example limiter.key('ann').block('1h')
+   */
+  key(key: Key | readonly (Key | undefined)[], input?: Input): KeyedLimiter<Answer>
+}
+
+/** A limiter for one key: the methods of `Limiter` without an input. */
+export interface KeyedLimiter<Answer extends MaybePromise<Decision> = MaybePromise<Decision>> {
+  consume(options?: ConsumeOptions): Answer
+  peek(options?: ConsumeOptions): Answer
+  wait(options?: WaitOptions): Promise<Decision>
+  reset(): Done<Answer>
+  block(duration: Duration): Done<Answer>
+  pause(duration: Duration): Done<Answer>
+  penalize(units: Penalty): Done<Answer>
 }

@@ -1,11 +1,15 @@
 import { chargedNothing, chargesOf, difference } from './charged.ts'
 import { checkedCost, dedupe } from './charges.ts'
-import type { ConsumeOptions } from './contract.ts'
+import type { ConsumeOptions, KeyedLimiter, Penalty } from './contract.ts'
 import { combine, type Decision } from './decision.ts'
-import type { Limit } from '../limits/limit.ts'
+import { givenKey, handleOf, noSingleKey } from './key-handle.ts'
+import type { Key } from './keyers.ts'
+import type { Duration, Limit } from '../limits/limit.ts'
+import { checkedLength, lockCharges } from './lock-charges.ts'
 import { costIn } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charge-source.ts'
+import type { LockMode } from '../stores/lock-mode.ts'
 import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stores/store.ts'
 import { brand } from '../util/copies.ts'
 import { knownOptions } from '../util/validate.ts'
@@ -21,7 +25,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly #observers: readonly ChargeSource<Input>[]
   readonly #store: Store
   readonly #queue: WaitQueue
-  #warned = false
+  readonly #warned = new Set<string>()
   /** What adapters made of this limiter. */
   readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
 
@@ -87,6 +91,63 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return chain(all<void>([...done, ...variants]), () => this.#queue.wake())
   }
 
+  block(input: Input, duration: Duration): MaybePromise<void> {
+    return this.#lock(input, checkedLength('block', duration, 0), 'set')
+  }
+
+  pause(input: Input, duration: Duration): MaybePromise<void> {
+    return this.#lock(input, checkedLength('pause', duration, 1), 'extend')
+  }
+
+  penalize(input: Input, units: Penalty): MaybePromise<void> {
+    const unitsOf = typeof units === 'function' ? units : () => units
+    const guarded = this.#guards()[0] ?? this
+    return chain(guarded.#charges(input, 1), (charges) => {
+      const added = charges.map(({ limit }) => checkedCost(unitsOf(limit)))
+      if (charges.length === 0) return this.#warnUnlimited()
+      const done = guarded.#store.adjust(charges, added) as MaybePromise<void>
+      return chain(done, () => this.#changed(charges))
+    })
+  }
+
+  key(key: Key | readonly (Key | undefined)[], ...input: readonly [Input?]): KeyedLimiter {
+    return handleOf(this.#withKey(givenKey(key), input.length > 0), input[0] as Input)
+  }
+
+  /** Returns the same limiter, and the same variants of it, for one key. */
+  #withKey(key: Key, hasInput: boolean): DefaultLimiter<Input> {
+    const [builder] = this.#builders
+    if (builder?.withKey === undefined || this.#builders.length > 1) throw noSingleKey()
+    const keyed = new DefaultLimiter([builder.withKey(key, hasInput)], this.#store)
+    for (const [id, variant] of this.#variants) keyed.#variants.set(id, variant.#withKey(key, hasInput))
+    return keyed
+  }
+
+  /** The variants that adapters have guarded. They count in the same place as this limiter. */
+  #guards(): DefaultLimiter<Input>[] {
+    return [...this.#variants.values()].filter((each) => each.#store !== this.#store)
+  }
+
+  /** Locks the keys of an input here and in what adapters made of this limiter. */
+  #lock(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
+    const done = [...this.#variants.values()].map((each) => each.#lock(input, ms, mode))
+    if (this.#guards().length === 0) done.push(this.#lockOwn(input, ms, mode))
+    return chain(all<void>(done), () => undefined)
+  }
+
+  #lockOwn(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
+    return chain(this.#charges(input, 1), (charges) => {
+      const enforced = charges.filter(({ policy }) => policy.compiled.enforced)
+      if (enforced.length === 0) return this.#warnUnlimited()
+      return chain(lockCharges(this.#store, enforced, ms, mode), () => this.#changed(charges))
+    })
+  }
+
+  /** Waiters may have to wait longer than was predicted, or shorter. */
+  #changed(charges: readonly Charge[]): void {
+    for (const each of [this, ...this.#variants.values()]) each.#queue.changed(charges)
+  }
+
   #observed(input: Input, cost: number | undefined, decision: Decision): Decision {
     for (const observer of this.#observers) observer.decided!(input, cost, decision)
     return decision
@@ -136,13 +197,19 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   #warnUncharged({ allowed }: Decision): void {
-    if (this.#warned) return
-    this.#warned = true
     const kind = allowed ? 'from `peek`' : 'that denied the request'
-    warn(
-      'SLUICE_NOT_CHARGED',
-      `refund or settle was called with a decision ${kind}. It charged nothing, so nothing changes.`,
-    )
+    const mistake = `refund or settle was called with a decision ${kind}. It charged nothing, so nothing changes.`
+    this.#warnOnce('SLUICE_NOT_CHARGED', mistake)
+  }
+
+  #warnUnlimited(): void {
+    const mistake = 'block, pause or penalize was called for an input that no limit can deny, so nothing changes.'
+    this.#warnOnce('SLUICE_NOT_LIMITED', mistake)
+  }
+
+  #warnOnce(code: string, message: string): void {
+    if (!this.#warned.has(code)) warn(code, message)
+    this.#warned.add(code)
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Charge, Forecast, DecisionMode, Store } from '../stores/store.ts'
+import type { Forecast } from '../stores/forecast.ts'
+import type { Charge, DecisionMode, Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
@@ -28,7 +29,7 @@ export class WaitQueue {
   readonly #store: Store
   /** In the order of their arrival. */
   readonly #waiters = new Set<Waiter>()
-  #forecast: Forecast | undefined
+  #forecast: Forecast<Charge> | undefined
   /** True when the forecast counts waiters that left early: it is too long, never too short. */
   #isTooLong = false
   #warned = false
@@ -68,6 +69,12 @@ export class WaitQueue {
     if (this.#waiters.size === 0) return
     this.#isTooLong = true
     for (const waiter of charges === undefined ? this.#waiters : firstIn(charges)) if (isFirst(waiter)) waiter.wake()
+  }
+
+  /** The same after states have changed so that requests may be admitted later than was predicted, too. */
+  changed(charges: readonly Charge[]): void {
+    this.#forecast = undefined
+    this.wake(charges)
   }
 
   #denied(verdicts: readonly Charge[], degraded: Decision['degraded']): Decision {
@@ -139,7 +146,7 @@ export class WaitQueue {
   }
 
   /** The forecast of all waiters but `last`, each of which is added once. */
-  #openForecast(last?: Waiter): Forecast | undefined {
+  #openForecast(last?: Waiter): Forecast<Charge> | undefined {
     if (this.#forecast !== undefined) return this.#forecast
     const forecast = this.#store.forecast?.()
     if (forecast !== undefined)

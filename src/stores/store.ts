@@ -2,7 +2,9 @@ import { type Clock, steadyClock } from '../util/clock.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled } from '../limits/limit.ts'
 import { brand, hasBrand } from '../util/copies.ts'
+import type { Forecast } from './forecast.ts'
 import type { LimitStatus } from './limit-status.ts'
+import type { LockMode } from './lock-mode.ts'
 import type { CacheEntry } from './policy-cache.ts'
 
 export type { LimitStatus } from './limit-status.ts'
@@ -156,7 +158,7 @@ interface StoreBase {
    * Predicts when requests would be admitted, each as soon as it can be after those before it. Without it `wait` learns only
    * when it is served that `maxWait` is too short.
    */
-  forecast?(): Forecast
+  forecast?(): Forecast<Charge>
   /**
    * Returns the name of the part that decides about a key, such as one server of a cluster. Parts fail on their own.
    * Default: the store is one part.
@@ -167,18 +169,6 @@ interface StoreBase {
    * guard no store that has it. A wrapper around a guarded store must have it, too.
    */
   withOutage?(onOutage: Degraded): AsyncStore
-}
-
-/** When requests would be admitted, one after another. Charges nothing. Times are epoch milliseconds of the store. */
-export interface Forecast {
-  now(): number
-  /**
-   * Returns when charges would be admitted after all that were added before; `Infinity` when never.
-   * @param keep true when those that are added later come after these
-   */
-  add(charges: readonly Charge[], keep: boolean): number
-  /** Drops what it knows of a key under a limit: no request for it is left. */
-  forget(charge: Charge): void
 }
 
 /** A decision that can be given up before the store has answered. */
@@ -201,6 +191,11 @@ export interface SyncStore extends StoreBase {
   take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Degraded | undefined
   /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are given back. */
   adjust(charges: readonly Charge[], units: readonly number[]): void
+  /**
+   * Locks the key of each charge out under its limit, as a denial by a limit with `block` does, for milliseconds from 0. `'set'` with 0
+   * ends a lock-out. Optional: without it `block` and `pause` throw `NOT_SUPPORTED`.
+   */
+  lock?(charges: readonly Charge[], ms: number, mode: LockMode): void
   /** Deletes the state of a key under every limit of a limiter. */
   forget(limiter: string, key: string): void
   close(): void
@@ -225,6 +220,7 @@ export interface AsyncStore extends StoreBase {
    */
   recall?(charges: readonly Charge[]): boolean
   adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
+  lock?(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void>
   forget(limiter: string, key: string): Promise<void>
   close(): Promise<void>
 }

@@ -1,12 +1,13 @@
 import { type Behaviour, behavioursOf, type SearchOptions } from './behaviour.ts'
 import { adjustCases, keyCases } from './store/adjust-cases.ts'
+import { lockCases } from './store/lock-cases.ts'
 import { compareWithMemory } from './store/memory-comparison.ts'
 import { takeCases } from './store/take-cases.ts'
 import { createWorld, type MakeStore } from './store/world.ts'
 
 /**
- * Returns what every store must do: `consume`, `peek`, `reset`, `refund` and `settle`, all or nothing, with limits that change
- * and any string as a key. A random search compares its decisions with those of `memoryStore`; only that needs `fast-check`.
+ * Returns what every store must do: `consume`, `peek`, `reset`, `refund`, `settle` and `penalize`, all or nothing, with limits that
+ * change and any string as a key; and `block` and `pause`, if it has `lock`. A random search compares its decisions with those of `memoryStore`; only that needs `fast-check`.
  * @param makeStore makes a new, empty store that uses the given clock; the suite closes it
  *
  * @example
@@ -15,7 +16,7 @@ import { createWorld, type MakeStore } from './store/world.ts'
  * for (const { name, run } of storeBehaviours(makeStore)) test(name, run)
  */
 export function storeBehaviours(makeStore: MakeStore, options: SearchOptions = {}): readonly Behaviour[] {
-  const groups = { 'the store': takeCases, 'an adjustment': adjustCases, keys: keyCases }
+  const groups = { 'the store': takeCases, 'an adjustment': adjustCases, 'a lock-out': lockCases, keys: keyCases }
   const comparison = {
     name: 'the store decides the same as memoryStore',
     run: () => compareWithMemory(makeStore, options),

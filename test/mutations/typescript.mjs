@@ -261,7 +261,17 @@ export const typescript = [
     'this.writtenBy(slot) !== compiled) return',
     'this.writtenBy(slot) === compiled) return',
   ),
-  slab('a lock not looked for', 'this.locks !== undefined || this.writtenBy', 'this.writtenBy'),
+  slab('a lock not looked for', 'this.locks[2 * slot] !== 0) return false', 'this.locks[2 * slot] === 0) return false'),
+  inFile('src/stores/memory/locker.ts', { files: ['test/stores/memory/locker.test.ts'] })(
+    'a row of several keys locked for a shorter time than before',
+    "isOwn ? mode : 'extend'",
+    'mode',
+  ),
+  inFile('src/stores/guard/core.ts', { files: ['test/stores/guard/locks.test.ts'] })(
+    'a lock-out that was reset in an outage sent later',
+    'this.locks.forget(limiter, key)',
+    'void this.locks',
+  ),
   locking('`≥` for `>` where a lock opens', 'if (attempt.lockedUntil > now)', 'if (attempt.lockedUntil >= now)'),
   locking(
     'a lock in the past',

@@ -1,5 +1,6 @@
 import type { AsyncStore, Charge, DecisionMode, Degraded, Store, SyncStore } from '../../src/index.ts'
-import type { Forecast } from '../../src/stores/store.ts'
+import type { LockMode } from '../../src/stores/lock-mode.ts'
+import type { Forecast } from '../../src/stores/forecast.ts'
 
 /** A store that asks another one, later. Its place is its own, as that of a store in another process. */
 export class LaterStore implements AsyncStore {
@@ -31,13 +32,19 @@ export class LaterStore implements AsyncStore {
     await this.#pause()
   }
 
+  async lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
+    await this.#pause()
+    this.#inner.lock!(charges, ms, mode)
+    await this.#pause()
+  }
+
   async forget(limiter: string, key: string): Promise<void> {
     await this.#pause()
     this.#inner.forget(limiter, key)
     await this.#pause()
   }
 
-  forecast(): Forecast {
+  forecast(): Forecast<Charge> {
     return this.#inner.forecast!()
   }
 

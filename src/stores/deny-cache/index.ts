@@ -4,12 +4,13 @@ import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'
 import { assertStore, STORE } from '../assert-store.ts'
+import type { Forecast } from '../forecast.ts'
+import type { LockMode } from '../lock-mode.ts'
 import {
   type AsyncStore,
   type Charge,
   type DecisionMode,
   type Degraded,
-  type Forecast,
   type Store,
   type SyncStore,
   timeOf,
@@ -69,9 +70,10 @@ class DenyCache implements AsyncStore {
   readonly sync = false
   readonly clock: Clock | undefined
   readonly identity: object
-  readonly forecast?: () => Forecast
+  readonly forecast?: () => Forecast<Charge>
   readonly partOf?: (limiter: string, key: string) => string
   readonly withOutage?: (onOutage: Degraded) => AsyncStore
+  readonly lock?: (charges: readonly Charge[], ms: number, mode: LockMode) => Promise<void>
   readonly #inner: AsyncStore
   readonly #time: Clock
   readonly #denials: Denials
@@ -83,6 +85,8 @@ class DenyCache implements AsyncStore {
     this.clock = inner.clock
     this.identity = inner.identity ?? inner
     if (inner.forecast !== undefined) this.forecast = () => inner.forecast!()
+    if (inner.lock !== undefined)
+      this.lock = (charges, ms, mode) => this.#lock(charges, () => inner.lock!(charges, ms, mode))
     if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
     if (inner.withOutage !== undefined) {
       this.withOutage = (onOutage) => {
@@ -130,6 +134,16 @@ class DenyCache implements AsyncStore {
       await this.#inner.forget(limiter, key)
     } finally {
       this.#denials.endForgetting(limiter, key)
+    }
+  }
+
+  /** A lock-out may be shorter than the one before, and it may be longer than what is remembered here says. */
+  async #lock(charges: readonly Charge[], work: () => Promise<void>): Promise<void> {
+    for (const { policy, key } of charges) this.#denials.beginForgetting(policy.limiter, key)
+    try {
+      await work()
+    } finally {
+      for (const { policy, key } of charges) this.#denials.endForgetting(policy.limiter, key)
     }
   }
 

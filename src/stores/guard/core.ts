@@ -5,6 +5,7 @@ import type { ProbeResult } from './breaker.ts'
 import { type Call, Deadlines } from './deadlines.ts'
 import { Health } from './health.ts'
 import { LocalDecisions } from './local.ts'
+import { GuardLocks } from './locks.ts'
 import type { Reporter } from './reporter.ts'
 
 /** The limiter that probes are charged to. No limiter of a user has this name, which is not ASCII. */
@@ -27,6 +28,7 @@ export class Core {
   readonly deadlines: Deadlines
   readonly health: Health
   readonly local: LocalDecisions
+  readonly locks: GuardLocks
   readonly #late: string
   readonly #reporter: Reporter
   readonly #backlog = new Backlog()
@@ -46,6 +48,13 @@ export class Core {
       probe: (part) => this.#probe(part),
       lost: (part, reason) => this.#lost(part, reason),
       regained: (part) => this.#regained(part),
+    })
+    this.locks = new GuardLocks({
+      inner,
+      health: this.health,
+      local: this.local,
+      send: (charges, work, late) => this.#send(charges, work, late),
+      warnLost: (error) => reporter.warnLost(error),
     })
   }
 
@@ -82,15 +91,15 @@ export class Core {
       to.units.push(units[i]!)
     }
     if (later.charges.length > 0) this.#backlog.add(later)
-    if (now.charges.length > 0)
-      await this.#send(now.charges, () => this.inner.adjust(now.charges, now.units), 'resolve')
+    if (now.charges.length > 0) await this.#send(now.charges, () => this.inner.adjust(now.charges, now.units))
   }
 
   /** Deletes a key here and in the store. Rejects with `STORE_FAILED` when the store does not confirm it. */
   async forget(limiter: string, key: string): Promise<void> {
     this.local.forget(limiter, key)
+    this.locks.forget(limiter, key)
     if (this.health.isOut(limiter, key)) throw notReset('')
-    await this.#send(this.#placeOf(limiter, key), () => this.inner.forget(limiter, key), 'reject')
+    await this.#send(this.#placeOf(limiter, key), () => this.inner.forget(limiter, key), notReset)
   }
 
   get isClosed(): boolean {
@@ -105,13 +114,13 @@ export class Core {
     await this.inner.close()
   }
 
-  /** Calls the store. At the deadline the promise is settled: it resolves, or rejects with `STORE_FAILED`. */
-  #send(charges: readonly Charge[], work: () => Promise<void>, atDeadline: 'resolve' | 'reject'): Promise<void> {
+  /** Calls the store. At the deadline the promise is settled: it resolves, or rejects with an error from `late`. */
+  #send(charges: readonly Charge[], work: () => Promise<void>, late?: (reason: string) => SluiceError): Promise<void> {
     return new Promise((resolve, reject) => {
       const call = this.#call(charges, () => {
         this.missed(charges)
-        if (atDeadline === 'resolve') resolve()
-        else reject(notReset(` (${this.#late})`))
+        if (late === undefined) resolve()
+        else reject(late(` (${this.#late})`))
       })
       const answered = (): void => {
         if (!this.deadlines.remove(call)) return
@@ -119,7 +128,7 @@ export class Core {
         resolve()
       }
       const failed = (error: unknown): void => {
-        if (!this.deadlines.remove(call)) return atDeadline === 'resolve' ? this.#reporter.warnLost(error) : undefined
+        if (!this.deadlines.remove(call)) return late === undefined ? this.#reporter.warnLost(error) : undefined
         this.failed(charges, error)
         reject(error as Error)
       }
@@ -159,6 +168,7 @@ export class Core {
 
   /** Makes the adjustments that were kept, some at a time. One call of the store may not have two for the same key. */
   async #catchUp(): Promise<void> {
+    await this.locks.catchUp()
     const due = this.#backlog.drain((charges) => !this.health.isOutFor(charges))
     for (let i = 0; i < due.length; i += AT_ONCE) {
       await Promise.all(due.slice(i, i + AT_ONCE).map((each) => this.#apply(each)))

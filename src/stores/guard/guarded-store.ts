@@ -2,15 +2,9 @@ import type { Clock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { STORE } from '../assert-store.ts'
-import {
-  type AsyncStore,
-  type Charge,
-  type DecisionMode,
-  type Degraded,
-  type Forecast,
-  type Store,
-  timeOf,
-} from '../store.ts'
+import type { Forecast } from '../forecast.ts'
+import type { LockMode } from '../lock-mode.ts'
+import { type AsyncStore, type Charge, type DecisionMode, type Degraded, type Store, timeOf } from '../store.ts'
 import type { Core } from './core.ts'
 import { Question } from './question.ts'
 
@@ -20,8 +14,9 @@ export class GuardedStore implements AsyncStore {
   readonly clock: Clock | undefined
   readonly identity: object
   readonly onOutage: Degraded
-  readonly forecast?: () => Forecast
+  readonly forecast?: () => Forecast<Charge>
   readonly partOf?: (limiter: string, key: string) => string
+  readonly lock?: (charges: readonly Charge[], ms: number, mode: LockMode) => Promise<void>
   readonly #core: Core
   /** The other guards of the core, and this one. */
   readonly #guards: Map<Degraded, GuardedStore>
@@ -32,6 +27,7 @@ export class GuardedStore implements AsyncStore {
     this.identity = inner.identity ?? inner
     this.onOutage = onOutage
     if (inner.forecast !== undefined) this.forecast = () => inner.forecast!()
+    if (inner.lock !== undefined) this.lock = (charges, ms, mode) => this.#lock(charges, ms, mode)
     if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
     this.#core = core
     this.#guards = guards.set(onOutage, this)
@@ -73,6 +69,11 @@ export class GuardedStore implements AsyncStore {
     for (const [i, charge] of charges.entries()) if (own[i] && units[i] !== 0) local.adjust(charge, units[i]!)
     const isOther = (_: unknown, i: number): boolean => !own[i]
     await this.#core.adjust(charges.filter(isOther), units.filter(isOther))
+  }
+
+  async #lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
+    if (this.#core.isClosed) throw closed()
+    await this.#core.locks.lock(charges, ms, mode)
   }
 
   async forget(limiter: string, key: string): Promise<void> {

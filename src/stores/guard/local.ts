@@ -2,6 +2,7 @@ import type { Limit } from '../../limits/limit.ts'
 import type { Clock } from '../../util/clock.ts'
 import { background } from '../../util/timer.ts'
 import { standInStore } from '../memory/index.ts'
+import type { LockMode } from '../lock-mode.ts'
 import { Charge, createPolicy, type DecisionMode, type Degraded, type Policy, type SyncStore } from '../store.ts'
 import { shareOf } from './share.ts'
 
@@ -95,6 +96,14 @@ export class LocalDecisions {
   adjust(charge: Charge, units: number): void {
     const copy = this.#own.get(charge)
     if (copy !== undefined) this.#memory().adjust([copy], [units])
+  }
+
+  /** Locks keys out here, so that a lock-out holds when the store does not answer. Nothing is kept where nothing is to be ended. */
+  lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
+    if (ms === 0 && this.isEmpty) return
+    const copies = charges.map((charge) => this.#copy(charge))
+    this.#memory().lock!(copies, ms, mode)
+    this.#expires = Math.max(this.#expires, performance.now() + ms)
   }
 
   forget(limiter: string, key: string): void {

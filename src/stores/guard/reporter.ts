@@ -28,12 +28,12 @@ export class Reporter {
     this.#notify({ state: isPartial ? 'degraded' : change, reason })
   }
 
-  /** A refund or a settlement could not be made. */
+  /** A refund, a settlement or a lock-out could not be made. */
   warnLost(error: unknown): void {
     const now = performance.now()
     if (now < this.#nextLost) return
     this.#nextLost = now + WARN_EVERY
-    warn('SLUICE_OUTAGE', `A refund or settlement may be lost, as the store failed: ${String(error)}`)
+    warn('SLUICE_OUTAGE', `A refund, settlement or lock-out may be lost, as the store failed: ${String(error)}`)
   }
 
   #warn(reason: string): void {

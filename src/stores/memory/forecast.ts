@@ -1,5 +1,6 @@
 import { type Clock, microseconds } from '../../util/clock.ts'
-import type { Charge, Forecast, Policy } from '../store.ts'
+import type { Forecast } from '../forecast.ts'
+import type { Charge, Policy } from '../store.ts'
 import { denyLocked } from './locks.ts'
 import { Attempt, ticks } from './state.ts'
 import type { Tables } from './tables.ts'
@@ -12,7 +13,7 @@ interface Bucket {
 }
 
 /** Predicts on copies of the states: one for each key and limit that it is asked about. */
-export class MemoryForecast implements Forecast {
+export class MemoryForecast implements Forecast<Charge> {
   readonly #tables: Tables
   readonly #clock: Clock
   readonly #buckets = new Map<Policy, Map<string, Bucket>>()

@@ -1,13 +1,16 @@
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { STORE } from '../assert-store.ts'
-import type { Charge, Degraded, Forecast, Store, SyncStore, DecisionMode } from '../store.ts'
+import type { Forecast } from '../forecast.ts'
+import type { LockMode } from '../lock-mode.ts'
+import type { Charge, Degraded, Store, SyncStore, DecisionMode } from '../store.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { warn } from '../../util/warn.ts'
 import { Adjuster } from './adjust.ts'
 import { warnInCluster } from './cluster-warning.ts'
 import { Decider } from './decide.ts'
 import { MemoryForecast } from './forecast.ts'
+import { Locker } from './locker.ts'
 import { type FullTable, isMemoryStore, Tables } from './tables.ts'
 
 export type { FullTable }
@@ -67,12 +70,14 @@ class MemoryStore implements SyncStore {
   readonly #tables: Tables
   readonly #decider: Decider
   readonly #adjuster: Adjuster
+  readonly #locker: Locker
 
   constructor(maxKeys: number, onFull: (full: FullTable) => void, clock: Clock) {
     this.#clock = clock
     this.#tables = new Tables(this, maxKeys, onFull)
     this.#decider = new Decider(this.#tables)
     this.#adjuster = new Adjuster(this.#tables)
+    this.#locker = new Locker(this.#tables)
   }
 
   /** Undefined for its own clock, which never steps back and may differ from the time of day that clients use. */
@@ -97,13 +102,18 @@ class MemoryStore implements SyncStore {
     return undefined
   }
 
-  forecast(): Forecast {
+  forecast(): Forecast<Charge> {
     return new MemoryForecast(this.#tables, this.#clock)
   }
 
   adjust(charges: readonly Charge[], units: readonly number[]): void {
     const now = microseconds(this.#clock)
     for (let i = 0; i < charges.length; i++) if (units[i] !== 0) this.#adjuster.adjust(charges[i]!, units[i]!, now)
+  }
+
+  lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
+    const now = microseconds(this.#clock)
+    for (const charge of charges) this.#locker.lock(charge, now, Math.round(ms * 1000), mode)
   }
 
   forget(limiter: string, key: string): void {

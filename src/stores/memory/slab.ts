@@ -42,9 +42,10 @@ export class Slab {
     return this.#limits.at(this.cells[(slot + 1) * this.stride - 1]!)
   }
 
-  /** Returns true when a limit itself wrote a slot by a clock that was not ahead of a tick, and no key has ever been locked. */
+  /** Returns true when a limit itself wrote a slot by a clock that was not ahead of a tick, and its key has no lock. */
   isPlain(slot: number, compiled: CompiledLimit, tick: number): boolean {
-    if (this.locks !== undefined || this.writtenBy(slot) !== compiled) return false
+    if (this.locks !== undefined && this.locks[2 * slot] !== 0) return false
+    if (this.writtenBy(slot) !== compiled) return false
     return !isAhead(compiled, this.cells, this.offset(slot), tick)
   }
 
@@ -65,6 +66,10 @@ export class Slab {
     this.locks[2 * slot] = until
     this.#expiries[slot] = Math.max(this.expiry(slot), secondAfter(until))
     if (until - now > this.#longest) this.#longest = until - now
+  }
+
+  unlock(slot: number): void {
+    this.locks?.fill(0, 2 * slot, 2 * slot + 2)
   }
 
   /** Notes that the limit of a slot changes, and until when the state before counts. It does not if that is over. */
@@ -131,7 +136,7 @@ export class Slab {
   clear(slot: number): void {
     this.#setId(slot, NO_LIMIT)
     this.#expiries[slot] = 0
-    this.locks?.fill(0, 2 * slot, 2 * slot + 2)
+    this.unlock(slot)
     this.#changes?.fill(0, 2 * slot, 2 * slot + 2)
     this.lists?.clear(slot)
   }

@@ -123,8 +123,9 @@ export class Tables {
     this.#warned = true
     warn(
       'SLUICE_SHARED_COUNTERS',
-      'reset, refund or settle was asked for a key beyond `maxKeys`, which shares its counters with other keys. What it has used ' +
-        'cannot be told from what they have, so nothing is given back. Raise `maxKeys` if the keys are real.',
+      'reset, refund, settle or block was asked for a key beyond `maxKeys`, which shares its counters with other keys. What it has ' +
+        'used cannot be told from what they have, so nothing is given back, and no lock-out is made shorter. Raise `maxKeys` if the ' +
+        'keys are real.',
     )
   }
 

@@ -2,6 +2,7 @@ import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { brand } from '../../util/copies.ts'
 import { STORE } from '../assert-store.ts'
+import type { LockMode } from '../lock-mode.ts'
 import type { AsyncStore, Charge, DecisionMode, Degraded, Inquiry, Store } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
@@ -9,7 +10,7 @@ import { keyText, PREFIX, redisKey } from './keys.ts'
 import { PendingInquiry } from './inquiry.ts'
 import { identityOf } from './place.ts'
 import { RedisQueue } from './queue.ts'
-import { isScattered, type Transaction, transactionOf } from './request.ts'
+import { type ChangeMode, isScattered, type Transaction, transactionOf } from './request.ts'
 import { bySlot, takeBySlot } from './cross-slot.ts'
 
 export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
@@ -92,24 +93,13 @@ class RedisStore implements AsyncStore {
   }
 
   async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
-    this.#refuseWhenClosed()
-    const changes = new Map(
-      charges.map((charge, i) => [charge, units[i]!] as const).filter(([, change]) => change !== 0),
-    )
-    const changed = [...changes.keys()]
-    if (changed.length === 0) return
-    const sent: Transaction[] = []
-    for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
-      sent.push(
-        transactionOf(
-          'adjust',
-          keys,
-          charges,
-          charges.map((charge) => changes.get(charge)!),
-        ),
-      )
-    }
-    await this.#queue.sendAll(sent)
+    const changes = charges.map((charge, i) => [charge, units[i]!] as const)
+    await this.#change('adjust', new Map(changes.filter(([, change]) => change !== 0)))
+  }
+
+  async lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
+    const length = Math.round(ms * 1000)
+    await this.#change(mode === 'set' ? 'lock' : 'extend', new Map(charges.map((charge) => [charge, length])))
   }
 
   async forget(limiter: string, key: string): Promise<void> {
@@ -119,6 +109,19 @@ class RedisStore implements AsyncStore {
 
   async close(): Promise<void> {
     this.#closed = true
+  }
+
+  /** Changes states without a decision, by the units of each charge. */
+  async #change(mode: ChangeMode, units: ReadonlyMap<Charge, number>): Promise<void> {
+    this.#refuseWhenClosed()
+    const changed = [...units.keys()]
+    if (changed.length === 0) return
+    const sent: Transaction[] = []
+    for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
+      const unitsOf = charges.map((charge) => units.get(charge)!)
+      sent.push(transactionOf(mode, keys, charges, unitsOf))
+    }
+    await this.#queue.sendAll(sent)
   }
 
   async #takeInCluster(

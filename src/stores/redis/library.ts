@@ -33,7 +33,7 @@ export interface Program {
  * KEYS: for each transaction its hashes, one for each (limiter, key).
  *
  * ARGV: `@` and the time in microseconds, if it is by a clock of our own; then for each run of transactions that differ in their keys
- * alone its plan, how many they are, and for adjustments the units and the time of each charge. A run that is the only one needs no
+ * alone its plan, how many they are, and for adjustments and locks the units and the time of each charge. A run that is the only one needs no
  * number.
  *
  * The reply is flat: the time, then for each transaction 0, or what its charges came to, or what went wrong.

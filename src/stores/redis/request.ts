@@ -5,9 +5,16 @@ import { readVerdict } from './reply.ts'
 import { signature } from './signature.ts'
 
 /** `refuse`: another part of the transaction has been denied already. */
-export type Mode = 'consume' | 'peek' | 'refuse' | 'adjust' | 'forget'
+export type Mode = 'consume' | 'peek' | 'refuse' | 'forget' | ChangeMode
 
-/** Charges that are all made or none, with their keys in Redis, and for adjustments the units of each. */
+/** Modes that change states without a decision. Each charge has units: for a lock they are microseconds. */
+export type ChangeMode = 'adjust' | 'lock' | 'extend'
+
+function changes(mode: Mode): mode is ChangeMode {
+  return mode === 'adjust' || mode === 'lock' || mode === 'extend'
+}
+
+/** Charges that are all made or none, with their keys in Redis, and for changes the units of each. */
 export interface Transaction {
   readonly mode: Mode
   readonly keys: readonly string[]
@@ -28,7 +35,7 @@ export class ScriptRequest {
     this.transactions = transactions
     this.isPeek = transactions.every(({ mode }) => mode === 'peek')
     let next = this.#addRun(0)
-    if (next === transactions.length && transactions[0]!.mode !== 'adjust') this.#runs.length = 1
+    if (next === transactions.length && !changes(transactions[0]!.mode)) this.#runs.length = 1
     while (next < transactions.length) next = this.#addRun(next)
   }
 
@@ -44,7 +51,7 @@ export class ScriptRequest {
     for (let i = 0; i < this.transactions.length; i++) {
       const { mode, charges } = this.transactions[i]!
       const failure = failureIn(reply[at])
-      if (failure !== undefined || mode === 'adjust' || mode === 'forget') at++
+      if (failure !== undefined || mode === 'forget' || changes(mode)) at++
       else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
       done(i, failure)
     }
@@ -58,7 +65,7 @@ export class ScriptRequest {
     for (let i = first; i < next; i++) addDistinct(this.keys, this.transactions[i]!.keys)
     this.#runs.push(planOf(pattern), String(next - first))
     for (const { policy } of pattern.charges) this.algorithms.add(policy.compiled.algorithm)
-    if (pattern.mode === 'adjust') {
+    if (changes(pattern.mode)) {
       for (const [i, charge] of pattern.charges.entries()) this.#runs.push(String(pattern.units[i]), String(charge.at))
     }
     return next
@@ -67,7 +74,7 @@ export class ScriptRequest {
 
 /** What a transaction asks, as text: its mode, and for each charge which of the transaction's keys, the cost, and the policy. */
 function planOf({ mode, keys, charges }: Transaction): string {
-  const cost = (charge: Charge): number => (mode === 'adjust' ? 0 : charge.cost)
+  const cost = (charge: Charge): number => (changes(mode) ? 0 : charge.cost)
   if (charges.length === 1) return `${mode}\n1\t${cost(charges[0]!)}\t${encodePolicy(charges[0]!.policy)}`
   let [plan, key] = [mode as string, 0]
   for (let i = 0; i < charges.length; i++) {
@@ -83,7 +90,7 @@ function addDistinct(to: string[], keys: readonly string[]): void {
 }
 
 function sameShape(one: Transaction, other: Transaction): boolean {
-  if (one.mode !== other.mode || one.mode === 'adjust' || one.charges.length !== other.charges.length) return false
+  if (one.mode !== other.mode || changes(one.mode) || one.charges.length !== other.charges.length) return false
   for (let i = 0; i < one.charges.length; i++) {
     const [a, b] = [one.charges[i]!, other.charges[i]!]
     if (a.policy !== b.policy || a.cost !== b.cost) return false

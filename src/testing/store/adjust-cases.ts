@@ -22,6 +22,15 @@ export const adjustCases: Cases = {
     clock.advance((await limiter.peek('a')).resetAfter)
     equal(await verdicts(limiter, 'a', 1), [true])
   },
+  'charges a penalty past the limit, also to a new key': async ({ on, clock }) => {
+    const limiter = on(three)
+    await limiter.penalize('a', 2)
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 1 }] })
+    await limiter.penalize('a', () => 4)
+    equal(await verdicts(limiter, 'a', 1), [false])
+    clock.advance((await limiter.peek('a')).resetAfter)
+    equal(await verdicts(limiter, 'a', 4), [true, true, true, false])
+  },
   'gives nothing back to a window that is over': async ({ on, clock }) => {
     const limiter = on(three)
     const old = await limiter.consume('a', { cost: 2 })

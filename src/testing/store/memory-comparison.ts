@@ -23,7 +23,7 @@ import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 import type { MakeStore } from './world.ts'
 
 interface Step {
-  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset'
+  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset' | 'block' | 'pause' | 'penalize'
   /** Milliseconds before the step. */
   readonly after: number
   readonly key: string
@@ -31,6 +31,7 @@ interface Step {
   readonly cost: number
   /** Which of the earlier decisions is refunded or settled. */
   readonly which: number
+  readonly lasting: Duration
 }
 
 interface Trace {
@@ -82,6 +83,9 @@ function traces(fc: Fc): Arbitrary<Trace> {
       'refund',
       'settle',
       'reset',
+      'block',
+      'pause',
+      'penalize',
     ) as Arbitrary<Step['kind']>,
     after: fc.oneof(
       { weight: 4, arbitrary: fc.constant(0) },
@@ -92,6 +96,7 @@ function traces(fc: Fc): Arbitrary<Trace> {
     version: fc.constantFrom(0 as const, 0 as const, 0 as const, 1 as const),
     cost: fc.constantFrom(1, 1, 1, 0, 2, 5),
     which: fc.nat(4),
+    lasting: fc.constantFrom<Duration>('1ms', '250ms', '3s'),
   })
   return fc.record({ limits: fc.tuple(versions('mine'), versions('others')), steps: fc.array(step, { maxLength: 30 }) })
 }
@@ -105,12 +110,17 @@ function limiterOn(store: Store, { limits: [mine, others] }: Trace): Limiter<Inp
   )
 }
 
-/** Returns the decision of every step. */
-async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Trace): Promise<unknown[]> {
+/** Returns the decision of every step. Without locks, `block` and `pause` do nothing. */
+async function decisionsOf(
+  limiter: Limiter<Input>,
+  clock: VirtualClock,
+  { steps }: Trace,
+  hasLocks: boolean,
+): Promise<unknown[]> {
   const decisions: Decision[] = []
   const answers: unknown[] = []
   let newest = clock.now()
-  for (const { kind, after, which, cost, ...input } of steps) {
+  for (const { kind, after, which, cost, lasting, ...input } of steps) {
     // A store may free expired state after a while, so the clock must not step back further than that.
     clock.advance(Math.max(after, newest - 900 - clock.now()))
     newest = Math.max(newest, clock.now())
@@ -124,6 +134,8 @@ async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps
         binding: decision.binding?.limit.name,
       })
     } else if (kind === 'reset') await limiter.reset(input)
+    else if (kind === 'penalize') await limiter.penalize(input, cost)
+    else if (kind === 'block' || kind === 'pause') await (hasLocks && limiter[kind](input, lasting))
     else if (earlier?.allowed === true) {
       await (kind === 'refund' ? limiter.refund(earlier) : limiter.settle(earlier, cost))
     }
@@ -137,8 +149,10 @@ export function compareWithMemory(makeStore: MakeStore, options: SearchOptions):
     const clocks = [virtualClock(), virtualClock()] as const
     const store = await makeStore(clocks[0])
     try {
-      const decisions = await decisionsOf(limiterOn(store, trace), clocks[0], trace)
-      equal(decisions, await decisionsOf(limiterOn(memoryStore({ clock: clocks[1] }), trace), clocks[1], trace))
+      const hasLocks = store.lock !== undefined
+      const decisions = await decisionsOf(limiterOn(store, trace), clocks[0], trace, hasLocks)
+      const memory = limiterOn(memoryStore({ clock: clocks[1] }), trace)
+      equal(decisions, await decisionsOf(memory, clocks[1], trace, hasLocks))
     } finally {
       await store.close()
     }

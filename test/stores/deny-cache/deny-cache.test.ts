@@ -150,6 +150,27 @@ describe('a denial', () => {
     expect(await limiter.consume('a')).toMatchObject({ allowed: true })
   })
 
+  it('by a lock-out is answered here until block, pause or reset change it', async () => {
+    const { clock, store, asked } = world({ maxAge: '1h' })
+    const limiter = on(store, hourly)
+    await limiter.block('a', '1m')
+    expect(await asked(() => limiter.consume('a'))).toBe(1)
+    clock.advance(1000)
+    expect(await asked(() => limiter.consume('a'))).toBe(0)
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 59_000 })
+    await limiter.pause('a', '2m')
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 120_000 })
+    await limiter.block('a', '1s')
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 1000 })
+    await limiter.block('a', 0)
+    expect(await limiter.consume('a')).toMatchObject({ allowed: true })
+    await limiter.penalize('a', 10)
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false })
+    await limiter.penalize('a', 10)
+    await limiter.reset('a')
+    expect(await limiter.consume('a')).toMatchObject({ allowed: true })
+  })
+
   it('by a limit with block is asked for each time if the store does not say when the lock-out ends', async () => {
     const { inner, asked } = world()
     const silent: AsyncStore = {

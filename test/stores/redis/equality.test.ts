@@ -29,7 +29,7 @@ interface Setup {
 }
 
 interface Step {
-  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset'
+  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset' | 'block' | 'pause' | 'penalize'
   /** Milliseconds that pass before; whole microseconds. */
   readonly after: number
   readonly key: string
@@ -37,6 +37,8 @@ interface Step {
   readonly cost: number
   /** Which of the decisions so far is refunded or settled. */
   readonly which: number
+  /** Milliseconds of a lock-out. */
+  readonly lasting: number
 }
 
 interface Input {
@@ -110,7 +112,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   kind: fc.oneof(
     { weight: 12, arbitrary: fc.constant('consume' as const) },
     { weight: 2, arbitrary: fc.constantFrom('peek', 'refund', 'settle') },
-    { weight: 1, arbitrary: fc.constant('reset' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('reset', 'block', 'pause', 'penalize') },
   ) as fc.Arbitrary<Step['kind']>,
   after: passing,
   key: fc.constantFrom('a', 'a', 'a', 'b', '\ud800"'),
@@ -120,6 +122,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   ),
   cost: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, { weight: 2, arbitrary: fc.nat({ max: 12 }) }),
   which: fc.nat({ max: 6 }),
+  lasting: fc.constantFrom(0, 1, 250, 3000, 60_000),
 })
 
 /** The same limiters on one store. */
@@ -144,7 +147,7 @@ async function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly
   const decisions: Decision[] = []
   const said: unknown[] = []
   let newest = clock.now()
-  for (const { kind, after, key, version, cost, which } of steps) {
+  for (const { kind, after, key, version, cost, which, lasting } of steps) {
     // A clock may step back by less than the slack with which memory is freed.
     clock.advance(Math.max(after, newest - 900 - clock.now()))
     newest = Math.max(newest, clock.now())
@@ -154,6 +157,9 @@ async function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly
       if (kind === 'consume') decisions.push(decision)
       said.push(decision)
     } else if (kind === 'reset') await limiter.reset({ key, version })
+    else if (kind === 'block') await limiter.block({ key, version }, lasting === 0 ? 0 : `${lasting}ms`)
+    else if (kind === 'pause') await limiter.pause({ key, version }, `${lasting + 1}ms`)
+    else if (kind === 'penalize') await limiter.penalize({ key, version }, cost)
     else if (past !== undefined) await (kind === 'refund' ? limiter.refund(past) : limiter.settle(past, cost))
   }
   return said

@@ -159,8 +159,18 @@ local function adjustOne(group, attempt, units, chargedAt)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
--- Adjusts all charges of a transaction. For each there are two arguments: its units, and when it was charged.
-local function adjustAll(first, place)
+-- Locks a key out for so many microseconds from now on; 0 ends a lock-out.
+local function lockOne(group, attempt, length)
+  if plan.mode == 'extend' and lockEnd(attempt.lockedSince, attempt.lock) >= now + length then return end
+  local ending = length > 0 and now + length or 0
+  if attempt.lock == ending then return end
+  attempt.lock, attempt.lockedSince = ending, now
+  group.changes, group.lasting = true, max(group.lasting, length / 1000000)
+end
+
+-- Adjusts or locks all charges of a transaction. For each there are two arguments: units or microseconds, and when it was charged.
+local function changeAll(first, place)
+  local change = plan.adjusts and adjustOne or lockOne
   for g = 1, width do
     local group = groups[g]
     group.key, group.lasting, group.changes = keys[first + g], 0, false
@@ -177,7 +187,7 @@ local function adjustAll(first, place)
         attempt.value = values[at]
       end
       attempt.isCharged = false
-      adjustOne(group, attempt, args[place] + 0, args[place + 1] + 0)
+      change(group, attempt, args[place] + 0, args[place + 1] + 0)
       place = place + 2
     end
   end

@@ -10,9 +10,9 @@ local rep, sub, concat = string.rep, string.sub, table.concat
 local keys, args, now, second, millis, slack, latest, isForeign, current
 local reply, replied = {}, 0
 
--- Of the plan that is carried out: its charges, how many they are, those of each key, how many keys there are, whether nothing has
+-- The plan that is carried out, its charges, how many they are, those of each key, how many keys there are, whether nothing has
 -- denied yet, and whether anything is written.
-local attempts, total, groups, width, admits, writes
+local plan, attempts, total, groups, width, admits, writes
 
 -- What was read before, by its text: at most 1,000 of a kind.
 local function newCache() return { size = 0, values = {} } end
@@ -69,7 +69,8 @@ local function readPlan(text)
   end
   plan.admits, plan.writes = plan.mode ~= 'refuse', plan.mode ~= 'peek'
   plan.adjusts = plan.mode == 'adjust'
-  plan.decides = not plan.adjusts and plan.mode ~= 'forget'
+  plan.changes = plan.adjusts or plan.mode == 'lock' or plan.mode == 'extend'
+  plan.decides = not plan.changes and plan.mode ~= 'forget'
   for i, attempt in ipairs(plan.attempts) do
     local group = plan.groups[attempt.key] or { first = i }
     plan.groups[attempt.key], group.last, plan.width = group, i, max(plan.width, attempt.key)
@@ -93,9 +94,9 @@ local function prepare(plan)
   current, plan.isReady = false, true
 end
 
--- The run that is carried out: its plan, how many keys are used, how many are used when it ends, the place of the next argument, that of
+-- The run that is carried out: how many keys are used, how many are used when it ends, the place of the next argument, that of
 -- its units, and where the reply of its transaction begins.
-local plan, used, last, place, units, began
+local used, last, place, units, began
 
 local function readRun()
   local text = args[place]
@@ -105,11 +106,11 @@ local function readRun()
   total = #attempts
   last = args[place + 1] and used + args[place + 1] * width or #keys
   place = place + 2
-  if plan.adjusts then units, place = place, place + 2 * #attempts end
+  if plan.changes then units, place = place, place + 2 * #attempts end
 end
 
 local function perform(first)
-  if plan.adjusts then adjustAll(first, units)
+  if plan.changes then changeAll(first, units)
   else call('DEL', keys[first + 1]) end
   addReply(0)
 end

@@ -1,0 +1,32 @@
+import type { Duration } from '../limits/limit.ts'
+import { warnIfShort } from '../limits/limit.ts'
+import type { LockMode } from '../stores/lock-mode.ts'
+import type { Charge, Store } from '../stores/store.ts'
+import { SluiceError } from '../util/errors.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import { milliseconds, refuse } from '../util/validate.ts'
+
+/** 100 years in milliseconds. Microseconds since the epoch stay exact beyond it. */
+const LONGEST = 36_525 * 86_400_000
+
+/** Returns the milliseconds of a lock-out, from `least` on. Throws `INVALID_OPTION`. */
+export function checkedLength(method: string, duration: Duration, least: 0 | 1): number {
+  if (duration === 0 && least === 0) return 0
+  const ms = milliseconds(`${method}: duration`, duration)
+  if (ms > LONGEST) refuse(`${method}: duration`, "at most '36525d', 100 years", duration)
+  warnIfShort(`${method}: duration`, duration)
+  return ms
+}
+
+/** Locks the keys of charges out. Throws `NOT_SUPPORTED`. */
+export function lockCharges(store: Store, charges: readonly Charge[], ms: number, mode: LockMode): MaybePromise<void> {
+  if (store.lock === undefined) throw notSupported()
+  return store.lock(charges, ms, mode) as MaybePromise<void>
+}
+
+function notSupported(): SluiceError {
+  return new SluiceError(
+    'NOT_SUPPORTED',
+    'block and pause need a store that can lock keys out. This store has no method `lock`: see the contract of a store',
+  )
+}

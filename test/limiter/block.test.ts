@@ -1,0 +1,286 @@
+// block, pause and penalize of a limiter, on a memory store.
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  everyone,
+  fixedWindow,
+  gcra,
+  type Limiter,
+  type LimiterOptions,
+  memoryStore,
+  perMinute,
+  perSecond,
+  slidingWindowLog,
+  stack,
+  type SyncStore,
+} from '../../src/index.ts'
+import { preflightLimiterOf } from '../../src/limiter/variants.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+
+const hundred = perSecond(100, { name: 'hundred' })
+
+function setup(limits: LimiterOptions<string>['limits'] = hundred): {
+  readonly clock: VirtualClock
+  readonly limiter: Limiter<string, Decision>
+} {
+  const clock = virtualClock()
+  const store = memoryStore({ clock })
+  return { clock, limiter: createLimiter({ keyer: (key: string) => key, limits, store }) as Limiter<string, Decision> }
+}
+
+function codeOf(work: () => unknown): string {
+  try {
+    work()
+  } catch (error) {
+    return (error as { code: string }).code
+  }
+  return 'none'
+}
+
+afterEach(() => void vi.useRealTimers())
+
+describe('block', () => {
+  it('accepts milliseconds and texts, and 0', () => {
+    const { limiter } = setup()
+    limiter.block('a', 5000)
+    expect(limiter.peek('a').retryAfter).toBe(5000)
+    limiter.block('a', '15m')
+    expect(limiter.peek('a').retryAfter).toBe(900_000)
+    limiter.block('a', 0)
+    expect(limiter.peek('a').allowed).toBe(true)
+  })
+
+  it.each([-1, 1.5, Number.NaN, Infinity, '', '0s', 'soon', '36526d', undefined, null, {}])(
+    'refuses a duration of %s',
+    (duration) => {
+      const { limiter } = setup()
+      for (const method of ['block', 'pause'] as const)
+        expect(codeOf(() => limiter[method]('a', duration as number))).toBe('INVALID_OPTION')
+      expect(limiter.peek('a').allowed).toBe(true)
+    },
+  )
+
+  it('of 0 is no duration for a pause', () => {
+    expect(codeOf(() => setup().limiter.pause('a', 0))).toBe('INVALID_OPTION')
+  })
+
+  it('denies by every limit, and reports the lock-out in each', () => {
+    const { limiter } = setup([hundred, slidingWindowLog({ quota: 5, window: '1h', name: 'log' })])
+    limiter.block('a', '1m')
+    const decision = limiter.consume('a')
+    expect(decision).toMatchObject({ allowed: false, retryAfter: 60_000, resetAfter: 60_000, remaining: 0 })
+    expect(decision.limits.map(({ allowed, retryAfter }) => [allowed, retryAfter])).toEqual([
+      [false, 60_000],
+      [false, 60_000],
+    ])
+    expect(limiter.consume('b').allowed).toBe(true)
+  })
+
+  it('waits for the limit if that denies for longer', () => {
+    const { limiter } = setup(fixedWindow({ quota: 1, window: '1h' }))
+    limiter.consume('a')
+    limiter.block('a', '1m')
+    expect(limiter.consume('a').retryAfter).toBe(3_600_000)
+  })
+
+  it('does not lock a shadow limit', () => {
+    const { limiter } = setup([hundred, perMinute(5, { name: 'shade', shadow: true })])
+    limiter.block('a', '1m')
+    expect(limiter.consume('a').limits.map(({ allowed }) => allowed)).toEqual([false, true])
+  })
+
+  it('of an input without limits warns once, and changes nothing', () => {
+    const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    const { limiter } = setup((key) => (key === 'free' ? undefined : hundred))
+    for (let i = 0; i < 3; i++) limiter.block('free', '1m')
+    limiter.penalize('free', 5)
+    expect(limiter.consume('free').allowed).toBe(true)
+    expect(emit.mock.calls.map(([, options]) => (options as { code?: string }).code)).toEqual(['SLUICE_NOT_LIMITED'])
+    emit.mockRestore()
+  })
+
+  it('charges nothing while it lasts, also under a strict limit', () => {
+    const { clock, limiter } = setup(fixedWindow({ quota: 2, window: '1h', strict: true }))
+    limiter.block('a', '1s')
+    for (let i = 0; i < 5; i++) limiter.consume('a')
+    clock.advance(1000)
+    expect(limiter.consume('a')).toMatchObject({ allowed: true, remaining: 1 })
+  })
+
+  it('needs a store with locks', () => {
+    const { lock: _, ...bare } = bareStore()
+    const limiter = createLimiter({ keyer: everyone, limits: hundred, store: bare })
+    expect(codeOf(() => limiter.block({}, '1m'))).toBe('NOT_SUPPORTED')
+    expect(codeOf(() => limiter.pause({}, '1m'))).toBe('NOT_SUPPORTED')
+    expect(codeOf(() => limiter.penalize({}, 1))).toBe('none')
+  })
+
+  it('covers the preflights of the key', () => {
+    const { limiter } = setup()
+    const preflights = preflightLimiterOf(limiter) as Limiter<string, Decision>
+    limiter.block('a', '1m')
+    expect(preflights.consume('a').retryAfter).toBe(60_000)
+    limiter.key('a').block(0)
+    expect(preflights.consume('a').allowed).toBe(true)
+  })
+
+  it('locks the keys of all parts of a stack', () => {
+    const store = memoryStore({ clock: virtualClock() })
+    const user = createLimiter({ name: 'user', keyer: (key: string) => key, limits: hundred, store })
+    const all = createLimiter({ name: 'all', keyer: everyone, limits: hundred, store })
+    stack<string>(user, all).block('a', '1m')
+    expect(user.consume('a').allowed).toBe(false)
+    expect(user.consume('b').allowed).toBe(true)
+    expect(all.consume({}).allowed).toBe(false)
+  })
+
+  it('locks the keys of the policies that match, with rules', async () => {
+    const rules = createRules({
+      policies: [
+        { name: 'login', match: { path: '/login' }, key: 'ip', limits: [{ quota: 100, window: '1m' }] },
+        { name: 'rest', match: { path: '/rest' }, key: 'ip', limits: [{ quota: 100, window: '1m' }] },
+      ],
+    })
+    const limiter = createLimiter({ rules, store: memoryStore({ clock: virtualClock() }) })
+    const login = { path: '/login', ip: '192.0.2.1' }
+    await limiter.block(login, '1m')
+    expect(await limiter.consume(login)).toMatchObject({ allowed: false, retryAfter: 60_000 })
+    expect(await limiter.consume({ ...login, path: '/rest' })).toMatchObject({ allowed: true })
+    await limiter.reset(login)
+    expect(await limiter.consume(login)).toMatchObject({ allowed: true })
+  })
+})
+
+function bareStore(): SyncStore {
+  const store = memoryStore()
+  return {
+    sync: true,
+    take: (charges, mode) => store.take(charges, mode),
+    adjust: (charges, units) => store.adjust(charges, units),
+    forget: (limiter, key) => store.forget(limiter, key),
+    lock: (charges, ms, mode) => store.lock!(charges, ms, mode),
+    close: () => store.close(),
+  }
+}
+
+describe('penalize', () => {
+  it('charges every limit past its quota, as a debt that drains', () => {
+    const { clock, limiter } = setup(perSecond(10, { name: 'ten' }))
+    limiter.penalize('a', 30)
+    expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 2100 })
+    clock.advance(2100)
+    expect(limiter.consume('a').allowed).toBe(true)
+  })
+
+  it('accepts a function of the limit, and charges strict and shadow limits as others', () => {
+    const limits = [
+      fixedWindow({ quota: 10, window: '1h', name: 'plain' }),
+      fixedWindow({ quota: 10, window: '1h', name: 'strict', strict: true }),
+      fixedWindow({ quota: 10, window: '1h', name: 'shade', shadow: true }),
+    ]
+    const { limiter } = setup(limits)
+    limiter.penalize('a', ({ name }) => name.length)
+    expect(limiter.peek('a', { cost: 0 }).limits.map(({ remaining }) => remaining)).toEqual([5, 4, 5])
+  })
+
+  it.each([-1, 0.5, Number.NaN, '3', undefined])('refuses %s units', (units) => {
+    expect(codeOf(() => setup().limiter.penalize('a', units as number))).toBe('INVALID_COST')
+  })
+
+  it('does not call the cost function', () => {
+    const cost = vi.fn(() => 3)
+    const limiter = createLimiter({ keyer: everyone, limits: hundred, cost })
+    limiter.penalize({}, 10)
+    limiter.block({}, '1s')
+    expect(cost).not.toHaveBeenCalled()
+  })
+})
+
+describe('pause', () => {
+  const since = (began: number): number => Date.now() - began
+
+  it('lets waiters wait, and go on in their order at the rate of the limit', async () => {
+    vi.useFakeTimers({ now: 1_767_225_600_000 })
+    const began = Date.now()
+    const limits = gcra({ quota: 10, window: '1s', burst: 1 })
+    const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock: Date }) })
+    const admitted: [string, number][] = []
+    const enter = (name: string): void => void limiter.wait({}).then(() => admitted.push([name, since(began)]))
+    for (const name of ['first', 'second', 'third']) enter(name)
+    await vi.advanceTimersByTimeAsync(50)
+    limiter.pause({}, '2s')
+    enter('fourth')
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(admitted).toEqual([
+      ['first', 0],
+      ['second', 2050],
+      ['third', 2150],
+      ['fourth', 2250],
+    ])
+  })
+
+  it('rejects the first waiter at once if it is longer than its maxWait, and new ones too', async () => {
+    vi.useFakeTimers({ now: 1_767_225_600_000 })
+    const began = Date.now()
+    const limits = gcra({ quota: 1, window: '1s' })
+    const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock: Date }) })
+    limiter.consume({})
+    const ends: [string | undefined, number][] = []
+    const enter = (): void =>
+      void limiter
+        .wait({}, { maxWait: 1500 })
+        .catch((error: unknown) => ends.push([(error as { code: string }).code, since(began)]))
+    enter()
+    await vi.advanceTimersByTimeAsync(100)
+    limiter.pause({}, '1m')
+    await vi.advanceTimersByTimeAsync(0)
+    enter()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(ends).toEqual([
+      ['WAIT_TOO_LONG', 100],
+      ['WAIT_TOO_LONG', 100],
+    ])
+  })
+
+  it('that a block ends wakes the waiters', async () => {
+    vi.useFakeTimers({ now: 1_767_225_600_000 })
+    const limiter = createLimiter({ keyer: everyone, limits: hundred, store: memoryStore({ clock: Date }) })
+    limiter.pause({}, '1h')
+    const waiting = vi.fn()
+    void limiter.wait({}).then(waiting)
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(waiting).not.toHaveBeenCalled()
+    limiter.block({}, 0)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(waiting).toHaveBeenCalled()
+  })
+
+  it('makes no lock-out shorter', () => {
+    const { limiter } = setup()
+    limiter.block('a', '1h')
+    limiter.pause('a', '1m')
+    expect(limiter.peek('a').retryAfter).toBe(3_600_000)
+  })
+})
+
+describe('the rejection of a waiter after a penalty', () => {
+  it('comes at once, since the prediction is made anew', async () => {
+    vi.useFakeTimers({ now: 1_767_225_600_000 })
+    const limiter = createLimiter({ keyer: everyone, limits: perSecond(1), store: memoryStore({ clock: Date }) })
+    limiter.consume({})
+    void limiter.wait({})
+    const code = (): Promise<string> =>
+      limiter.wait({}, { maxWait: 10_000 }).then(
+        () => 'admitted',
+        (error: unknown) => (error as { code: string }).code,
+      )
+    const before = code()
+    await vi.advanceTimersByTimeAsync(0)
+    limiter.penalize({}, 100)
+    expect(await code()).toBe('WAIT_TOO_LONG')
+    await vi.advanceTimersByTimeAsync(200_000)
+    expect(await before).toBe('WAIT_TOO_LONG')
+  })
+})

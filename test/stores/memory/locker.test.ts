@@ -1,0 +1,108 @@
+// Lock-outs without a decision, also for keys beyond `maxKeys`.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  gcra,
+  type Limiter,
+  memoryStore,
+  slidingWindowLog,
+} from '../../../src/index.ts'
+import { Locker } from '../../../src/stores/memory/locker.ts'
+import { Tables } from '../../../src/stores/memory/tables.ts'
+import { Charge, createPolicy } from '../../../src/stores/store.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+
+const codes = (): unknown[] =>
+  vi.mocked(process.emitWarning).mock.calls.map(([, options]) => (options as unknown as { code: string }).code)
+
+beforeEach(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined))
+afterEach(() => vi.restoreAllMocks())
+
+const hourly = fixedWindow({ quota: 1000, window: '1h' })
+
+/** A store whose table is full, so that the keys of these tests share counters. */
+function crowded(maxKeys = 1): { readonly clock: VirtualClock; readonly limiter: Limiter<string, Decision> } {
+  const clock = virtualClock()
+  const store = memoryStore({ clock, maxKeys, onFull: () => undefined })
+  const limiter = createLimiter({ keyer: (key: string) => key, limits: hourly, store })
+  for (let i = 0; i < maxKeys; i++) limiter.consume(`first ${i}`)
+  return { clock, limiter }
+}
+
+it('a key beyond maxKeys is locked out to the microsecond, and no key beside it', () => {
+  const { clock, limiter } = crowded()
+  limiter.consume('used')
+  for (const key of ['new', 'used']) limiter.block(key, '5s')
+  expect(limiter.consume('other').allowed).toBe(true)
+  clock.advance(4999.999)
+  for (const key of ['new', 'used']) expect(limiter.consume(key)).toMatchObject({ allowed: false, retryAfter: 0.001 })
+  clock.advance(0.001)
+  for (const key of ['new', 'used']) expect(limiter.consume(key).allowed).toBe(true)
+})
+
+it('a lock-out beyond maxKeys is made longer and shorter, and ended by 0 and by reset', () => {
+  const { limiter } = crowded()
+  limiter.block('a', '1h')
+  limiter.block('a', '1s')
+  expect(limiter.peek('a').retryAfter).toBe(1000)
+  limiter.pause('a', '1m')
+  expect(limiter.peek('a').retryAfter).toBe(60_000)
+  limiter.block('a', 0)
+  expect(limiter.peek('a').allowed).toBe(true)
+  limiter.block('a', '1h')
+  limiter.reset('a')
+  expect(limiter.peek('a').allowed).toBe(true)
+  expect(codes()).toEqual([])
+})
+
+it('where all counters are shared, a lock-out holds for the key, is not made shorter, and warns', () => {
+  const { limiter } = crowded()
+  const keys = Array.from({ length: 1000 }, (_, i) => `key ${i}`)
+  for (const key of keys) limiter.consume(key)
+  limiter.block('a', '1h')
+  expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
+  expect(codes()).toEqual([])
+  limiter.block('a', 0)
+  expect(codes()).toEqual(['SLUICE_SHARED_COUNTERS'])
+  expect(limiter.consume('a').allowed).toBe(false)
+})
+
+it('a locked key moves into the table when there is room, and stays locked', () => {
+  const { clock, limiter } = crowded(2)
+  limiter.block('a', '3h')
+  clock.advance(7_200_000)
+  for (let i = 0; i < 100; i++) limiter.consume('first 0')
+  expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
+})
+
+it('keys that are not locked out are decided in place although others are', () => {
+  const store = memoryStore({ clock: virtualClock() })
+  const tables = new Tables(store, 100, () => undefined)
+  const policy = createPolicy('test', gcra({ quota: 5, window: '1s' }), store, store)
+  const table = tables.of(policy)
+  const now = 1_767_225_600_000_000
+  const slot = table.add('free')
+  table.slab.setWriter(slot, policy.compiled)
+  new Locker(tables).lock(new Charge(policy, 'locked', 1), now, 1_000_000, 'set')
+  expect(table.slab.isPlain(slot, policy.compiled, now)).toBe(true)
+  expect(table.slab.isPlain(table.slotOf('locked'), policy.compiled, now)).toBe(false)
+})
+
+it.each([hourly, slidingWindowLog({ quota: 10, window: '1h' })])(
+  'a lock-out is freed when it has ended, or was ended',
+  (limits) => {
+    const clock = virtualClock()
+    const store = memoryStore({ clock, maxKeys: 100, onFull: () => expect.unreachable('nothing was freed') })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits, store })
+    for (let round = 0; round < 20; round++) {
+      for (let i = 0; i < 40; i++) {
+        limiter.block(`${round} ${i}`, '365d')
+        limiter.block(`${round} ${i}`, i % 2 === 0 ? 0 : '1s')
+      }
+      clock.advance(3000)
+      for (let i = 0; i < 200; i++) limiter.peek('nobody')
+    }
+  },
+)
