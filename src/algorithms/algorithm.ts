@@ -1,3 +1,4 @@
+import type { CalendarUnit } from '../util/calendar.ts'
 import type { Edit, Entries } from './entries.ts'
 
 /**
@@ -29,6 +30,11 @@ export interface ParameterInput {
   readonly perMs: number
   /** True if denied requests are charged, too. An algorithm that cannot do that throws. */
   readonly strict: boolean
+  /**
+   * The time near which the parameters are to hold, in epoch milliseconds. Absent when the limit is made. Only an algorithm with
+   * `validity` needs it.
+   */
+  readonly time?: number
   /** The algorithm's own options as given; `undefined` when absent. */
   readonly own: Readonly<Record<string, unknown>>
 }
@@ -106,8 +112,15 @@ export interface Algorithm<Name extends string = string> {
 
   /** Returns another algorithm to use when an option asks for it, such as `refill: 'interval'`. */
   variant?(own: Readonly<Record<string, unknown>>): Algorithm | undefined
+  /** Returns a unit of the calendar for a window that is no duration, or `undefined`. */
+  windowUnit?(own: Readonly<Record<string, unknown>>): CalendarUnit | undefined
   /** Checks its own options and derives its parameters. Throws `SluiceError` naming the option. */
   deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
+  /**
+   * Returns the epoch milliseconds from which and until which the parameters hold. Outside of them they are derived anew, before the next
+   * decision, and `convert` carries each state over. Absent: they always hold.
+   */
+  validity?(params: Parameters<Name>): readonly [from: number, until: number]
   /** Returns the largest number that a step can produce. From 2^52 on, the limit uses ticks of 1 ms, or throws `OUT_OF_RANGE`. */
   maxValue(params: Parameters<Name>): number
   /** Returns the units that can be taken at once, for headers. Default: the quota. */

@@ -1,43 +1,67 @@
 import { type Algorithm, type Outcome, type ParameterInput, type Parameters, restart } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
+import {
+  type CalendarName,
+  deriveCalendar,
+  findCalendarWindow,
+  NO_CALENDAR,
+  validity,
+  type WindowSpan,
+} from './calendar-window.ts'
+import { calendarUnit } from '../util/calendar.ts'
 import { milliseconds, oneOf, refuse } from '../util/validate.ts'
 
 /**
  * `fixedWindow`: `quota` in each window, counted from zero.
  *
- * State `(start, used)`: when the window opened and what is used. If nothing is used, there is no window. It lasts for
- * `[start, start + window)`. It opens with the first admitted request or, on the clock, at a multiple of `window` since the
- * epoch plus `offset`. With `strict`, each denied request opens a new window.
+ * State `(start, used)`: when the window opened and what is used. If nothing is used, there is no window. A window opens with the first
+ * admitted request or, on the clock, at a multiple of `window` since the epoch plus `offset`, and lasts for `window`. On the calendar,
+ * the parameters have three windows, from the epoch second `first` on. Before and after them, windows last for `window`. With `strict`,
+ * each denied request opens a new window.
  */
-type Name = 'quota' | 'window' | 'clock' | 'offset'
+type Name = 'quota' | 'window' | 'clock' | 'offset' | CalendarName
+
+const FIRST = 0
+const CLOCK = 1
+const CALENDAR = 2
 
 function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
-  const clock = oneOf('anchor', input.own['anchor'] ?? 'first', ['first', 'clock']) === 'clock'
+  const clock = oneOf('anchor', input.own['anchor'] ?? 'first', ['first', 'clock', 'calendar']) === 'clock'
   if (clock && input.strict)
     refuse('strict', "no strict with anchor: 'clock', as a window on the clock ends anyway", true)
+  if (input.own['timeZone'] !== undefined)
+    refuse('timeZone', "none, unless anchor is 'calendar'", input.own['timeZone'])
   const given = input.own['offset'] ?? 0
   if (input.own['offset'] !== undefined && !clock) refuse('offset', "none, unless anchor is 'clock'", given)
   const offset = given === 0 ? 0 : milliseconds('offset', given) * input.perMs
   if (offset >= input.window) refuse('offset', `less than the window, ${input.window / input.perMs} ms`, given)
-  return { quota: input.quota, window: input.window, clock: clock ? 1 : 0, offset }
+  return { quota: input.quota, window: input.window, clock: clock ? CLOCK : FIRST, offset, ...NO_CALENDAR }
 }
 
-/** Returns the start of the window that contains a time. */
-function opening(params: Parameters<Name>, time: number): number {
+/** What `findWindow` returns. One object serves every call, so that a step allocates nothing. */
+const found: WindowSpan = { start: 0.5, end: 0.5 }
+
+/** Returns the window that holds a time. A window of the first request opens at that time. */
+function findWindow(params: Parameters<Name>, time: number): WindowSpan {
   const { clock, window, offset } = params
-  return clock === 1 ? Math.floor((time - offset) / window) * window + offset : time
+  if (clock === CALENDAR) return findCalendarWindow(params, time, found)
+  found.start = clock === CLOCK ? Math.floor((time - offset) / window) * window + offset : time
+  found.end = found.start + window
+  return found
 }
 
 /** What `advance` returns. One object serves every call, so that a step allocates nothing. */
-const advanced = { time: 0.5, start: 0.5, used: 0.5 }
+const advanced = { time: 0.5, start: 0.5, end: 0.5, used: 0.5 }
 
-/** Returns the time that counts at `now`, which is never before the window, the start of the window, and what is used. */
+/** Returns the time that counts at `now`, which is never before the window, the start and the end of the window, and what is used. */
 function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
-  const start = opening(params, cells[offset]!)
+  const { start, end } = findWindow(params, cells[offset]!)
   const used = cells[offset + 1]!
-  const isOpen = used > 0 && now < start + params.window
+  const isOpen = used > 0 && now < end
+  const own = isOpen ? found : findWindow(params, now)
   advanced.time = isOpen ? Math.max(now, start) : now
-  advanced.start = isOpen ? start : opening(params, now)
+  advanced.start = own.start
+  advanced.end = own.end
   advanced.used = isOpen ? used : 0
   return advanced
 }
@@ -51,13 +75,13 @@ function step(
   out: Outcome,
 ): void {
   const { quota } = params
-  const { time, start, used } = advance(params, cells, offset, now)
+  const { time, start, end, used } = advance(params, cells, offset, now)
 
   const allowed = cost === 0 || cost <= quota - used
   const persist = !allowed && params.strict === 1
   const kept = allowed ? used + cost : persist ? Math.max(used, quota) : used
-  const opened = persist && params.clock === 0 ? time : start
-  const left = opened + params.window - now
+  const opened = persist ? time : start
+  const left = (persist ? time + params.window : end) - now
 
   out.allowed = allowed
   out.at = time
@@ -98,68 +122,101 @@ function convert(
   // Rounded up: a converted window ends no sooner than before.
   const start = -rescale(-cells[offset]!, from, params)
   const isSame =
+    params.clock !== CALENDAR &&
     from.window / from.perMs === params.window / params.perMs &&
     from.clock === params.clock &&
     from.offset / from.perMs === params.offset / params.perMs
-  out.next[0] = used === 0 ? 0 : isSame ? start : opening(params, Math.max(now, start))
+  out.next[0] = used === 0 ? 0 : isSame ? start : findWindow(params, Math.max(now, start)).start
   out.next[1] = Math.min(used, params.quota)
 }
 
-/** The same functions in Lua. */
+/** The same functions in Lua, behind `calendarLua`. */
 export const fixedWindowLua = `
-local function opening(params, time)
-  return params.clock == 1 and floor((time - params.offset) / params.window) * params.window + params.offset or time
+local function findWindow(params, time)
+  local clock, window = params.clock, params.window
+  if clock == 2 then return findCalendarWindow(params, time) end
+  local start = clock == 1 and floor((time - params.offset) / window) * window + params.offset or time
+  return start, start + window
 end
 
 local function advance(params, cells, offset, now)
-  local start, used = opening(params, cells[offset + 1]), cells[offset + 2]
-  if used > 0 and now < start + params.window then return max(now, start), start, used end
-  return now, opening(params, now), 0
+  local used = cells[offset + 2]
+  local start, ending = findWindow(params, cells[offset + 1])
+  if used > 0 and now < ending then return max(now, start), start, ending, used end
+  start, ending = findWindow(params, now)
+  return now, start, ending, 0
 end
 
 local function step(params, cells, offset, now, cost)
-  local time, start, used = advance(params, cells, offset, now)
+  local time, start, ending, used = advance(params, cells, offset, now)
   local quota = params.quota
 
   local allowed = cost == 0 or cost <= quota - used
   local persist = not allowed and params.strict == 1
   local kept = allowed and used + cost or persist and max(used, quota) or used
-  local opened = persist and params.clock == 0 and time or start
-  local left = opened + params.window - now
+  local opened = persist and time or start
+  local left = (persist and time + params.window or ending) - now
 
   local retry = allowed and 0 or cost > quota and huge or left
   return allowed, time, retry, max(0, quota - kept), kept > 0 and left or 0, 0, cost, persist, opened, kept
 end
 
 local function adjust(params, cells, offset, now, chargedAt, units)
-  local _, start, used = advance(params, cells, offset, now)
+  local _, start, _, used = advance(params, cells, offset, now)
   return units > 0 or (used > 0 and chargedAt >= start), start, min(max(0, used + units), LARGEST)
 end
 
 local function convert(params, from, cells, offset, now)
-  local _, _, used = advance(from, cells, offset, rescale(now, params, from))
+  local _, _, _, used = advance(from, cells, offset, rescale(now, params, from))
   if used == 0 then return 0, 0 end
   local start = -rescale(-cells[offset + 1], from, params)
-  local isSame = from.window / from.perMs == params.window / params.perMs
+  local isSame = params.clock ~= 2
+    and from.window / from.perMs == params.window / params.perMs
     and from.clock == params.clock
     and from.offset / from.perMs == params.offset / params.perMs
-  return isSame and start or opening(params, max(now, start)), min(used, params.quota)
+  local opened = isSame and start or findWindow(params, max(now, start))
+  return opened, min(used, params.quota)
 end
 
 return { step = step, adjust = adjust, convert = convert }
 `
 
-/** Fixed window: `quota` per `window`, from the first request or on the clock. */
-export const fixedWindow: Algorithm<Name> = {
-  name: 'fixedWindow',
-  options: ['anchor', 'offset'],
-  parameters: ['quota', 'window', 'clock', 'offset'],
+const common = {
+  options: ['anchor', 'offset', 'timeZone'],
   cells: [{ name: 'start', ticks: 1, newest: true }, { name: 'used' }],
   initialState: [0, 0],
-  deriveParameters,
-  maxValue: (params) => params.quota,
+  maxValue: (params: Parameters<Name>): number => params.quota,
   step,
   adjust,
   convert,
-  toShared: (params, out) => (params.clock === 1 ? undefined : restart(out, 0)),
+  toShared: (params: Parameters<Name>, out: Outcome): void => (params.clock === FIRST ? restart(out, 0) : undefined),
+} as const
+
+/** Fixed window on the calendar of a time zone. Its parameters hold while the current window lasts. */
+export const calendarWindow: Algorithm<Name> = {
+  ...common,
+  name: 'calendar',
+  parameters: ['quota', 'window', 'clock', 'first', 'before', 'current', 'after'],
+  get compatibleWith() {
+    return [fixedWindow]
+  },
+  deriveParameters: (input) => ({
+    quota: input.quota,
+    window: input.window,
+    clock: CALENDAR,
+    offset: 0,
+    ...deriveCalendar(input),
+  }),
+  validity,
+}
+
+/** Fixed window: `quota` per `window`, from the first request, on the clock or on the calendar. */
+export const fixedWindow: Algorithm<Name> = {
+  ...common,
+  name: 'fixedWindow',
+  parameters: ['quota', 'window', 'clock', 'offset'],
+  compatibleWith: [calendarWindow],
+  variant: ({ anchor }) => (anchor === 'calendar' ? calendarWindow : undefined),
+  windowUnit: ({ anchor, window }) => (anchor === 'calendar' ? calendarUnit(window) : undefined),
+  deriveParameters,
 }

@@ -1,8 +1,9 @@
 import type { Algorithm } from './algorithm.ts'
+import { calendarLua } from './calendar-window.ts'
 import { closed, closedLua } from './closed.ts'
 import { luaMath } from './exponential-math.ts'
 import { exponential, exponentialLua } from './exponential.ts'
-import { fixedWindow, fixedWindowLua } from './fixed-window.ts'
+import { calendarWindow, fixedWindow, fixedWindowLua } from './fixed-window.ts'
 import { gcra, greedyRefill, leakyBucket, linearLua, spacing } from './gcra.ts'
 import { quotaLinear, quotaLinearLua } from './quota-linear.ts'
 import { slidingWindowBuckets } from './sliding-window-buckets.ts'
@@ -22,7 +23,7 @@ const texts: ReadonlyMap<string, string> = new Map([
   [intervalRefill.name, intervalLua],
   [greedyPartFull.name, partFullLua(greedyRefill, linearLua)],
   [intervalPartFull.name, partFullLua(intervalRefill, intervalLua)],
-  [fixedWindow.name, fixedWindowLua],
+  ...[fixedWindow, calendarWindow].map(({ name }) => [name, calendarLua + fixedWindowLua] as const),
   [slidingWindowCounter.name, counterLua],
   [quotaLinear.name, quotaLinearLua()],
   [exponential.name, luaMath() + exponentialLua],

@@ -1,7 +1,7 @@
 import type { Decision } from '../limiter/decision.ts'
-import type { Limit } from '../limits/limit.ts'
+import { type Limit, windowText } from '../limits/limit.ts'
 import type { LimitStatus } from '../stores/store.ts'
-import { longDuration, shortDuration } from '../util/duration.ts'
+import { longDuration } from '../util/duration.ts'
 import { denialPage } from './denial-page.ts'
 import { acceptedFormat, type Format } from './headers/accept.ts'
 import { distinctNames } from './headers/distinct-names.ts'
@@ -137,8 +137,8 @@ function json({ type, title, status, violated, detail }: Problem): string {
   return JSON.stringify({ type, title, status, 'violated-policies': violated, detail })
 }
 
-function allowance(name: string, { quota, window }: Limit): string {
-  return `"${name}" allows ${quota} per ${shortDuration(window)}`
+function allowance(name: string, limit: Limit): string {
+  return `"${name}" allows ${limit.quota} per ${windowText(limit)}`
 }
 
 function advice(retry: number | undefined): string {

@@ -37,6 +37,8 @@ export interface CompiledLimit {
   readonly block: number
   /** The units that can be used back to back; 0 if nothing is ever admitted. */
   readonly capacity: number
+  /** The epoch milliseconds from which and until which the parameters hold. Absent: they always hold. */
+  readonly validity: readonly [from: number, until: number] | undefined
 }
 
 /** The part of a limit from which parameters are derived. */
@@ -49,11 +51,11 @@ interface LimitNumbers {
   readonly [option: string]: unknown
 }
 
-/** Derives the parameters of a limit. Throws `OUT_OF_RANGE` if its products cannot be exact. */
-export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
+/** Derives the parameters of a limit, near a time in epoch milliseconds. Throws `OUT_OF_RANGE` if its products cannot be exact. */
+export function compile(data: LimitNumbers, named: Algorithm, time?: number): CompiledLimit {
   const algorithm = named.variant?.(data) ?? named
   for (const perMs of [1000, 1]) {
-    const own = algorithm.deriveParameters(inputOf(data, perMs))
+    const own = algorithm.deriveParameters(inputOf(data, perMs, time))
     const parameters = new ParameterSet(algorithm, own, perMs, data.strict === true ? 1 : 0)
     if (Math.max(algorithm.maxValue(parameters), data.window * perMs) >= LARGEST) continue
     const isClosed = data.quota === 0 || algorithm.capacity?.(parameters) === 0
@@ -67,13 +69,14 @@ export function compile(data: LimitNumbers, named: Algorithm): CompiledLimit {
 }
 
 /** A quota of 0 is replaced by 1, so that the algorithm still checks its options. */
-function inputOf(data: LimitNumbers, perMs: number): ParameterInput {
+function inputOf(data: LimitNumbers, perMs: number, time: number | undefined): ParameterInput {
   return {
     quota: Math.max(1, data.quota),
     window: data.window * perMs,
     perMs,
     strict: data.strict === true,
     own: data,
+    ...(time !== undefined && { time }),
   }
 }
 
@@ -103,6 +106,7 @@ function assembled(
     enforced: data.shadow !== true,
     block: (data.block ?? 0) * 1000,
     capacity: algorithm.capacity?.(parameters) ?? data.quota,
+    validity: algorithm.validity?.(parameters),
   }
 }
 

@@ -56,9 +56,17 @@ export function leakyBucket(options: LeakyBucketOptions): Limit {
   return limit({ ...options, algorithm: 'leakyBucket' })
 }
 
-export interface FixedWindowOptions extends QuotaOptions {
-  /** `'first'` (default): a window starts with a key's first request. `'clock'`: at multiples of `window` since the epoch. */
-  readonly anchor?: 'first' | 'clock'
+export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
+  /** Milliseconds, or a string such as `'1m'`. With `anchor: 'calendar'`: `'1d'`, `'1w'`, `'1mo'` or `'1y'`. */
+  readonly window: Duration | '1mo' | '1y'
+  /**
+   * Where windows start. `'first'` (default): with a key's first request. `'clock'`: at multiples of `window` since the epoch.
+   * `'calendar'`: with each day, week (on Monday), month or year of a time zone, whatever its length: a day has 23 or 25 hours where the
+   * clocks change.
+   */
+  readonly anchor?: 'first' | 'clock' | 'calendar'
+  /** With `anchor: 'calendar'`: an IANA time zone, such as `'Europe/Berlin'`. Default `'UTC'`. */
+  readonly timeZone?: string
   /** With `anchor: 'clock'`: how much later than those multiples a window starts. Default 0. */
   readonly offset?: Duration
 }
@@ -66,6 +74,7 @@ export interface FixedWindowOptions extends QuotaOptions {
 /**
  * Allows `quota` in each window. Simple and cheap. Up to twice the quota can pass around the edge between two windows.
  * @example fixedWindow({ quota: 1000, window: '1d', anchor: 'clock' })
+ * @example fixedWindow({ quota: 10_000, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
  */
 export function fixedWindow(options: FixedWindowOptions): Limit {
   return limit({ ...options, algorithm: 'fixedWindow' })

@@ -101,11 +101,24 @@ export function compiled(made: Limit): CompiledLimit {
   return compiledLimits.get(made)!
 }
 
+/** Returns what steps a limit near a time in epoch milliseconds. */
+export function compiledAt(made: Limit, time: number): CompiledLimit {
+  return compile(made, registry.get(made.algorithm)!, time)
+}
+
 /** Returns the same for a limit from another copy of this package, or `undefined` if its algorithm is not registered here. */
 export function findCompiled(made: Limit): CompiledLimit | undefined {
   const known = compiledLimits.get(made)
   const algorithm = registry.get(made.algorithm)
   return known ?? (algorithm && compile(made, algorithm))
+}
+
+/**
+ * Writes the window of a limit.
+ * @example windowText(perMinute(5)) // '1m'
+ */
+export function windowText(made: Limit): string {
+  return registry.get(made.algorithm)?.windowUnit?.(made)?.text ?? shortDuration(made.window)
 }
 
 function algorithmNamed(name: unknown): Algorithm {
@@ -118,14 +131,15 @@ function algorithmNamed(name: unknown): Algorithm {
 
 function normalized(json: LimitInput, algorithm: Algorithm): Limit {
   const quota = wholeNumber('quota', json.quota, 0)
-  const window = milliseconds('window', json.window)
+  const unit = algorithm.windowUnit?.(json)
+  const window = unit?.longest ?? milliseconds('window', json.window)
   warnIfShort('window', json.window)
   warnIfShort('block', json.block)
   const own: Record<string, unknown> = {}
   for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
   return Object.freeze({
     algorithm: algorithm.name,
-    name: json.name === undefined ? `${quota}-per-${shortDuration(window)}` : validName(json.name),
+    name: json.name === undefined ? `${quota}-per-${unit?.text ?? shortDuration(window)}` : validName(json.name),
     quota,
     window,
     ...own,

@@ -34,6 +34,13 @@ const duration: Shape = where(
   },
 )
 
+/** Of an algorithm with a calendar. */
+const WINDOW_OR_UNIT: Field = {
+  shape: either(duration, oneOf(['1mo', '1y']), (value) => value === '1mo' || value === '1y'),
+  required: true,
+  description: 'Such as 10s, 1m, 1h, 1d, 1w, or milliseconds. With anchor "calendar": 1d, 1w, 1mo or 1y.',
+}
+
 /** The options that every limit has, except for its algorithm. */
 const COMMON: Readonly<Record<string, Field>> = {
   quota: { shape: whole(0), required: true, description: 'Units per window. A quota of 0 admits nothing.' },
@@ -54,7 +61,14 @@ const OWN: Readonly<Record<string, Field>> = {
   refill: { shape: oneOf(['greedy', 'interval']), description: 'Continuously, or all at once every window.' },
   initial: { shape: whole(0), description: 'Tokens a new key starts with. Default: capacity.' },
   shape: { shape: flag(), description: 'True: admitted requests wait for their turn. Default true.' },
-  anchor: { shape: oneOf(['first', 'clock']), description: 'Where windows start. Default: with the first request.' },
+  anchor: {
+    shape: oneOf(['first', 'clock', 'calendar']),
+    description: 'Where windows start. Default: with the first request.',
+  },
+  timeZone: {
+    shape: text(/^[\w+/:-]{1,64}$/, 'a time zone such as "Europe/Berlin"'),
+    description: 'With anchor "calendar": the zone of its days. Default: UTC.',
+  },
   offset: {
     shape: either(duration, oneOf([0]), (value) => value === 0),
     description: 'With anchor "clock": how much later a window starts.',
@@ -85,7 +99,7 @@ export const limitShape: Shape = {
 
 /** A limit of an override: what it does not give is taken from the limit that it replaces. */
 export const overrideLimitShape: Shape = {
-  schema: object('', { algorithm: algorithmNames, ...optional(COMMON), ...OWN }).schema,
+  schema: object('', { algorithm: algorithmNames, ...optional({ ...COMMON, window: WINDOW_OR_UNIT }), ...OWN }).schema,
   check: (value, path, report) => checkLimit(value, path, report, false),
 }
 
@@ -110,7 +124,8 @@ function shapeFor(options: readonly string[], isWhole: boolean): Shape {
   const any = { shape: where({}, '', () => true) }
   const others = Object.fromEntries(options.map((name) => [name, any]))
   const common = isWhole ? COMMON : optional(COMMON)
-  const made = object('a limit', { algorithm: any, ...common, ...others, ...fieldsOf(options) })
+  const own = isWhole ? fieldsOf(options) : optional(fieldsOf(options))
+  const made = object('a limit', { algorithm: any, ...common, ...others, ...own })
   shapesByOptions.set(id, made)
   return made
 }
@@ -123,7 +138,8 @@ function unknownAlgorithm(given: unknown): string {
 }
 
 function fieldsOf(options: readonly string[]): Readonly<Record<string, Field>> {
-  return Object.fromEntries(options.flatMap((name) => (OWN[name] === undefined ? [] : [[name, OWN[name]]])))
+  const own = Object.fromEntries(options.flatMap((name) => (OWN[name] === undefined ? [] : [[name, OWN[name]]])))
+  return options.includes('timeZone') ? { window: WINDOW_OR_UNIT, ...own } : own
 }
 
 function optional(fields: Readonly<Record<string, Field>>): Readonly<Record<string, Field>> {

@@ -1,6 +1,6 @@
 import { type Clock, steadyClock } from '../util/clock.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
-import { type Limit, compiled } from '../limits/limit.ts'
+import { type Limit, compiled, compiledAt } from '../limits/limit.ts'
 import { brand, hasBrand } from '../util/copies.ts'
 import type { Forecast } from './forecast.ts'
 import type { LimitStatus } from './limit-status.ts'
@@ -14,8 +14,8 @@ export interface Policy {
   /** The limiter's name. */
   readonly limiter: string
   readonly limit: Limit
-  /** What steps it. */
-  readonly compiled: CompiledLimit
+  /** What steps it. A limit on the calendar has another one in each of its windows. */
+  compiled: CompiledLimit
   /** The limiter's store. */
   readonly store: Store
   /** Identifies the limiter: several limiters can share a name and their counts. */
@@ -28,6 +28,14 @@ export interface Policy {
 
 export function createPolicy(limiter: string, limit: Limit, store: Store, home: object, onOutage?: Degraded): Policy {
   return { limiter, limit, compiled: compiled(limit), store, home, onOutage, cache: undefined }
+}
+
+/** Derives the parameters of a limit anew if they do not hold at this time. */
+function renew(policy: Policy, [from, until]: readonly [from: number, until: number]): void {
+  const time = timeOf(policy.store)
+  if (time >= from && time < until) return
+  policy.compiled = compiledAt(policy.limit, time)
+  policy.cache = undefined
 }
 
 /** The charges of each version of the package. */
@@ -52,6 +60,7 @@ export class Charge implements LimitStatus {
   #lockedFor: number
 
   constructor(policy: Policy, key: string, cost: number) {
+    if (policy.compiled.validity !== undefined) renew(policy, policy.compiled.validity)
     this.limit = policy.limit
     this.limiter = policy.limiter
     this.key = key

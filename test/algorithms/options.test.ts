@@ -8,7 +8,7 @@ describe('a wrong option is refused with its name', () => {
     [
       'an anchor there is not',
       { algorithm: 'fixedWindow', anchor: 'last' },
-      /^anchor: expected 'first' or 'clock', got "last"/,
+      /^anchor: expected 'first' or 'clock' or 'calendar', got "last"/,
     ],
     [
       'an offset without a clock',

@@ -13,6 +13,15 @@ const observer = inFile('src/limiter/decision-observer.ts', {
 })
 const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 
+const calendarTests = { files: ['test/util/calendar.test.ts'] }
+const calendar = inFile('src/util/calendar.ts', calendarTests)
+const windowTests = { files: ['test/limits/calendar.test.ts'] }
+const calendarWindow = inFile('src/algorithms/calendar-window.ts', windowTests)
+const calendarWindowInLua = inFile('src/algorithms/calendar-window.ts', windowTests, 'Lua')
+const fixed = inFile('src/algorithms/fixed-window.ts', windowTests)
+const store = inFile('src/stores/store.ts', windowTests)
+const share = inFile('src/stores/guard/share.ts', windowTests)
+
 /** Mistakes in the options of limits and in what a decision reports. */
 export const limits = [
   closed('a quota of 0 that denies a cost of 0', 'const allowed = cost === 0', 'const allowed = cost < 0'),
@@ -28,4 +37,26 @@ export const limits = [
     'void (result as Promise<unknown>).catch',
   ),
   observers('a limiter called twice in a stack', '[...new Set(builders)]', 'builders'),
+  calendar('the later of two midnights', '[Math.max(before, after), Math.min', '[Math.min(before, after), Math.max'),
+  calendar('a day without midnight that starts a second late', 'return high * 1000', 'return high * 1000 + 1000'),
+  calendar('weeks that start on Sunday', 'date.getUTCDay() + 6', 'date.getUTCDay() + 7'),
+  calendar('a skipped day taken for a window', 'if (starts.at(-1) !== start) starts', 'starts'),
+  calendar('zones remembered without a bound', 'map.size >= MOST_REMEMBERED', 'map.size < 0'),
+  calendarWindow(
+    'windows that are not derived anew',
+    'first + before + current) * 1000',
+    'first + before + current) * 1e6',
+  ),
+  calendarWindowInLua(
+    'the window after the current one not looked for in Lua',
+    'ending, ending + params.after',
+    'ending, ending + params.current',
+  ),
+  fixed('a window of another zone kept', 'params.clock !== CALENDAR &&', 'params.clock !== 9 &&'),
+  store('windows of the day before', 'time >= from && time < until', 'time >= from'),
+  share(
+    'a calendar with a longer window',
+    'for (const name of CALENDAR) delete scaled[name]',
+    'for (const name of CALENDAR) void name',
+  ),
 ]

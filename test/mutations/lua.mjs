@@ -82,7 +82,7 @@ export const lua = [
     'max(renewal, now + reset)',
   ),
   partFullBucket('a key that is new again after a refund', '(units > 0 or not isNew)', '(units > 0 or isNew)'),
-  fixed('`≤` for `<` at the end of a window', 'now < start + params.window then', 'now <= start + params.window then'),
+  fixed('`≤` for `<` at the end of a window', 'now < ending then return max', 'now <= ending then return max'),
   fixed(
     'no refund of a charge in the first tick',
     '(used > 0 and chargedAt >= start)',

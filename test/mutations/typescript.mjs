@@ -114,15 +114,15 @@ export const typescript = [
 
   fixed(
     '`≤` for `<` at the end of a window',
-    'const isOpen = used > 0 && now < start + params.window',
-    'const isOpen = used > 0 && now <= start + params.window',
+    'const isOpen = used > 0 && now < end',
+    'const isOpen = used > 0 && now <= end',
   ),
   fixed(
     '`−` for `+` in what is left of a window',
-    'const left = opened + params.window - now',
-    'const left = opened - params.window - now',
+    '(persist ? time + params.window : end) - now',
+    '(persist ? time - params.window : end) - now',
   ),
-  fixed('a strict window that does not open anew', 'persist && params.clock === 0 ? time', 'false ? time'),
+  fixed('a strict window that does not open anew', 'const opened = persist ? time', 'const opened = false ? time'),
   fixed('no refund of a charge in the first tick', 'used > 0 && chargedAt >= start', 'used > 0 && chargedAt > start'),
   fixed('an offset of a whole window', 'if (offset >= input.window)', 'if (offset > input.window)'),
 

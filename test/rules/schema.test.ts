@@ -96,13 +96,15 @@ function made(document: Document): Document {
 }
 
 function fitting(limit: Record<string, unknown>): Record<string, unknown> {
-  const { buckets, initial } = limit
+  const { buckets, initial, timeZone } = limit
+  const hasCalendar = limit['anchor'] === 'calendar'
   const quota = limit['algorithm'] === 'spacing' ? 1 : limit['quota']
   return clean({
     ...limit,
     offset: undefined,
     quota,
-    window: '1h',
+    window: hasCalendar ? '1mo' : '1h',
+    timeZone: hasCalendar && timeZone !== undefined ? 'Europe/Berlin' : undefined,
     name: undefined,
     strict: undefined,
     buckets: buckets && 10,
@@ -143,6 +145,7 @@ const WRONG: Readonly<Record<string, unknown>> = {
   allow: 1,
   refill: 'x',
   anchor: 'x',
+  timeZone: 'no zone',
   shape: 1,
   buckets: 0,
   algorithm: 'x',

@@ -139,7 +139,15 @@ const OWN: Readonly<Record<string, fc.Arbitrary<Record<string, unknown>>>> = {
     refill: fc.constantFrom('greedy', 'interval'),
     initial: fc.option(fc.nat({ max: 12 }), { nil: undefined }),
   }),
-  fixedWindow: fc.oneof(fc.constant({}), fc.record({ anchor: fc.constant('clock'), offset: fc.nat({ max: 1000 }) })),
+  fixedWindow: fc.oneof(
+    fc.constant({}),
+    fc.record({ anchor: fc.constant('clock'), offset: fc.nat({ max: 1000 }) }),
+    fc.record({
+      anchor: fc.constant('calendar'),
+      timeZone: fc.constantFrom('UTC', 'Europe/Berlin', 'America/Santiago'),
+      window: fc.constantFrom('1d', '1w', '1mo', '1y'),
+    }),
+  ),
   slidingWindowBuckets: fc.record({ buckets: fc.constantFrom(1, 2, 4, 5, 8, 10, 20) }),
   spacing: fc.constant({ quota: 1 }),
 }

@@ -33,7 +33,9 @@ export function modelOf(limit: Limit, W: number): Model | undefined {
       return fixed(
         L,
         W,
-        limit['anchor'] === 'clock' ? (W / limit.window) * ((limit['offset'] as number) ?? 0) : undefined,
+        limit['anchor'] === 'clock' || limit['anchor'] === 'calendar'
+          ? (W / limit.window) * ((limit['offset'] as number) ?? 0)
+          : undefined,
       )
     case 'slidingWindowCounter':
       return counter(L, W)

@@ -1,5 +1,5 @@
 import type { CompiledPolicy } from '../../rules/compiled.ts'
-import type { Limit } from '../../limits/limit.ts'
+import { type Limit, windowText } from '../../limits/limit.ts'
 import { shortDuration } from '../../util/duration.ts'
 import { DEFAULT_ALGORITHM } from '../../rules/limit-shapes.ts'
 
@@ -7,7 +7,7 @@ const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block
 
 /** Describes a limit: `60 per 1m, burst 10`. */
 export function limitText(limit: Limit): string {
-  const { algorithm, quota, window, strict, block, shadow } = limit
+  const { algorithm, quota, strict, block, shadow } = limit
   const own = Object.entries(limit).filter(([name, value]) => !COMMON.has(name) && value !== quota)
   const more = [
     algorithm === DEFAULT_ALGORITHM ? '' : algorithm,
@@ -16,7 +16,7 @@ export function limitText(limit: Limit): string {
     block === undefined ? '' : `block ${typeof block === 'number' ? shortDuration(block) : text(block)}`,
     shadow === true ? 'shadow' : '',
   ]
-  return [`${quota} per ${shortDuration(window)}`, ...more.filter((each) => each !== '')].join(', ')
+  return [`${quota} per ${windowText(limit)}`, ...more.filter((each) => each !== '')].join(', ')
 }
 
 /** Describes several limits, with their names if there is more than one. */

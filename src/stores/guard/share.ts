@@ -3,6 +3,7 @@ import { compiled, type Limit, limit } from '../../limits/limit.ts'
 
 /** Options of limits that count units, as `quota` does. */
 const UNITS = ['burst', 'capacity'] as const
+const CALENDAR = ['anchor', 'timeZone'] as const
 
 /**
  * Returns a limit with a share of the quota, and of `burst`, `capacity` and `initial`. Units are rounded down, and to at least
@@ -14,7 +15,10 @@ export function shareOf(given: Limit, share: number): Limit {
   if (share === 1 || compiled(given).capacity === 0) return given
   const scaled: Record<string, unknown> = { ...given }
   scaled['quota'] = atLeastOne(given.quota * share)
-  scaled['window'] = `${given.window * factorOf(given, share)}ms`
+  const factor = factorOf(given, share)
+  if (factor > 1 || given['anchor'] !== 'calendar') scaled['window'] = `${given.window * factor}ms`
+  // No calendar has a longer window.
+  if (factor > 1 && given['anchor'] === 'calendar') for (const name of CALENDAR) delete scaled[name]
   if (given.block !== undefined) scaled['block'] = `${given.block}ms`
   for (const name of UNITS) if (typeof given[name] === 'number') scaled[name] = atLeastOne(given[name] * share)
   if (typeof given['initial'] === 'number') scaled['initial'] = Math.floor(given['initial'] * share)

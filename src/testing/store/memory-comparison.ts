@@ -49,6 +49,7 @@ const makes: readonly Make[] = [
   (name, quota, window) => leakyBucket({ name, quota, window, capacity: quota + 2 }),
   (name, quota, window) => fixedWindow({ name, quota, window }),
   (name, quota, window) => fixedWindow({ name, quota, window, anchor: 'clock', block: '250ms' }),
+  (name, quota) => fixedWindow({ name, quota, window: '1d', anchor: 'calendar', timeZone: 'Asia/Kathmandu' }),
   (name, quota, window) => slidingWindowLog({ name, quota, window }),
   (name, quota, window) => slidingWindowLog({ name, quota, window, strict: true, block: '10ms' }),
   (name, quota, window) => slidingWindowCounter({ name, quota, window }),

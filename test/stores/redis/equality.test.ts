@@ -61,7 +61,7 @@ const window = fc.oneof(
 )
 
 function canBeStrict(base: Limit): boolean {
-  return base['anchor'] !== 'clock' && base['refill'] !== 'interval'
+  return base['anchor'] !== 'clock' && base['anchor'] !== 'calendar' && base['refill'] !== 'interval'
 }
 
 function written(

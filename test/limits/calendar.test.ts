@@ -1,0 +1,229 @@
+// Windows of a calendar: each decision in memory and in Redis equals that of a slow model, which asks Temporal for the windows.
+import { Temporal } from '@js-temporal/polyfill'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  type FixedWindowOptions,
+  limit,
+  type Limit,
+  type LimitInput,
+  memoryStore,
+  perMinute,
+  type Store,
+} from '../../src/index.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { shareOf } from '../../src/stores/guard/share.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { Charge, createPolicy } from '../../src/stores/store.ts'
+import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { headersOf } from '../support/written-headers.ts'
+import { redisForAll } from '../support/redis-tests.ts'
+
+const redis = redisForAll()
+let runs = 0
+const stores: [string, number, (clock: VirtualClock) => Store][] = [
+  ['memory', 200, (clock) => memoryStore({ clock })],
+  ['Redis', 40, (clock) => redisStore(redis.client, { clock, prefix: `calendar${runs++}:` })],
+]
+
+const HOUR = 3_600_000
+const UNITS = ['1d', '1w', '1mo', '1y'] as const
+type Unit = (typeof UNITS)[number]
+
+/** Times around which clocks change, and how long the steps of a trace are. */
+const places = fc.constantFrom(
+  ['Europe/Berlin', '2026-03-28T20:00Z'],
+  ['Europe/Berlin', '2026-10-24T20:00Z'],
+  ['America/Santiago', '2026-09-05T20:00Z'],
+  ['America/Santiago', '2026-04-04T20:00Z'],
+  ['Asia/Beirut', '2026-03-28T12:00Z'],
+  ['Asia/Kathmandu', '2026-06-01T12:00Z'],
+  ['Australia/Lord_Howe', '2026-10-03T02:00Z'],
+  ['Pacific/Apia', '2011-12-29T02:00Z'],
+  ['UTC', '2028-02-28T22:00Z'],
+) as fc.Arbitrary<readonly [zone: string, time: string]>
+
+const steps = fc.array(
+  fc.record({
+    after: fc.oneof(fc.nat({ max: 3 * HOUR }), fc.nat({ max: 20 * HOUR }), fc.nat({ max: 800 * HOUR }), fc.constant(0)),
+    cost: fc.integer({ min: 1, max: 3 }),
+  }),
+  { minLength: 1, maxLength: 30 },
+)
+
+/** Returns when the window ends that holds a moment. Days that are skipped are no windows. */
+function endOf(zone: string, unit: Unit, time: number): number {
+  const date = Temporal.Instant.fromEpochMilliseconds(time).toZonedDateTimeISO(zone).toPlainDate()
+  for (let later = 1; ; later++) {
+    const next = {
+      '1d': date.add({ days: later }),
+      '1w': date.subtract({ days: date.dayOfWeek - 1 }).add({ weeks: later }),
+      '1mo': date.with({ day: 1 }).add({ months: later }),
+      '1y': date.with({ month: 1, day: 1 }).add({ years: later }),
+    }[unit]
+    const end = next.toZonedDateTime(zone).startOfDay().epochMilliseconds
+    if (end > time) return end
+  }
+}
+
+describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) => {
+  it('admits the quota in each window of Temporal, and reports the exact times', async () => {
+    await fc.assert(
+      fc.asyncProperty(places, fc.constantFrom(...UNITS), steps, async ([timeZone, start], unit, trace) => {
+        const clock = virtualClock(Date.parse(start))
+        const limits = fixedWindow({ quota: 4, window: unit, anchor: 'calendar', timeZone })
+        const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(clock) })
+        let [end, used] = [0, 0]
+        for (const { after, cost } of trace) {
+          clock.advance(after)
+          const now = clock.now()
+          if (now >= end) [end, used] = [endOf(timeZone, unit, now), 0]
+          const allowed = used + cost <= 4
+          if (allowed) used += cost
+          expect((await limiter.consume({}, { cost })).limits[0]).toMatchObject({
+            allowed,
+            used,
+            remaining: 4 - used,
+            retryAfter: allowed ? 0 : end - now,
+            resetAfter: used > 0 ? end - now : 0,
+          })
+        }
+      }),
+      { numRuns },
+    )
+  })
+
+  it('admits a request that waits when the clocks have changed', async () => {
+    const clock = virtualClock(Date.parse('2026-03-28T22:00Z'))
+    const limits = fixedWindow({ quota: 1, window: '1d', anchor: 'calendar', timeZone: 'Europe/Berlin' })
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(clock) })
+    await limiter.consume({})
+    // Midnight, and then a day of 23 hours.
+    expect((await limiter.consume({})).retryAfter).toBe(HOUR)
+    clock.advance(HOUR)
+    expect((await limiter.consume({})).allowed).toBe(true)
+    expect((await limiter.consume({})).retryAfter).toBe(23 * HOUR)
+  })
+
+  it('decides by the clock of the store where that differs from the one of the process by a day', async () => {
+    for (const hours of [-24, 24]) {
+      const clock = virtualClock(Date.parse('2026-10-25T10:00Z'))
+      const store = storeOn(clock)
+      const policy = createPolicy('api', berlin('1d'), store, {})
+      const charges = Array.from({ length: 3 }, () => new Charge(policy, 'k', 1))
+      clock.advance(hours * HOUR)
+      const end = endOf('Europe/Berlin', '1d', clock.now())
+      for (const charge of charges) await store.take([charge], 'consume')
+      expect(charges.map(({ allowed }) => allowed)).toEqual([true, true, false])
+      expect(charges[2]).toMatchObject({ retryAfter: end - clock.now() })
+    }
+  })
+
+  it('keeps what was used when the zone, the unit or the anchor changes', async () => {
+    const clock = virtualClock(Date.parse('2026-05-15T23:30Z'))
+    const versions: Limit[] = [
+      berlin('1d'),
+      fixedWindow({ quota: 5, window: '1d', anchor: 'calendar', timeZone: 'Asia/Tokyo', name: 'plan' }),
+      fixedWindow({ quota: 6, window: '1mo', anchor: 'calendar', name: 'plan' }),
+      fixedWindow({ quota: 7, window: '1d', anchor: 'clock', name: 'plan' }),
+      fixedWindow({ quota: 8, window: '1h', name: 'plan' }),
+      berlin('1w'),
+    ]
+    const limiter = createLimiter<number>({
+      keyer: () => 'k',
+      limits: (version) => versions[version],
+      store: storeOn(clock),
+    })
+    await limiter.consume(0)
+    for (const version of [1, 2, 3, 4, 5]) {
+      expect((await limiter.peek(version, { cost: 0 })).limits[0]!.used).toBe(1)
+    }
+    for (const [i, version] of [1, 2, 3, 4].entries()) {
+      expect((await limiter.consume(version)).limits[0]!.used).toBe(i + 2)
+    }
+  })
+
+  it('gives back in the same window, and nothing in a later one', async () => {
+    const clock = virtualClock(Date.parse('2026-05-15T12:00Z'))
+    const limiter = createLimiter({ keyer: () => 'k', limits: berlin('1d'), store: storeOn(clock) })
+    const [first, second] = [await limiter.consume({}), await limiter.consume({})]
+    await limiter.refund(first)
+    expect((await limiter.peek({}, { cost: 0 })).limits[0]!.used).toBe(1)
+    clock.advance(24 * HOUR)
+    await limiter.consume({})
+    await limiter.refund(second)
+    expect((await limiter.peek({}, { cost: 0 })).limits[0]!.used).toBe(1)
+  })
+})
+
+function berlin(window: FixedWindowOptions['window']): Limit {
+  return fixedWindow({ quota: 2, window, anchor: 'calendar', timeZone: 'Europe/Berlin', name: 'plan' })
+}
+
+describe('a limit on the calendar', () => {
+  it('is plain data, the same from JSON', () => {
+    for (const window of UNITS) {
+      const made = fixedWindow({ quota: 100, window, anchor: 'calendar', timeZone: 'Europe/Berlin' })
+      expect(made.name).toBe(`100-per-${window}`)
+      expect(limit(JSON.parse(JSON.stringify(made)) as LimitInput)).toEqual(made)
+    }
+    expect(berlin('1mo')).toMatchObject({ window: 31 * 24 * HOUR, timeZone: 'Europe/Berlin' })
+  })
+
+  it('starts weeks on Monday, in UTC unless it has a time zone', () => {
+    const clock = virtualClock(Date.parse('2026-11-22T23:00Z'))
+    const limits = fixedWindow({ quota: 1, window: '1w', anchor: 'calendar' })
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: memoryStore({ clock }) })
+    expect(limiter.consume({}).resetAfter).toBe(HOUR)
+  })
+
+  it.each([
+    [{ window: '2d' }, /^window: expected '1d', '1w', '1mo' or '1y' with anchor: 'calendar', got "2d"/],
+    [{ window: '31d' }, /^window: /],
+    [{ window: '1d', timeZone: 'Europe/Berln' }, /^timeZone: expected a time zone such as 'Europe\/Berlin'/],
+    [{ window: '1d', offset: '1h' }, /^offset: expected none, unless anchor is 'clock'/],
+    [{ window: '1d', strict: true }, /^strict: expected no strict with anchor: 'calendar'/],
+    [{ window: '1d', anchor: 'clock', timeZone: 'UTC' }, /^timeZone: expected none, unless anchor is 'calendar'/],
+    [{ window: '1mo', anchor: 'first' }, /^window: expected whole milliseconds/],
+  ])('refuses %j', (options, message) => {
+    expect(() => limit({ algorithm: 'fixedWindow', quota: 1, anchor: 'calendar', ...options })).toThrow(message)
+  })
+
+  it('is written with the longest window of its unit', () => {
+    expect(headersOf(berlin('1mo'))['RateLimit-Policy']).toBe('"plan";q=2;w=2678400')
+    expect(headersOf(berlin('1d'))['RateLimit-Policy']).toBe('"plan";q=2;w=86400')
+  })
+
+  it('comes from a document of rules', async () => {
+    const clock = virtualClock(Date.parse('2026-05-31T20:00Z'))
+    const month = { algorithm: 'fixedWindow', quota: 1, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' }
+    const rules = createRules({
+      policies: [
+        { name: 'api', key: 'ip', limits: [month], overrides: [{ key: '192.0.2.7', limits: [{ window: '1y' }] }] },
+      ],
+    })
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    expect((await limiter.consume({ ip: '192.0.2.1' })).resetAfter).toBe(2 * HOUR)
+    expect((await limiter.consume({ ip: '192.0.2.7' })).resetAfter).toBeGreaterThan(200 * 24 * HOUR)
+    expect(() =>
+      createRules({ policies: [{ name: 'api', key: 'ip', limits: [{ ...month, timeZone: 'Mars/Base' }] }] }),
+    ).toThrow('policies[0].limits[0].timeZone: expected a time zone')
+  })
+
+  it('has a share for each process while the store does not answer', () => {
+    const large = fixedWindow({ quota: 100, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
+    expect(shareOf(large, 0.1)).toMatchObject({ quota: 10, anchor: 'calendar', timeZone: 'Europe/Berlin' })
+    expect(shareOf(berlin('1d'), 0.1)).toEqual(
+      limit({ algorithm: 'fixedWindow', quota: 1, window: '5d', name: 'plan' }),
+    )
+  })
+
+  it('does not slow down or fail beside other limits', () => {
+    const clock = virtualClock(Date.parse('2026-12-31T23:59Z'))
+    const limits = [perMinute(5), berlin('1y')]
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: memoryStore({ clock }) })
+    expect(limiter.consume({}).limits.map(({ used }) => used)).toEqual([1, 1])
+  })
+})

@@ -1,0 +1,126 @@
+// The windows of a calendar, against Temporal as an independent definition.
+import { Temporal } from '@js-temporal/polyfill'
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import { calendarUnit, calendarWindows, checkedTimeZone } from '../../src/util/calendar.ts'
+
+const UNITS = ['1d', '1w', '1mo', '1y'] as const
+type Unit = (typeof UNITS)[number]
+
+/** Zones that change at midnight, by other amounts than an hour, by a whole day, or have odd offsets. */
+const ZONES = [
+  'UTC',
+  'Europe/Berlin',
+  'America/New_York',
+  'America/Santiago',
+  'America/Havana',
+  'America/Asuncion',
+  'America/St_Johns',
+  'Asia/Beirut',
+  'Asia/Gaza',
+  'Asia/Kathmandu',
+  'Asia/Kolkata',
+  'Australia/Lord_Howe',
+  'Pacific/Apia',
+  'Pacific/Chatham',
+  'Pacific/Kiritimati',
+  'Africa/Casablanca',
+]
+
+/** Returns when the window starts that holds a moment, or one that is so many windows later. */
+function startOf(moment: Temporal.ZonedDateTime, unit: Unit, later = 0): number {
+  const date = moment.toPlainDate()
+  const first = {
+    '1d': date.add({ days: later }),
+    '1w': date.subtract({ days: date.dayOfWeek - 1 }).add({ weeks: later }),
+    '1mo': date.with({ day: 1 }).add({ months: later }),
+    '1y': date.with({ month: 1, day: 1 }).add({ years: later }),
+  }[unit]
+  return first.toZonedDateTime(moment.timeZoneId).startOfDay().epochMilliseconds
+}
+
+/** Returns the starts of the windows near a moment, oldest first, without those of skipped days. */
+function startsNear(zone: string, unit: Unit, time: number): number[] {
+  const moment = Temporal.Instant.fromEpochMilliseconds(time).toZonedDateTimeISO(zone)
+  const starts = Array.from({ length: 9 }, (_, i) => startOf(moment, unit, i - 4))
+  return [...new Set(starts)].toSorted((a, b) => a - b)
+}
+
+function expectWindows(zone: string, unit: Unit, time: number): void {
+  const { first, before, current, after } = calendarWindows(zone, calendarUnit(unit), time)
+  const starts = startsNear(zone, unit, time)
+  const at = starts.findLastIndex((start) => start <= time)
+  const found = [first, first + before, first + before + current, first + before + current + after]
+  expect(found.map((second) => second * 1000)).toEqual(starts.slice(at - 1, at + 3))
+}
+
+/** 1990 to 2037. */
+const moments = fc.integer({ min: 631_152_000_000, max: 2_145_916_800_000 })
+
+describe('calendarWindows()', () => {
+  it('finds the windows that Temporal finds, at any time and in any zone', () => {
+    const zones = fc.oneof(fc.constantFrom(...ZONES), fc.constantFrom(...Intl.supportedValuesOf('timeZone')))
+    fc.assert(
+      fc.property(zones, fc.constantFrom(...UNITS), moments, (zone, unit, time) => expectWindows(zone, unit, time)),
+      { numRuns: Number(process.env['RUNS'] ?? 300) },
+    )
+  })
+
+  it.each(ZONES)('finds each day of the years in which the clocks of %s change', (zone) => {
+    for (const year of [2011, 2024]) {
+      let moment = Temporal.ZonedDateTime.from({ timeZone: zone, year, month: 1, day: 1 })
+      for (let next; moment.year === year; moment = next) {
+        next = moment.getTimeZoneTransition('next') ?? moment.add({ years: 1 })
+        if (next.year !== year) break
+        for (const hours of [-25, -1, 0, 1, 25]) {
+          expectWindows(zone, '1d', next.epochMilliseconds + hours * 3_600_000)
+          expectWindows(zone, '1d', next.epochMilliseconds + hours * 3_600_000 - 1)
+        }
+      }
+    }
+  })
+
+  it.each([
+    ['a day of 23 hours', 'Europe/Berlin', '2026-03-29T12:00Z', 23],
+    ['a day of 25 hours', 'Europe/Berlin', '2026-10-25T12:00Z', 25],
+    ['a day without midnight', 'America/Santiago', '2026-09-06T12:00Z', 23],
+    ['a day with its midnight twice', 'America/Havana', '2026-11-01T12:00Z', 25],
+    ['a day that loses half an hour', 'Australia/Lord_Howe', '2026-10-04T12:00Z', 23.5],
+  ])('finds %s', (_, zone, time, hours) => {
+    expect(calendarWindows(zone, calendarUnit('1d'), Date.parse(time)).current).toBe(hours * 3600)
+  })
+
+  it('finds no window for a day that is skipped', () => {
+    const { first, before, current } = calendarWindows(
+      'Pacific/Apia',
+      calendarUnit('1d'),
+      Date.parse('2011-12-30T12:00Z'),
+    )
+    expect(new Date(first * 1000).toISOString()).toBe('2011-12-29T10:00:00.000Z')
+    expect([before, current]).toEqual([86_400, 86_400])
+  })
+
+  it('remembers a bounded number of zones', () => {
+    const time = Date.parse('2026-01-01T00:00Z')
+    const expected = calendarWindows('UTC', calendarUnit('1d'), time)
+    const spellings = Array.from({ length: 1100 }, (_, i) =>
+      Array.from('europe/berlin', (letter, at) => ((i >> at) & 1 ? letter.toUpperCase() : letter)).join(''),
+    )
+    for (const zone of spellings) expect(calendarWindows(zone, calendarUnit('1d'), time).current).toBe(86_400)
+    expect(calendarWindows('UTC', calendarUnit('1d'), time)).toEqual(expected)
+  })
+})
+
+describe('a time zone', () => {
+  it.each(['Europe/Berln', '', 'x'.repeat(10_000), '../etc', 7, null])('refuses %j', (zone) => {
+    expect(() => checkedTimeZone(zone)).toThrow(
+      /^timeZone: expected a time zone such as 'Europe\/Berlin' or 'UTC', got /,
+    )
+  })
+
+  it('needs a runtime that has time zones', () => {
+    vi.stubGlobal('Intl', undefined)
+    expect(() => checkedTimeZone('ASIA/TOKYO')).toThrow('this runtime has no time zones')
+    vi.unstubAllGlobals()
+  })
+})
