@@ -1,4 +1,4 @@
-import { identitiesBeside } from '../stores/places.ts'
+import { identitiesBeside, whenNeighbours } from '../stores/places.ts'
 import type { Store } from '../stores/store.ts'
 import type { Limit } from '../limits/limit.ts'
 import { shared } from '../util/copies.ts'
@@ -49,6 +49,16 @@ function homeBeside(name: string, place: object, options: Options): Home {
   }
   return new Home(options, undefined)
 }
+
+/** Warns of limiters that were made before it was known that their stores count in the same place. */
+whenNeighbours(function warnOfNames(one, other) {
+  const [some, others] = [homes.get(one), homes.get(other)]
+  for (const name of some?.names() ?? []) {
+    const [a, b] = [some!.get(name), others?.get(name)]
+    if (a === undefined || b === undefined || a === b || a.first === b || b.first === a) continue
+    if (a.options.shared !== true && b.options.shared !== true) warnOfSamePlace(name)
+  }
+})
 
 /** The names that a warning was written for. */
 const warned = new Set<string>()

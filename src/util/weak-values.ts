@@ -16,6 +16,10 @@ export class WeakValues<Value extends object> {
     this.#collected?.register(value, name)
   }
 
+  names(): Iterable<string> {
+    return this.#values.keys()
+  }
+
   /** The name may have another value by now. */
   #forget(name: string): void {
     if (this.get(name) === undefined) this.#values.delete(name)

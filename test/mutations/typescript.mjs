@@ -178,6 +178,11 @@ export const typescript = [
   measured('what remains rounded up', 'Math.max(0, Math.floor(quota - kept))', 'Math.max(0, Math.ceil(quota - kept))'),
 
   registration(
+    'limiters of a place that is found later not compared',
+    'if (a.options.shared !== true && b',
+    'if (a.options.shared === true && b',
+  ),
+  registration(
     'stores of one client counted separately',
     'const place = store.identity ?? store\n  const first',
     'const place = store\n  const first',

@@ -8,7 +8,7 @@ import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'
 import { PendingInquiry } from './inquiry.ts'
-import { identityOf } from './place.ts'
+import { connectionOf } from './place.ts'
 import { RedisQueue } from './queue.ts'
 import { type ChangeMode, isScattered, type Transaction, transactionOf } from './request.ts'
 import { bySlot, takeBySlot } from './cross-slot.ts'
@@ -30,7 +30,8 @@ export interface RedisStoreOptions {
 /**
  * Keeps state in Redis (6.2 or later) or Valkey, single or cluster: one limit for the whole fleet, by the server's clock.
  * The client is yours; the store neither connects nor closes it. Stores of one client and prefix count in the same place. A
- * limiter with the name of another one that reaches the same server over another client emits `SLUICE_SAME_PLACE`.
+ * limiter with the name of another one that reaches the same server over another client emits `SLUICE_SAME_PLACE`. To know it, a store
+ * beside another client asks the server once, after its first answer.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision is rejected with `STORE_FAILED`, the client's error as its `cause`,
  * when Redis could not decide; nothing is charged then, unless the server has decided and its answer was lost. It is rejected with
@@ -43,8 +44,9 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
   if (clock !== undefined) clockGiven(clock)
   const scripts = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
-  const queue = new RedisQueue(scripts, clock && (() => microseconds(clock)))
-  return new RedisStore(queue, prefix, identityOf(client, prefix), clock)
+  const connection = connectionOf(client, prefix, scripts)
+  const queue = new RedisQueue(scripts, clock && (() => microseconds(clock)), () => connection.reached())
+  return new RedisStore(queue, prefix, connection, clock)
 }
 
 /** How many names of limiters a store remembers the start of keys for. Others are made anew. */

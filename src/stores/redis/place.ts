@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { shared } from '../../util/copies.ts'
 import { registerPlace } from '../places.ts'
-import type { RedisClient } from './clients.ts'
+import type { RedisClient, ScriptClient } from './clients.ts'
 
 interface Address {
   readonly host?: string | undefined
@@ -14,7 +15,6 @@ interface Options extends Address {
   readonly db?: number
   readonly sentinels?: readonly Address[] | null
   readonly name?: string | null
-  readonly keyPrefix?: string
   /** Of node-redis. */
   readonly socket?: Address
   readonly database?: number
@@ -29,27 +29,98 @@ interface Placed {
   readonly status?: string
   /** Of node-redis. */
   readonly isOpen?: boolean
-  readonly _keyPrefix?: { toString(): string } | undefined
+  /** Of valkey-glide. */
+  readonly isClosed?: boolean
 }
 
-const identities = shared('identities', () => new WeakMap<RedisClient, Map<string, object>>())
+/** Returns the id of a place: the first one that any connection has written there. It is kept for a day after it was last asked for. */
+const FIND = `
+local id = redis.call('HGET', KEYS[1], 'id')
+if not id then
+  id = ARGV[1]
+  redis.call('HSET', KEYS[1], 'id', id)
+end
+redis.call('PEXPIRE', KEYS[1], 86400000)
+return id
+`
+/** The key of the id, behind the prefix. It is no limiter's, as their names have no `%` there. */
+const KEY = '%place'
+
+const known = shared('identities', () => new WeakMap<RedisClient, Map<string, Connection>>())
+const connections = shared('connections', (): { all: readonly WeakRef<Connection>[] } => ({ all: [] }))
+
+/**
+ * A client and a prefix: the identity of the stores that have both. Options show the server of some clients at once. Beside another
+ * client, the server is asked once which place it is, after its first answer. It stays unknown when the server refuses.
+ */
+export class Connection {
+  readonly client: RedisClient
+  readonly #prefix: string
+  readonly #scripts: ScriptClient
+  #isReached = false
+  #isAsked = false
+
+  constructor(client: RedisClient, prefix: string, scripts: ScriptClient) {
+    this.client = client
+    this.#prefix = prefix
+    this.#scripts = scripts
+    const server = serverOf(client as object)
+    if (server === undefined) return
+    registerPlace(this, JSON.stringify([server, `${scripts.keyPrefix}${prefix}`]), openTest(client as object))
+  }
+
+  isBesideOf(other: Connection): boolean {
+    return this.client !== other.client
+  }
+
+  isOpen(): boolean {
+    const { status, isOpen, isClosed } = this.client as Placed
+    return status !== 'end' && isClosed !== true && !(this.#isReached && isOpen === false)
+  }
+
+  /** Notes that the server has answered. */
+  reached(): void {
+    if (this.#isReached) return
+    this.#isReached = true
+    for (const each of openConnections()) if (each.isBesideOf(this)) return this.ask()
+  }
+
+  /** Asks the server which place it is, unless it was asked before or has not answered yet. */
+  ask(): void {
+    if (!this.#isReached || this.#isAsked) return
+    this.#isAsked = true
+    void this.#find()
+  }
+
+  async #find(): Promise<void> {
+    try {
+      const id = String(await this.#scripts.eval(FIND, [`${this.#prefix}${KEY}`], [randomUUID()]))
+      if (/^[\da-f-]{36}$/.test(id)) registerPlace(this, id, openTest(this.client as object))
+    } catch {
+      // Unknown, such as to a user that may not do this.
+    }
+  }
+}
+
+function openConnections(): readonly Connection[] {
+  return connections.all.flatMap((each) => each.deref() ?? []).filter((each) => each.isOpen())
+}
 
 /** Returns the same object for all stores of one client and prefix: they count under the same keys. */
-export function identityOf(client: RedisClient, prefix: string): object {
-  const known = identities.get(client) ?? new Map<string, object>()
-  identities.set(client, known)
-  return known.get(prefix) ?? newIdentity(client, prefix, known)
+export function connectionOf(client: RedisClient, prefix: string, scripts: ScriptClient): Connection {
+  const prefixes = known.get(client) ?? new Map<string, Connection>()
+  known.set(client, prefixes)
+  const connection = prefixes.get(prefix) ?? new Connection(client, prefix, scripts)
+  if (!prefixes.has(prefix)) register(connection)
+  prefixes.set(prefix, connection)
+  return connection
 }
 
-function newIdentity(client: RedisClient, prefix: string, known: Map<string, object>): object {
-  const identity = {}
-  known.set(prefix, identity)
-  const placed: Placed = client as object
-  const server = serverOf(placed)
-  if (server === undefined) return identity
-  const { options, _keyPrefix: keyPrefix = options?.keyPrefix ?? '' } = placed
-  registerPlace(identity, JSON.stringify([server, `${keyPrefix.toString()}${prefix}`]), openTest(placed))
-  return identity
+/** Asks those that are beside a new connection, since they have not been asked while there was only one client. */
+function register(connection: Connection): void {
+  const others = openConnections()
+  connections.all = [...others, connection].map((each) => new WeakRef(each))
+  for (const each of others) if (each.isBesideOf(connection)) each.ask()
 }
 
 /** Returns the server and database of a client. `undefined` for a client that does not show it, such as valkey-glide. */
@@ -71,6 +142,8 @@ function openTest(client: Placed): () => boolean {
   const { isOpen: wasOpen } = client
   return function isOpen() {
     const now = reference.deref()
-    return now !== undefined && now.status !== 'end' && (wasOpen !== true || now.isOpen === true)
+    return (
+      now !== undefined && now.status !== 'end' && now.isClosed !== true && (wasOpen !== true || now.isOpen === true)
+    )
   }
 }

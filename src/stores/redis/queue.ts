@@ -26,6 +26,7 @@ export class RedisQueue {
   readonly #client: ScriptClient
   readonly #runner: Runner
   readonly #clock: (() => number) | undefined
+  readonly #reached: () => void
   readonly #algorithms = new Set<Algorithm>()
   #program: Program | undefined
   #pending: Pending[] = []
@@ -34,8 +35,12 @@ export class RedisQueue {
   #ahead = 0
   #asked = 0
 
-  /** `clock`, where given, gives the time in microseconds instead of the server. */
-  constructor(client: ScriptClient, clock?: () => number) {
+  /**
+   * `clock`, where given, gives the time in microseconds instead of the server.
+   * @param reached is called when the server has answered
+   */
+  constructor(client: ScriptClient, clock: (() => number) | undefined, reached: () => void) {
+    this.#reached = reached
     this.#client = client
     this.#runner = new Runner(client)
     this.#clock = clock
@@ -123,6 +128,7 @@ export class RedisQueue {
       const request = new ScriptRequest(group.map(({ transaction }) => transaction))
       const reply = await this.#call(request)
       this.#ahead = Number(reply[0]) / 1000 - steadyClock.now()
+      this.#reached()
       request.settle(reply, (i, message) => {
         if (message === undefined) group[i]!.resolve()
         else group[i]!.reject(failure(new Error(message)))
