@@ -21,6 +21,8 @@ export class SlowLog {
   #entries: Entry[] = []
   /** The limit that wrote the entries. */
   #writer: Limit | undefined
+  /** When the limit was last changed, and until when that matters: as long as the entries before the change would have counted. */
+  #change: { readonly at: number; readonly until: number } = { at: 0, until: 0 }
 
   /** Decides, and keeps what follows unless `peeks`. Returns the time of the charge, too. */
   ask(limit: Limit, now: number, cost: number, peeks = false): Said & { readonly at: number } {
@@ -41,15 +43,22 @@ export class SlowLog {
       at,
     }
     if (!peeks && ((allowed && cost > 0) || (!allowed && isChanged && live.length > 0))) {
+      if (isChanged) this.#noteChange(now)
       this.#entries = kept
       this.#writer = limit
     }
     return said
   }
 
+  #noteChange(now: number): void {
+    const newest = this.#entries.at(-1)
+    const until = Math.max(this.#change.until, newest === undefined ? 0 : newest.time + this.#writer!.window)
+    if (until > now) this.#change = { at: now, until }
+  }
+
   /** Gives back what was charged at a time, as far as it still counts: nothing when the limit has changed since. */
   refund(limit: Limit, now: number, chargedAt: number, cost: number): void {
-    if (limit !== this.#writer) return
+    if (limit !== this.#writer || (now < this.#change.until && chargedAt <= this.#change.at)) return
     const { window } = limit
     let left = cost
     for (const each of this.#entries) {
