@@ -27,11 +27,13 @@ const requestAdapter: Pick<
     (request as { readonly headers?: Readonly<Record<string, string>> }).headers?.[name],
   getPath: pathOf,
   getAddress: addressOf,
-  getDecision: (request) =>
-    isPartOfMany() && firstDecisions.has(request) ? firstDecisions.get(request) : (request as Limited).rateLimit,
+  getDecision: (request) => (isPartOfMany() ? partDecisionOf(request) : (request as Limited).rateLimit),
   setDecision(request, decision) {
     const exchange = currentExchange()
-    if (exchange !== undefined) exchange.decision = decision
+    if (exchange !== undefined) {
+      exchange.decision = decision
+      partDecisions.set(exchange.context, decision)
+    }
     if (isPartOfMany() && !firstDecisions.has(request)) firstDecisions.set(request, (request as Limited).rateLimit)
     ;(request as { rateLimit?: Decision }).rateLimit = decision
   },
@@ -43,6 +45,14 @@ const requestAdapter: Pick<
  * each message counts, also of one limit: a client chooses how many there are.
  */
 const firstDecisions = new WeakMap<object, Decision | undefined>()
+
+/** What the guards of a field or of a message decided. They receive one context. */
+const partDecisions = new WeakMap<ExecutionContext, Decision>()
+
+function partDecisionOf(request: object): Decision | undefined {
+  const own = partDecisions.get(currentExchange()!.context)
+  return own ?? (firstDecisions.has(request) ? firstDecisions.get(request) : (request as Limited).rateLimit)
+}
 
 function isPartOfMany(): boolean {
   const exchange = currentExchange()

@@ -274,8 +274,8 @@ export const http = [
   upgrade('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
   nest('adapter', 'graphql')(
     'counts the fields of an operation once',
-    'isPartOfMany() && firstDecisions.has(request) ? firstDecisions.get(request) : ',
-    '',
+    '(firstDecisions.has(request) ? firstDecisions.get(request) : (request as Limited).rateLimit)',
+    '(request as Limited).rateLimit',
   ),
   nest('adapter', 'graphql')(
     'hides a denial behind a field that is admitted later',

@@ -143,7 +143,16 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
     expect(performance.now() - started).toBeGreaterThan(40)
   })
 
-  test('throws what onDenied returns', async () => {
+  test('counts a message once, also where a global guard and the guard of the gateway decide', async () => {
+    const app = limitedModule({ keyer: everyone, limits: of(2) }, { providers: [gateway()] })
+    const url = await start(app, { prepare: (each) => each.useWebSocketAdapter(new Adapter(each)) })
+    const { ask } = await connect(url, 'a')
+    const events: string[] = []
+    for (let i = 0; i < 3; i++) events.push((await ask('echo')).event)
+    expect(events).toEqual(['echo', 'echo', 'exception'])
+  })
+
+  test('goes on with a message when onDenied returns true', async () => {
     const { ask } = await connect(await serve({ keyer: everyone, limits: of(1), onDenied: () => true }), 'a')
     expect([(await ask('echo')).event, (await ask('echo')).event]).toEqual(['echo', 'echo'])
   })
