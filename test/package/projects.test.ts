@@ -250,3 +250,116 @@ describe('bundlers', () => {
     expect(JSON.parse(printed.trim().split('\n').at(-1)!)).toEqual([200, 429, 200, 429])
   })
 })
+
+describe('Nest', () => {
+  const app = `
+    import { Controller, Get, Inject, Injectable, Module, Query } from '@nestjs/common'
+    import { APP_GUARD, NestFactory } from '@nestjs/core'
+    import type { Request } from 'express'
+    import type { AddressInfo } from 'node:net'
+    import { everyone, memoryStore, perMinute } from 'sluice'
+    import { byIP, RateLimit, RateLimitGuard, RateLimitModule, SkipRateLimit } from 'sluice/nestjs'
+
+    @Injectable()
+    class Settings {
+      readonly quota: number = 2
+    }
+
+    @Module({ providers: [Settings], exports: [Settings] })
+    class SettingsModule {}
+
+    @Injectable()
+    class OwnGuard extends RateLimitGuard {
+      @Inject(Settings) private readonly settings!: Settings
+      protected override shouldSkip(...[context]: Parameters<RateLimitGuard['canActivate']>) {
+        return this.settings.quota === 0 || super.shouldSkip(context)
+      }
+    }
+
+    @Controller()
+    class AppController {
+      constructor(private readonly settings: Settings) {}
+
+      @Get('common')
+      common(@Query('name') name: string): string {
+        return name + this.settings.quota
+      }
+
+      @Get('own')
+      @RateLimit({ keyer: (request: Request) => request.ip, limits: perMinute(1), refundWhen: (_request, response: { statusCode: number }) => response.statusCode >= 500 })
+      own(): string {
+        return 'own'
+      }
+
+      @Get('free')
+      @SkipRateLimit()
+      free(): string {
+        return 'free'
+      }
+    }
+
+    @Module({
+      imports: [
+        SettingsModule,
+        RateLimitModule.forRootAsync({
+          imports: [SettingsModule],
+          inject: [Settings],
+          useFactory: (settings: Settings) => ({ keyer: byIP, limits: perMinute(settings.quota), store: memoryStore() }),
+        }),
+      ],
+      controllers: [AppController],
+      providers: [{ provide: APP_GUARD, useClass: OwnGuard }],
+    })
+    class AppModule {}
+    void everyone
+
+    async function main(): Promise<void> {
+      const app = await NestFactory.create(AppModule, { logger: false })
+      await app.listen(0, '127.0.0.1')
+      const { port } = app.getHttpServer().address() as AddressInfo
+      const statuses: number[] = []
+      let type: string | null = null
+      for (const path of ['common?name=a', 'common?name=b', 'common?name=c', 'own', 'own', 'free']) {
+        const response = await fetch('http://127.0.0.1:' + port + '/' + path)
+        statuses.push(response.status)
+        if (response.status === 429) type = response.headers.get('content-type')
+      }
+      console.log(JSON.stringify([statuses, type]))
+      await app.close()
+    }
+    void main()`
+  const expected = [[200, 200, 429, 200, 429, 200], 'application/problem+json']
+
+  const versions = {
+    11: ['11.2.10', 'commonjs', 'node10'],
+    12: ['12.5.1', 'nodenext', 'nodenext'],
+  } as const
+  for (const [major, [version, module, moduleResolution]] of Object.entries(versions)) {
+    it(`${major} runs a CommonJS project that TypeScript compiles with metadata of its decorators`, async () => {
+      const options = {
+        target: 'es2023',
+        module,
+        moduleResolution,
+        strict: true,
+        esModuleInterop: true,
+        skipLibCheck: true,
+      }
+      const decorators = { experimentalDecorators: true, emitDecoratorMetadata: true, types: ['node'], outDir: 'dist' }
+      const home = await packed.project(
+        `nest-${major}`,
+        {},
+        {
+          'app.ts': app,
+          'tsconfig.json': JSON.stringify({ compilerOptions: { ...options, ...decorators }, files: ['app.ts'] }),
+        },
+        ...['common', 'core', 'platform-express'].map((each) => `@nestjs/${each}@${version}`),
+        'reflect-metadata@0.2.2',
+        'rxjs@7.8.2',
+        'typescript@5.9.3',
+        ...expressTypes,
+      )
+      await local(home, 'tsc', '-p', '.')
+      expect(await node(home, 'dist/app.js')).toEqual(expected)
+    })
+  }
+})
