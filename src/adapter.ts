@@ -41,5 +41,5 @@ export {
   type ProblemResponse,
 } from './http/responses-for.ts'
 export { createRequestLimiter, type RequestLimiter } from './http/request-limiter.ts'
-export { whenClosed } from './http/response/node-end.ts'
+export { markAborted, whenClosed } from './http/response/node-end.ts'
 export { ResponseEnd } from './http/response/web-end.ts'

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../../src/limiter/decision.ts'
+import type { LimiterOptions } from '../../src/limiter/options.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
@@ -12,8 +13,10 @@ import { oneOf } from '../../src/util/validate.ts'
 import { headOf } from './head.ts'
 import { addressOf } from './keyers.ts'
 import { calledDirectly } from './messages.ts'
+import { withInherited } from './inherited.ts'
 import type { Hook, LimitHook } from './own-routes.ts'
-import { limitScope, watchApps } from './scope.ts'
+import { routeHook } from './route-hook.ts'
+import { limitScope, nearestLimit, watchApps } from './scope.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
 export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
@@ -25,9 +28,40 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** The limits of this route, in place of those of the scopes around it. `false`: no limits. */
-    rateLimit?: RateLimitOptions | false
+    rateLimit?: RouteRateLimitOptions | false
+  }
+  interface FastifyInstance {
+    /**
+     * Returns a hook that limits a route in addition to its scope: `onRequest`, `preValidation` or `preHandler`. It exists after
+     * `await app.register(rateLimit, …)`, also in the scopes within. The options are those of a route; the place is the hook.
+     * Throws `SluiceError` for wrong options, and `NOT_APPLICABLE` when it is not called as a method. A route that uses the hook
+     * where a response has begun already throws `NOT_APPLICABLE` when it is declared.
+     * @example app.post('/login', { preHandler: app.rateLimit({ limits: perMinute(5) }) }, login)
+     */
+    rateLimit(options: WithoutHook<RouteRateLimitOptions>): RateLimitHook
   }
 }
+
+/**
+ * The options of a route, in `config.rateLimit` or for `app.rateLimit`. A route inherits every option of its scope that it does not
+ * give itself, such as `keyer`, `cost`, `store`, `skip`, `headers`, `onDenied` and `hook`. It does not inherit `limits`, `limiter`,
+ * `rules`, `name` and `shared`. In an inherited `store` it counts under a name of its own, such as `default POST /login`. With one of
+ * `onDenied`, `message` and `statusCode` it inherits none of them, and with one of the options of the headers none of those. With a
+ * `limiter` or `rules` it inherits neither keys, costs nor store.
+ */
+export type RouteRateLimitOptions =
+  | RateLimitOptions
+  | (Omit<RateLimitOptions, keyof LimiterOptions<never> | 'limiter' | 'rules'> &
+      Omit<LimiterOptions<FastifyRequest>, 'keyer'> & {
+        readonly keyer?: never
+        readonly limiter?: never
+        readonly rules?: never
+      })
+
+type WithoutHook<Options> = Options extends unknown ? Omit<Options, 'hook'> : never
+
+/** The hook of a route, for requests of any types. */
+export type RateLimitHook = (request: object, reply: object, done: (error?: Error) => void) => void
 
 /** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
 export type RateLimitOptions = LimiterSource<FastifyRequest> &
@@ -96,8 +130,17 @@ watchApps(createHook)
 
 async function register(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
   if (!scope.hasRequestDecorator('rateLimit')) scope.decorateRequest('rateLimit')
-  limitScope(scope, options.hook ?? 'onRequest', createHook(options), createHook)
+  limitScope(scope, options as never, createHook(options), createHook)
+  if (!scope.hasDecorator('rateLimit')) scope.decorate('rateLimit', routeLimiter as never)
 }
+
+/** The method `app.rateLimit`. */
+const routeLimiter = routeHook((scope, options) => {
+  const nearest = nearestLimit(scope)
+  if (nearest === undefined) return undefined
+  const { hook: _scopeHook, ...inherited } = nearest.options
+  return createHook(withInherited(options, inherited) as unknown as RateLimitOptions)
+})
 
 /** Creates the hook that limits requests. Throws `SluiceError` for wrong options. */
 function createHook(given: RateLimitOptions): LimitHook {

@@ -40,6 +40,28 @@ export function misplacedOptions(route: string): SluiceError {
   )
 }
 
+export function calledWithoutApp(): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    'app.rateLimit is a method of an app with the plugin: write `app.rateLimit({ … })` after `await app.register(rateLimit, …)`.',
+  )
+}
+
+export function notCalled(route: string, hook: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `Route ${route} has \`app.rateLimit\` itself as \`${hook}\`. Call it: \`${hook}: app.rateLimit({ limits })\`.`,
+  )
+}
+
+export function hookTooLate(place: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `${place} uses \`app.rateLimit(…)\`, which limits requests before they are answered. Use it as \`onRequest\`, ` +
+      '`preValidation` or `preHandler`.',
+  )
+}
+
 export function limitsNothing(prefix: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',

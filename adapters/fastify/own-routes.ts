@@ -22,8 +22,10 @@ export interface OwnLimit {
 /** A route with `config.rateLimit`, and its declaration: Fastify and hooks of the application change `route` afterwards. */
 export interface OwnRoute extends OwnLimit, Declaration {
   readonly options: unknown
+  /** When the limit decides. Undefined until the app is ready. */
+  hook?: Hook
   /** The hook of a limit at `preHandler`, for the end of the route's hooks. */
-  readonly last?: LimitHook
+  readonly last: LimitHook
 }
 
 export interface Declaration {
@@ -47,21 +49,28 @@ interface RoutePath {
 }
 
 /**
- * Gives a route with `config.rateLimit` a hook for it. A hook at `preHandler` is only returned, in `last`. Returns `undefined` for
- * any other route.
+ * Gives a route with `config.rateLimit` a hook for it. A hook at `preHandler` is only returned, in `last`. Without a `hook` in the
+ * options it has both, since the scope says which of them limits. Returns `undefined` for any other route.
  */
 export function addOwnHook(declaration: Declaration): OwnRoute | undefined {
   const { route } = declaration
   const options = configOf(route)
   if (options === undefined || options === false) return undefined
-  const isLast = (options as { hook?: Hook } | null)?.hook === 'preHandler'
-  const own: OwnRoute = { ...declaration, options, ...(isLast && { last: limitRoute }) }
-  function limitRoute(...[request, reply, done]: Parameters<LimitHook>): void {
-    if (own.limit === undefined) done()
-    else own.limit(request, reply, done)
-  }
-  if (!isLast) route.onRequest = ([] as unknown[]).concat(route.onRequest ?? [], limitRoute) as never
+  const limitAt =
+    (hook: Hook): LimitHook =>
+    (request, reply, done) => {
+      if (own.limit === undefined || own.hook !== hook) done()
+      else own.limit(request, reply, done)
+    }
+  const own: OwnRoute = { ...declaration, options, last: limitAt('preHandler') }
+  if (hookIn(options) !== 'preHandler')
+    route.onRequest = ([] as unknown[]).concat(route.onRequest ?? [], limitAt('onRequest')) as never
   return own
+}
+
+/** Returns the `hook` of options that are not checked yet. */
+export function hookIn(options: unknown): Hook | undefined {
+  return (options as { readonly hook?: Hook } | null)?.hook
 }
 
 /** Returns the `config.rateLimit` of a route. */
@@ -107,10 +116,10 @@ export function earlyLimit(
   create: CreateHook,
 ): OwnLimit {
   const { method, url, config } = request.routeOptions as unknown as RoutePath & { config: { rateLimit: unknown } }
-  const options = config.rateLimit as { hook?: Hook } | null
+  const options = config.rateLimit
   const found = known.find((each) => each.options === options && isSameRoute(each, { method, url }))
   if (found !== undefined) return found
-  if ((options?.hook ?? 'onRequest') !== hook) throw declaredTooEarly(routeName(method, url))
+  if ((hookIn(options) ?? hook) !== hook) throw declaredTooEarly(routeName(method, url))
   const early = { limit: createFor(method, url, options, create), caller, options, method, url }
   known.push(early)
   return early

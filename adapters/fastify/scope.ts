@@ -1,5 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { type GivenOptions, type Inheritable, inheriting } from './inherited.ts'
 import { appendLast, preHandlers, withBind } from './last-hooks.ts'
 import {
   limitsNothing,
@@ -18,13 +19,15 @@ import {
   type EarlyRoute,
   findOwnRoute,
   type Hook,
+  hookIn,
   type LimitHook,
   type OwnLimit,
   type OwnRoute,
 } from './own-routes.ts'
+import { checkRouteHooks } from './route-hook.ts'
 
 /** A limit of the scope that it is registered in. */
-interface ScopeLimit {
+interface ScopeLimit extends Inheritable {
   readonly scope: Scope
   /** True once Fastify has put the hook of the scope on a route or a 404 handler. */
   attached: boolean
@@ -58,7 +61,7 @@ type Scope = FastifyInstance & {
   [PRE_HANDLER]?: ScopeLimit
   [LIMITED]?: true
 }
-type Config = Record<string | symbol, unknown> & { [OWN_LIMIT]?: OwnLimit }
+type Config = Record<string | symbol, unknown> & { [OWN_LIMIT]?: OwnLimit | undefined }
 
 /**
  * Listens to every app of the process that is created from now on. Fastify tells a plugin only about routes that are declared
@@ -77,10 +80,16 @@ export function watchApps(create: CreateHook): void {
  * Limits every route of a scope, whenever it is declared, and its 404 handler. Routes with a limit of their own are excepted.
  * Throws `NOT_APPLICABLE` when the scope already has a limit at this hook.
  */
-export function limitScope(instance: FastifyInstance, hook: Hook, limit: LimitHook, create: CreateHook): void {
+export function limitScope(
+  instance: FastifyInstance,
+  options: GivenOptions,
+  limit: LimitHook,
+  create: CreateHook,
+): void {
   const scope = instance as Scope
+  const hook = hookIn(options) ?? 'onRequest'
   if (Object.hasOwn(scope, SCOPE_LIMIT[hook])) throw registeredTwice(scope.prefix, hook)
-  const scopeLimit: ScopeLimit = { scope, attached: false, early: [] }
+  const scopeLimit: ScopeLimit = { scope, hook, options, attached: false, early: [] }
   scope[SCOPE_LIMIT[hook]] = scopeLimit
   scope[LIMITED] = true
   const { scopeLimits } = scope[APP_LIMITS] ?? watchApp(scope, create)
@@ -94,12 +103,31 @@ export function limitScope(instance: FastifyInstance, hook: Hook, limit: LimitHo
     const config = request.routeOptions.config as unknown as Config
     if (config.rateLimit === undefined) return limit(request, reply, done)
     if (config.rateLimit === false) return done()
-    const { ownRoutes } = (request.server as Scope)[APP_LIMITS]!
-    const own = (config[OWN_LIMIT] ??=
-      findOwnRoute(request, ownRoutes) ?? earlyLimit(request, scopeLimit.early, scopeLimit, hook, create))
-    return own.caller === scopeLimit ? own.limit!(request, reply, done) : done()
+    const own = (config[OWN_LIMIT] ??= ownLimitOf(request))
+    return own?.caller === scopeLimit ? own.limit!(request, reply, done) : done()
+  }
+
+  /** Returns `undefined` for an early route whose limit is created by a scope within. */
+  function ownLimitOf(request: FastifyRequest): OwnLimit | undefined {
+    const known = findOwnRoute(request, (request.server as Scope)[APP_LIMITS]!.ownRoutes)
+    if (known !== undefined) return known
+    const { config, method, url } = request.routeOptions
+    const given = hookIn((config as unknown as Config).rateLimit)
+    const nearest = nearestLimit(request.server, given)!
+    if (given === undefined && nearest !== scopeLimit) return undefined
+    const counted = String(method) === 'HEAD' ? 'GET' : method
+    return earlyLimit(request, scopeLimit.early, scopeLimit, hook, inheriting(nearest, create, counted, url ?? ''))
   }
   addScopeHook(scopeLimit, hook, limitRequest)
+}
+
+/** Returns the limit of a scope or of the nearest one around it: the one at `hook`, if it has two. */
+export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'): Inheritable | undefined {
+  for (let each = instance as Scope | null; each !== null; each = Object.getPrototypeOf(each) as Scope | null) {
+    for (const at of [hook, 'onRequest', 'preHandler'] as const)
+      if (Object.hasOwn(each, SCOPE_LIMIT[at])) return each[SCOPE_LIMIT[at]]
+  }
+  return undefined
 }
 
 /** Adds the hook of a limit to its scope, and sets `attached` when Fastify puts it on a route or a 404 handler. */
@@ -135,6 +163,7 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
     const { url, constraints, handler } = route
     const given = configOf(route)
     limits.scopesWithRoutes.add(scope)
+    checkRouteHooks(route)
     if ('rateLimit' in route) {
       refuseMisplaced(route, scope)
       limits.misplaced.push(() => refuseMisplaced(route, scope))
@@ -143,7 +172,7 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
     scope.after(() => {
       const own = addOwnHook({ route, url, constraints, given, handler, scope })
       if (own !== undefined) limits.ownRoutes.push(own)
-      appendLast(route, () => [...lastHooks(scope), ...(own?.last === undefined ? [] : [own.last])])
+      appendLast(route, () => [...lastHooks(scope), ...(own !== undefined && isLast(own) ? [own.last] : [])])
     })
   })
   watchNotFound(app)
@@ -169,10 +198,21 @@ function watchNotFound(app: Scope): void {
   Object.assign(app, { setNotFoundHandler: watched })
 }
 
+/** Returns true for a route whose own limit runs after all other preHandler hooks. Call it when all plugins are loaded. */
+function isLast({ options, scope }: OwnRoute): boolean {
+  const hook = hookIn(options)
+  return (hook ?? nearestLimit(scope)?.hook) === 'preHandler'
+}
+
 /** Creates the limit of a route. Throws `NOT_APPLICABLE` for a route outside of every limited scope. */
 function prepareOwnRoute(own: OwnRoute, routes: readonly OwnRoute[], create: CreateHook): void {
   const scope: Scope = own.scope
-  if (scope[ON_REQUEST] !== undefined || scope[PRE_HANDLER] !== undefined) createOwnLimit(own, routes, create)
+  const { route, url, constraints } = own
+  const nearest = nearestLimit(scope, hookIn(own.options))
+  if (nearest !== undefined) {
+    own.hook = isLast(own) ? 'preHandler' : 'onRequest'
+    createOwnLimit(own, routes, inheriting(nearest, create, route.method, url, constraints))
+  }
   // Other plugins, too, have options with this name.
   else if (scope[LIMITED] !== true && isOurs(own.options)) throw outOfScope(routeName(own.route.method, own.url))
 }
@@ -183,7 +223,11 @@ function refuseMisplaced(route: RouteOptions & { readonly rateLimit?: unknown },
 }
 
 function isOurs(options: unknown): boolean {
-  return typeof options === 'object' && options !== null && ('limits' in options || 'limiter' in options)
+  return (
+    typeof options === 'object' &&
+    options !== null &&
+    ('limits' in options || 'limiter' in options || 'rules' in options)
+  )
 }
 
 function hasRoutes({ scope, attached }: ScopeLimit, { app, scopesWithRoutes }: AppLimits): boolean {

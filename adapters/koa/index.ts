@@ -1,5 +1,5 @@
 import type Application from 'koa'
-import type { Context, Middleware, Next, Response } from 'koa'
+import type { Context, DefaultContext, DefaultState, Middleware, Next, ParameterizedContext, Response } from 'koa'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial } from '../../src/http/response/begun-denial.ts'
@@ -24,21 +24,33 @@ declare module 'koa' {
   }
 }
 
+/** The part of the state that {@link rateLimit} sets, for apps with a state of their own. */
+export interface RateLimitState {
+  /** The decision of the latest rate limit. */
+  rateLimit?: Decision
+}
+
 /**
  * The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. A request is the
- * context of Koa.
+ * context of Koa. `State` and `Custom` are the types of the app, as in `new Koa<State, Custom>()`.
  */
-export type RateLimitOptions = LimiterSource<Context> &
-  HttpOptions<Context, Response> & {
+export type RateLimitOptions<State = DefaultState, Custom = DefaultContext> = LimiterSource<
+  ParameterizedContext<State, Custom>
+> &
+  HttpOptions<ParameterizedContext<State, Custom>, Response> & {
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
      * headers are already set. `next` undoes the first two. If its promise is pending for ten seconds, the process warning
      * `SLUICE_NOT_ANSWERED` is emitted once.
      */
-    readonly onDenied?: OnDenied
+    readonly onDenied?: OnDenied<State, Custom>
   }
 
-type OnDenied = (context: Context, next: Next, decision: Decision) => unknown
+type OnDenied<State = DefaultState, Custom = DefaultContext> = (
+  context: ParameterizedContext<State, Custom>,
+  next: Next,
+  decision: Decision,
+) => unknown
 
 // Uses the response of Node where Koa's response does the same, but checks the name of every header first.
 const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
@@ -91,8 +103,16 @@ function startDenial(context: Context, status: number): () => void {
  * Creates a middleware for Koa 2 and 3. The decision is on `context.state.rateLimit`.
  * Throws `SluiceError` for a wrong or unknown option.
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
+ * @example
+ * interface State extends RateLimitState { user: { id: string } }
+ * const app = new Koa<State>()
+ * app.use(rateLimit<State>({ keyer: (context) => context.state.user.id, limits: perMinute(100) }))
  */
-export function rateLimit(options: RateLimitOptions): Middleware {
+export function rateLimit<State = DefaultState, Custom = DefaultContext>(
+  given: RateLimitOptions<State, Custom>,
+): Middleware<State & RateLimitState, Custom> {
+  // Only functions of the user read the state.
+  const options = given as unknown as RateLimitOptions
   const requestLimiter = createRequestLimiter(options, adapter)
   const written = writtenHeaders(headerConfig(options))
   const keepOnError = keepHeaders(written)
@@ -128,7 +148,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
       return failed(error)
     }
   }
-  return limitRate
+  return limitRate as unknown as Middleware<State & RateLimitState, Custom>
 }
 
 /** Returns true for the last middleware of an app that comes after a router of `@koa/router`. */

@@ -51,8 +51,8 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   /** Returns the status that was sent. It is only called when `headersSent` returns true. */
   getStatus(response: Response): number
   /**
-   * Sets the status 499 on a response that was aborted before anything was sent, since functions of the user read it. Default: the
-   * status stays what it is.
+   * Sets the status 499 on a response that was aborted before anything was sent: functions of the user, such as `refundWhen`, read
+   * it. For Node use `markAborted`. Omit it only where a response is a value that handlers return.
    */
   markAborted?(response: Response): void
   /**

@@ -1,12 +1,13 @@
 import { Router } from '@koa/router'
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Context, Next } from 'koa'
+import { type Context as HonoContext, Hono } from 'hono'
+import Koa, { type Next, type ParameterizedContext } from 'koa'
 import { expect, expectTypeOf, test } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import type { RateLimitOptions } from '../../adapters/fastify/index.ts'
 import * as forFetch from '../../adapters/fetch/index.ts'
-import type * as forHono from '../../adapters/hono/index.ts'
+import * as forHono from '../../adapters/hono/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import * as forNode from '../../adapters/node/index.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
@@ -51,7 +52,7 @@ test('options have the types of the framework’s requests', () => {
     keyer: (context) => context.ip,
     limits: perSecond(1),
     onDenied(context, next, decision) {
-      expectTypeOf(context).toEqualTypeOf<Context>()
+      expectTypeOf(context).toEqualTypeOf<ParameterizedContext>()
       expectTypeOf(next).toEqualTypeOf<Next>()
       expectTypeOf(decision).toEqualTypeOf<Decision>()
     },
@@ -134,4 +135,73 @@ test('handlers after a middleware have the parameters of their route', () => {
   new Router().get('/users/:id', forKoa.rateLimit({ keyer: forKoa.byIP, limits: perSecond(1) }), (context) =>
     expectTypeOf(context.params['id']).toEqualTypeOf<string>(),
   )
+})
+
+test('a Koa app with a state of its own takes the middleware, and its state has the decision', () => {
+  interface State extends forKoa.RateLimitState {
+    readonly user: { readonly id: string }
+  }
+  const anybody = forKoa.rateLimit({ keyer: forKoa.byIP, limits: perSecond(1) })
+  const byUser = forKoa.rateLimit<State>({
+    keyer: (context) => context.state.user.id,
+    limits: (context) => (context.state.user.id === 'ann' ? perSecond(10) : perSecond(1)),
+    skip: (context) => context.state.user.id === 'root',
+    message: (_decision, context) => `${context.state.user.id} is too fast`,
+    onDecision: (decision, context) => void [decision.allowed, context.state.user.id],
+    refundWhen: (context, response) => response.status === 304 && context.state.user.id !== '',
+  })
+  const app = new Koa<State>()
+  app.use(anybody).use(byUser)
+  app.use(forKoa.rateLimit<State>({ keyer: forKoa.byIP, limits: perSecond(1) }))
+  app.use((context) => {
+    expectTypeOf(context.state.user.id).toEqualTypeOf<string>()
+    expectTypeOf(context.state.rateLimit).toEqualTypeOf<Decision | undefined>()
+  })
+  const annotated = (context: ParameterizedContext<State>): string => context.state.user.id
+  app.use(forKoa.rateLimit({ keyer: annotated, limits: perSecond(1) }))
+  // @ts-expect-error -- the state has no such member
+  forKoa.rateLimit<State>({ keyer: (context) => context.state.tenant.id, limits: perSecond(1) })
+
+  const router = new Router<State>()
+  router.use(anybody, byUser)
+  router.get('/users/:id', anybody, byUser, (context) => {
+    expectTypeOf(context.state.user.id).toEqualTypeOf<string>()
+    expectTypeOf(context.state.rateLimit).toEqualTypeOf<Decision | undefined>()
+    expectTypeOf(context.params['id']).toEqualTypeOf<string>()
+  })
+  app.use(router.routes())
+
+  interface Plain {
+    readonly tenant: string
+  }
+  // A state that does not extend RateLimitState has the decision in the chain of `use`.
+  new Koa<Plain, { readonly log: (line: string) => void }>().use(anybody).use((context) => {
+    expectTypeOf(context.state.tenant).toEqualTypeOf<string>()
+    expectTypeOf(context.state.rateLimit).toEqualTypeOf<Decision | undefined>()
+    expectTypeOf(context.log).toEqualTypeOf<(line: string) => void>()
+  })
+  expect(app.middleware).toHaveLength(6)
+})
+
+test('a Hono app with an environment of its own takes the middleware, and its context has the decision', () => {
+  interface Env {
+    Bindings: { readonly KEY: string }
+    Variables: { user: { readonly id: string } }
+  }
+  const anybody = forHono.rateLimit({ keyer: forHono.byIP, limits: perSecond(1) })
+  const ofUser = (context: HonoContext<Env>): string => context.get('user').id + context.env.KEY
+  const app = new Hono<Env>()
+  app.use(
+    anybody,
+    forHono.rateLimit({ keyer: ofUser, limits: perSecond(1), skip: (context) => ofUser(context) === '' }),
+  )
+  app.get('/users/:id', anybody, (context) => {
+    expectTypeOf(context.get('user')).toEqualTypeOf<{ readonly id: string }>()
+    expectTypeOf(context.get('rateLimit')).toEqualTypeOf<Decision | undefined>()
+    expectTypeOf(context.var.rateLimit).toEqualTypeOf<Decision | undefined>()
+    expectTypeOf(context.env.KEY).toEqualTypeOf<string>()
+    expectTypeOf(context.req.param('id')).toEqualTypeOf<string>()
+    return context.text('ok')
+  })
+  expect(app.routes).toHaveLength(4)
 })

@@ -56,6 +56,8 @@ const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'nam
 const unanswered = inTests('src/http/response/unanswered.ts', 'test/adapters/on-denied.test.ts')
 const mountedLate = inTests('adapters/express/mounted-late.ts', 'test/adapters/express/mounted-late.test.ts')
 const honoKeyers = inTests('adapters/hono/keyers.ts', 'test/adapters/hono/keyers.test.ts')
+const inherited = inTests('adapters/fastify/inherited.ts', 'test/adapters/fastify/inherited.test.ts')
+const routeHook = inTests('adapters/fastify/route-hook.ts', 'test/adapters/fastify/inherited.test.ts')
 const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
@@ -115,6 +117,9 @@ export const http = [
     'adapter.headersSent(response) && adapter.getStatus',
     'adapter.getStatus',
   ),
+  inherited('inherits a message beside onDenied', "['onDenied', 'message', 'statusCode'],", ''),
+  inherited('inherits the keyer beside a limiter', 'isWhole ? LIMITER_OPTIONS : []', '[]'),
+  routeHook('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
   settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
   reset('refunds in addition to a reset', 'return resetKeys(limiter', 'await resetKeys(limiter'),
   openDecisions('refunds what was forgotten', '?? []) closed.add(decision)', '?? []) closed.delete(decision)'),
@@ -214,12 +219,16 @@ export const http = [
   earlyRoutes('counts an early route and its HEAD route separately', '  known.push(early)\n', ''),
   scope(
     'limits a route by its scope in addition to its own limit',
-    'own.caller === scopeLimit ? own.limit!(request, reply, done) : done()',
+    'own?.caller === scopeLimit ? own.limit!(request, reply, done) : done()',
     'limit(request, reply, done)',
   ),
   scope('limits a route that opts out', 'if (config.rateLimit === false) return done()', ''),
   scope('misses a 404 handler', 'scopeLimit.attached = true', 'scopeLimit.attached = false'),
-  scope('takes the options of another plugin for ours', "&& ('limits' in options || 'limiter' in options)", ''),
+  scope(
+    'takes the options of another plugin for ours',
+    "('limits' in options || 'limiter' in options || 'rules' in options)",
+    'true',
+  ),
   scope('counts again when hooks run again', 'if (passed?.has(request)) return done()', ''),
   fastify(
     'gives the plugin its own scope',

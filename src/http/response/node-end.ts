@@ -38,7 +38,7 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
   return stop
 }
 
-/** The `markAborted` of an `HttpAdapter` for Node responses. */
+/** The `markAborted` of an `HttpAdapter` for Node responses: sets the status 499. */
 export function markAborted(response: { statusCode: number }): void {
   response.statusCode = ABORTED
 }
