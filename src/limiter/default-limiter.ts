@@ -14,8 +14,9 @@ import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stor
 import { brand } from '../util/copies.ts'
 import { knownOptions } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
-import type { WaitOptions } from './waiter.ts'
+import { denialOf, type WaitOptions } from './waiter.ts'
 import { close, forgetKey, isClosed } from './open-decisions.ts'
+import { decisions } from './events.ts'
 import { LIMITER, type OwnLimiter } from './own-limiter.ts'
 import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
 
@@ -29,9 +30,13 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** What adapters made of this limiter. */
   readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
 
+  /** The names of the parts, joined. */
+  readonly name: string
+
   constructor(builders: readonly ChargeSource<Input>[], store: Store) {
     this.#builders = builders
     this.#observers = [...new Set(builders)].filter((builder) => builder.decided !== undefined)
+    this.name = [...new Set(builders.map(({ name }) => name))].join('+')
     this.#store = store
     this.#queue = waitQueueOf(store)
   }
@@ -55,9 +60,9 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
-    const decision = this.#decide(input, 'consume', options)
-    if (this.#observers.length === 0) return decision
-    return chain(decision, (known) => this.#observed(input, options?.cost, known))
+    if (!decisions.hasSubscribers) return this.#consume(input, options)
+    const began = this.#store.sync ? undefined : performance.now()
+    return chain(this.#consume(input, options), (decision) => this.#published(input, decision, began))
   }
 
   peek(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -68,8 +73,15 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'signal'])
     const given = this.#charges(input, options.cost)
     const charges = isPromise(given) ? await given : given
-    const decision = await this.#queue.enter(charges, options, (held) => this.refund(held))
-    return this.#observed(input, options.cost, decision)
+    const began = performance.now()
+    try {
+      const decision = await this.#queue.enter(charges, options, (held) => this.refund(held))
+      return this.#published(input, this.#observed(input, options.cost, decision), began)
+    } catch (error) {
+      const denial = denialOf(error)
+      if (denial !== undefined) this.#published(input, denial, began)
+      throw error
+    }
   }
 
   refund(decision: Decision): MaybePromise<void> {
@@ -146,6 +158,20 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** Waiters may have to wait longer than was predicted, or shorter. */
   #changed(charges: readonly Charge[]): void {
     for (const each of [this, ...this.#variants.values()]) each.#queue.changed(charges)
+  }
+
+  #consume(input: Input, options: ConsumeOptions | undefined): MaybePromise<Decision> {
+    const decision = this.#decide(input, 'consume', options)
+    if (this.#observers.length === 0) return decision
+    return chain(decision, (known) => this.#observed(input, options?.cost, known))
+  }
+
+  /** `began` is `undefined` for a store that answers at once. */
+  #published(input: Input, decision: Decision, began: number | undefined): Decision {
+    if (!decisions.hasSubscribers) return decision
+    const duration = began === undefined ? 0 : performance.now() - began
+    decisions.publish({ limiter: this.name, decision, input, duration })
+    return decision
   }
 
   #observed(input: Input, cost: number | undefined, decision: Decision): Decision {

@@ -137,3 +137,9 @@ export class Waiter {
     return (this.#clock ?? performance).now()
   }
 }
+
+/** The denial behind the error of a wait that was refused; `undefined` for every other error. */
+export function denialOf(error: unknown): Decision | undefined {
+  const isRefusal = error instanceof SluiceError && (error.code === 'WAIT_TOO_LONG' || error.code === 'NEVER_ADMITTED')
+  return isRefusal ? (error.cause as Decision) : undefined
+}

@@ -25,7 +25,14 @@ export type {
 } from './document.ts'
 export { type FileOptions, rulesFile } from './file.ts'
 export { type Documents, rulesFrom } from './from.ts'
-export { createRules, type ReplaceOptions, type Rules, type RulesEvents, type RulesOptions } from './rules.ts'
+export {
+  createRules,
+  type ReplaceOptions,
+  type Rules,
+  type RulesEvent,
+  type RulesEvents,
+  type RulesOptions,
+} from './rules.ts'
 export { rulesSchema } from './schema.ts'
 export type { ShadowDenial, ShadowLimit, ShadowOptions, ShadowReport, ShadowRules } from './shadow.ts'
 export type { SourceOptions } from './start.ts'

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import type { ChargeSource } from '../limiter/charge-source.ts'
 import { type InputReader, type RulePlace, RULES, type RuleSource } from '../limiter/rule-source.ts'
+import { type Channel, channel } from '../util/channel.ts'
 import { brand } from '../util/copies.ts'
 import { reasonOf, type SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
@@ -38,6 +39,16 @@ export interface RulesEvents {
   /** The source could not be read. The rules stay in force. Emitted once until it can be read again. */
   unreachable: [{ readonly error: unknown }]
 }
+
+/** The message on the channel `sluice:rules`: the name of an event, its rules, and what listeners of the event receive. */
+export type RulesEvent = {
+  [Name in keyof RulesEvents]: { readonly event: Name; readonly rules: RulesInEvent } & RulesEvents[Name][0]
+}[keyof RulesEvents]
+
+/** What every listener may ask of the rules of an event, whatever their requests are. */
+export type RulesInEvent = Pick<Rules, 'current' | 'replace' | 'close'>
+
+const channelOfRules: Channel<RulesEvent> = channel('sluice:rules')
 
 /**
  * Rules in force, for the option `rules` of `rateLimit` and `createLimiter`. Requests read one version of them in this process,
@@ -82,7 +93,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
     if (isDeepStrictEqual(before.policies, after.policies)) return false
     this.#compiled = compiled
     this.#current = after
-    this.emit('change', { before, after })
+    Rules.#report(this, { event: 'change', rules: this, before, after })
     return true
   }
 
@@ -120,7 +131,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
     const error = invalidRules(problems)
     rules.#isReachable = true
     warn('SLUICE_RULES_INVALID', `${reasonOf(error)}\nThe rules before them stay in force.`)
-    rules.emit('invalid', { problems, error })
+    Rules.#report(rules, { event: 'invalid', rules, problems, error })
   }
 
   /** Reports that the source cannot be read, once until it can be. */
@@ -128,7 +139,13 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
     if (!rules.#isReachable) return
     rules.#isReachable = false
     warn('SLUICE_RULES_UNREACHABLE', `The rules could not be read. The last ones stay in force. ${String(error)}`)
-    rules.emit('unreachable', { error })
+    Rules.#report(rules, { event: 'unreachable', rules, error })
+  }
+
+  static #report<Input>(rules: Rules<Input>, message: RulesEvent): void {
+    const { event, rules: _rules, ...details } = message
+    if (channelOfRules.hasSubscribers) channelOfRules.publish(message)
+    rules.emit(event, details as never)
   }
 
   /** Sets what `close` does. */

@@ -6,9 +6,9 @@ import { assertStore } from '../assert-store.ts'
 import type { AsyncStore, Degraded, Store, SyncStore } from '../store.ts'
 import { Core } from './core.ts'
 import { GuardedStore } from './guarded-store.ts'
-import { Reporter, type StoreChange } from './reporter.ts'
+import { Reporter, type StoreChange, type StoreEvent } from './reporter.ts'
 
-export type { StoreChange }
+export type { StoreChange, StoreEvent }
 
 export interface GuardOptions {
   /** How long a decision waits for the store, whatever the client of the store waits for. Default `'50ms'`. */
@@ -66,7 +66,7 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
   }
   checkedOutage(onOutage)
   if (store.sync) return store
-  return new GuardedStore(new Core(store, checked, new Reporter(onChange)), onOutage)
+  return new GuardedStore(new Core(store, checked, new Reporter(store, onChange)), onOutage)
 }
 
 /** The guards that adapters have made, by the store in each. */

@@ -1,5 +1,7 @@
+import { type Channel, channel } from '../../util/channel.ts'
 import { isPromise } from '../../util/maybe-promise.ts'
 import { warn } from '../../util/warn.ts'
+import type { Store } from '../store.ts'
 
 /** Milliseconds between two warnings, at least. */
 const WARN_EVERY = 60_000
@@ -12,13 +14,23 @@ export interface StoreChange {
   readonly reason: string
 }
 
-/** Reports that a store is lost or back: every change to the user's function, and one warning a minute at most. */
+/** The message on the channel `sluice:store`: one for each change of a guarded store. */
+export interface StoreEvent extends StoreChange {
+  /** The store that was given to `guard`, or that an adapter guards. */
+  readonly store: Store
+}
+
+const stores: Channel<StoreEvent> = channel('sluice:store')
+
+/** Reports that a store is lost or back: every change to the user's function and to the channel, and one warning a minute at most. */
 export class Reporter {
+  readonly #store: Store
   readonly #onChange: ((change: StoreChange) => unknown) | undefined
   #nextWarning = 0
   #nextLost = 0
 
-  constructor(onChange: ((change: StoreChange) => unknown) | undefined) {
+  constructor(store: Store, onChange: ((change: StoreChange) => unknown) | undefined) {
+    this.#store = store
     this.#onChange = onChange
   }
 
@@ -47,6 +59,7 @@ export class Reporter {
   }
 
   #notify(change: StoreChange): void {
+    if (stores.hasSubscribers) stores.publish({ store: this.#store, ...change })
     try {
       const result = this.#onChange?.(change)
       if (isPromise(result)) void Promise.resolve(result).catch(warnCallback)

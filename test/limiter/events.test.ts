@@ -1,0 +1,110 @@
+import { channel as channelOf, subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { afterEach, describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  type DecisionEvent,
+  fixedWindow,
+  guard,
+  memoryStore,
+  perSecond,
+  stack,
+  type StoreEvent,
+} from '../../src/index.ts'
+import { createRules, type RulesEvent } from '../../src/rules/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { LaterStore } from '../support/later.ts'
+
+const ends: (() => void)[] = []
+afterEach(() => {
+  for (const end of ends.splice(0)) end()
+})
+
+/** Collects the messages of a channel until the test ends. */
+function messages<Message>(name: string): Message[] {
+  const received: Message[] = []
+  const listener = (message: unknown): void => void received.push(message as Message)
+  subscribe(name, listener)
+  ends.push(() => void unsubscribe(name, listener))
+  return received
+}
+
+const keyer = (key: string): string => key
+
+describe('the channel sluice:decision', () => {
+  it('has each decision of consume with its limiter and its input, and none of peek', () => {
+    const received = messages<DecisionEvent<string>>('sluice:decision')
+    const limiter = createLimiter({ name: 'api', keyer, limits: fixedWindow({ quota: 1, window: '1m' }) })
+    limiter.peek('ann')
+    const decided = [limiter.consume('ann'), limiter.consume('ann')]
+    expect(received).toEqual(decided.map((decision) => ({ limiter: 'api', decision, input: 'ann', duration: 0 })))
+    expect(received[0]?.decision).toBe(decided[0])
+    expect(received.map(({ decision }) => decision.allowed)).toEqual([true, false])
+  })
+
+  it('names a stack by its parts, and a limiter without a name default', () => {
+    const received = messages<DecisionEvent>('sluice:decision')
+    const store = memoryStore()
+    const limits = perSecond(5)
+    const [user, route] = [
+      createLimiter({ name: 'user', keyer, limits, store }),
+      createLimiter({ name: 'route', keyer, limits, store }),
+    ]
+    stack(user, route).consume('ann')
+    createLimiter({ keyer, limits }).consume('ann')
+    expect(received.map(({ limiter }) => limiter)).toEqual(['user+route', 'default'])
+  })
+
+  it('measures a store that answers later', async () => {
+    const received = messages<DecisionEvent>('sluice:decision')
+    const store = new LaterStore(memoryStore())
+    await createLimiter({ name: 'later', keyer, limits: perSecond(5), store }).consume('ann')
+    expect(received).toHaveLength(1)
+    expect(received[0]?.duration).toBeGreaterThan(0)
+  })
+
+  it('has the last decision of a wait, and the denial of a wait that is refused', async () => {
+    const received = messages<DecisionEvent>('sluice:decision')
+    const clock = virtualClock()
+    const limiter = createLimiter({ name: 'w', keyer, limits: perSecond(1), store: memoryStore({ clock }) })
+    await limiter.wait('ann')
+    const waiting = limiter.wait('ann')
+    clock.advance(1000)
+    await waiting
+    await expect(limiter.wait('ann', { maxWait: 10 })).rejects.toThrow()
+    expect(received.map(({ decision }) => decision.allowed)).toEqual([true, true, false])
+  })
+
+  it('makes no message while nobody subscribes', () => {
+    const limiter = createLimiter({ keyer, limits: perSecond(5) })
+    const channel = channelOf('sluice:decision')
+    expect(channel.hasSubscribers).toBe(false)
+    expect(limiter.consume('ann').allowed).toBe(true)
+  })
+})
+
+describe('the channel sluice:store', () => {
+  it('has each change of a guarded store', async () => {
+    const received = messages<StoreEvent>('sluice:store')
+    let isDown = true
+    const inner = new LaterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))
+    const limiter = createLimiter({ keyer, limits: perSecond(5), store: guard(inner) })
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    expect(received).toEqual([{ store: inner, state: 'degraded', reason: expect.stringContaining('down') as string }])
+    isDown = false
+    await expect.poll(() => received.length, { timeout: 5000 }).toBe(2)
+    expect(received[1]).toMatchObject({ store: inner, state: 'healthy' })
+  })
+})
+
+describe('the channel sluice:rules', () => {
+  it('has the events of rules', () => {
+    const received = messages<RulesEvent>('sluice:rules')
+    const document = (quota: number): object => ({
+      policies: [{ name: 'api', key: 'everyone', limits: [{ quota, window: '1m' }] }],
+    })
+    const rules = createRules(document(1) as never)
+    const before = rules.current
+    rules.replace(document(2) as never)
+    expect(received).toEqual([{ event: 'change', rules, before, after: rules.current }])
+  })
+})
