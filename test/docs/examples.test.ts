@@ -67,6 +67,15 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
     'GET /graphql?query={posts(first:%20500){title}}: 429, RateLimit: "points";r=n',
     '  quota exceeded: points',
   ],
+  'log-denials': [
+    'GET /: 200, RateLimit: "hourly";r=1',
+    '  hello',
+    'GET /: 200, RateLimit: "hourly";r=0',
+    '  hello',
+    '{"level":30,"limiter":"api","limit":"hourly","key":"127.0.0.1","retryAfter":n,"path":"/","message":"denied"}',
+    'GET /: 429, RateLimit: "hourly";r=0, Retry-After: n',
+    '  quota exceeded: hourly',
+  ],
   plans: [
     'GET /notes: 200, RateLimit: "reads";r=2',
     '  done',
@@ -151,7 +160,10 @@ function timeless(line: string): string {
   }
   // Almost two points return per second.
   const counted = line.replace(/"points";r=\d+/, '"points";r=n')
-  return counted.replaceAll(/;t=\d+/g, '').replace(/Retry-After: [1-9]\d*$/, 'Retry-After: n')
+  return counted
+    .replaceAll(/;t=\d+/g, '')
+    .replace(/Retry-After: [1-9]\d*$/, 'Retry-After: n')
+    .replace(/"retryAfter":\d+(\.\d+)?/, '"retryAfter":n')
 }
 
 async function firstLine({ stdout }: ChildProcess): Promise<string> {
