@@ -45,7 +45,7 @@ function printEvent(text: string): void {
   console.log(styled('bold', `  ${((performance.now() - began) / 1000).toFixed(2)} s: ${text}`))
 }
 
-/** Prints what happened since the last line, and begins anew. */
+/** Prints what happened since the last line, and starts again. */
 function report(ms: number): void {
   const { decisions, denied, slowest, modes } = tally
   tally = emptyTally()

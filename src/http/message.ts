@@ -8,7 +8,7 @@ export type MessageBody = string | Readonly<Record<string, unknown>>
 /** The body of a denial, or a function that returns it. */
 export type Message<Request> = MessageBody | ((decision: Decision, request: Request) => MaybePromise<MessageBody>)
 
-/** The options of the denial, without a handler of one's own. */
+/** The options of the denial, for users without an `onDenied`. */
 export interface DenialOptions<Request> {
   /**
    * The body of a denial, for all clients: a text is sent as `text/plain`, an object as `application/json`. Or a function that returns

@@ -111,7 +111,7 @@ function isSameLimit(one: Source, other: Source): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** True for one function, and for two of the same text: a module that is evaluated again makes its functions anew. */
+/** True for one function, and for two of the same text: a module that is evaluated again creates its functions again. */
 function isSameFunction(one: unknown, other: unknown): boolean {
   if (one === other) return true
   return typeof one === 'function' && typeof other === 'function' && definitionOf(one) === definitionOf(other)

@@ -1,11 +1,11 @@
 import { type CompiledLimit, ticksOf } from '../limits/compiled-limit.ts'
 
-/** How far apart clocks may be. A key's time stands still until a clock that is behind by less has caught up. */
+/** The tolerated difference of clocks. The time of a key does not move until a clock that is behind by less has caught up. */
 export const TOLERANCE_MS = 1000
 
 /**
  * Returns whether a clock that ran ahead wrote the state at `cells[offset]`: its newest time is ahead of `tick` by more than the
- * tolerance. Such a state is moved to the present: it owes what it owed then, from now on. So nobody waits until the clock has caught
+ * tolerance. Such a state is moved to the present with its debt. So no client waits until the clock has caught
  * up, and no usage is forgotten.
  */
 export function isAhead(

@@ -6,6 +6,6 @@ export interface Forecast<Charge> {
    * @param keep true when those that are added later come after these
    */
   add(charges: readonly Charge[], keep: boolean): number
-  /** Drops what it knows of a key under a limit: no request for it is left. */
+  /** Forgets a key under a limit: no request for it is left. */
   forget(charge: Charge): void
 }

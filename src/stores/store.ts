@@ -77,7 +77,7 @@ export class Charge implements LimitStatus {
     this.#lockedFor = 0
   }
 
-  // On the prototype, so that a logged or serialised decision does not show the machinery.
+  // On the prototype, so that a logged or serialised decision does not show internals.
   get policy(): Policy {
     return this.#policy
   }
@@ -164,8 +164,8 @@ interface StoreBase {
   /** True if this store and `other` can decide one transaction together. A store always can with itself. */
   joins?(other: Store): boolean
   /**
-   * Predicts when requests would be admitted, each as soon as it can be after those before it. Without it `wait` learns only
-   * when it is served that `maxWait` is too short.
+   * Predicts when requests would be admitted, each after those before it. Without it, `wait` notices only when a request is
+   * served that `maxWait` is too short.
    */
   forecast?(): Forecast<Charge>
   /**

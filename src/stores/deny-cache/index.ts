@@ -38,8 +38,8 @@ const MOST_KEYS = 16_000_000
  * its `retryAfter`, and for at most `maxAge`. It never denies what the store would admit: refunds, settlements, resets and changed
  * limits that pass through this store end it at once; others, such as those of another process, within `maxAge`.
  *
- * A denial by a `strict` limit charges the request, so the store is asked each time. So it is for `wait`. Of a denial that is answered
- * here, `retryAfter` and `resetAfter` count down, and `remaining` may be as old as `maxAge`.
+ * A denial by a `strict` limit charges the request, so the store is asked each time, as for `wait`. In a denial that is answered
+ * here, `retryAfter` and `resetAfter` count down, and `remaining` can be as old as `maxAge`.
  *
  * Make one for a store and give it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
  * What the guard gives back or refunds later then ends the denials here. In the other order they last for up to `maxAge` longer.
@@ -109,7 +109,7 @@ class DenyCache implements AsyncStore {
   take(charges: readonly Charge[], mode: DecisionMode, fresh = false): Promise<Degraded | undefined> {
     const now = microseconds(this.#time)
     if (!fresh && this.#denials.answer(charges, now)) return ANSWERED
-    // A peek may say what only a request would bring about, such as a lock-out: its denial is no one else's.
+    // A peek can report what only a request would cause, such as a lock-out. So its denial holds for no other request.
     if (mode === 'peek') return this.#inner.take(charges, mode, fresh)
     return this.#ask(charges, now, fresh)
   }
@@ -152,7 +152,7 @@ class DenyCache implements AsyncStore {
     await this.#inner.close()
   }
 
-  /** Not an async function: this is the way of each request that is admitted, and two callbacks cost less. */
+  /** Not an async function: each admitted request comes here, and two callbacks cost less. */
   #ask(charges: readonly Charge[], now: number, fresh: boolean): Promise<Degraded | undefined> {
     const asked = this.#denials.send(charges, now)
     const replied = (degraded: Degraded | undefined): Degraded | undefined => {

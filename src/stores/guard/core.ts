@@ -76,7 +76,7 @@ export class Core {
     const charged = charges.filter((charge) => charge.charged !== 0)
     if (charged.length === 0) return
     const units = charged.map((charge) => -charge.charged)
-    // If this fails, the charge stays, which is too strict and never too lenient.
+    // If this fails, the charge stays: the limit is too strict then, never too lenient.
     await started(() => this.inner.adjust(charged, units)).catch(() => undefined)
   }
 
@@ -136,7 +136,7 @@ export class Core {
     })
   }
 
-  /** A charge that stands for a key, so that a failure counts for its part. Nothing before the first failure of a decision. */
+  /** A charge on a key, so that a failure counts for the part of this key. Undefined before the first failure of a decision. */
   #placeOf(limiter: string, key: string): Charge[] {
     return this.#probed === undefined ? [] : [new Charge({ ...this.#probed, limiter }, key, 0)]
   }
@@ -155,7 +155,7 @@ export class Core {
 
   #lost(part: string, reason: string): void {
     this.#reporter.changed('degraded', part === '' ? reason : `${part}: ${reason}`, this.health.out > 1)
-    // Those that wait for this part are not left waiting.
+    // Calls that wait for this part are answered now.
     this.deadlines.expireWhere(({ charges }) => this.health.isOutFor(charges))
   }
 

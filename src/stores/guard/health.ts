@@ -9,13 +9,13 @@ export interface HealthHooks {
   /** The part of the store that decides about a key. */
   partOf(limiter: string, key: string): string
   probe(part: string): Promise<ProbeResult>
-  /** A part is asked no longer. */
+  /** The guard stops asking a part. */
   lost(part: string, reason: string): void
   /** A part is asked again. */
   regained(part: string): void
 }
 
-/** Knows which parts of a store answer. It keeps nothing about parts that do. */
+/** Tracks which parts of a store do not answer. It keeps nothing about the others. */
 export class Health {
   readonly #hooks: HealthHooks
   readonly #breakers = new Map<string, Breaker>()
@@ -48,7 +48,7 @@ export class Health {
     }
   }
 
-  /** The store has failed, or has not answered in time. Of several parts nobody knows which one it was. */
+  /** The store has failed, or has not answered in time. Of several parts it is not known which one it was. */
   failed(charges: readonly Charge[], reason: string): void {
     const parts = new Set(charges.map(({ policy, key }) => this.#hooks.partOf(policy.limiter, key)))
     for (const part of parts) this.#breakerOf(part)?.failed(reason)

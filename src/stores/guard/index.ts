@@ -28,8 +28,8 @@ export interface GuardOptions {
   /** The most keys that each limit remembers under `'local'`, as in `memoryStore`. Default: a million. */
   readonly maxKeys?: number
   /**
-   * Called when the store, or a part of it, is not asked any longer, and when it is asked again. What it throws, or a promise that it returns
-   * rejects with, becomes a warning.
+   * Called when the guard stops asking the store, or a part of it, and when it asks again. If it throws, or returns a promise that
+   * rejects, the error becomes a warning.
    */
   readonly onChange?: (change: StoreChange) => unknown
 }
@@ -39,7 +39,7 @@ const MODES = ['local', 'open', 'closed'] as const
 
 /**
  * Returns a store that decides within a deadline, also when the given store does not answer. After three failures or late answers in a
- * row it sends nothing more but one probe at a time, at most every 250 ms, until a probe is answered. `decision.degraded` tells how a decision was
+ * row it sends only one probe at a time, at most every 250 ms, until a probe is answered. `decision.degraded` is how a decision was
  * made without the store.
  *
  * An answer that comes late changes no decision, and what it charged is given back. Refunds and settlements of charges that the store

@@ -92,7 +92,7 @@ export class LocalDecisions {
     return this.#own.has(charge)
   }
 
-  /** Adds units to the key of a charge that was decided here. Nothing was counted where everybody was admitted. */
+  /** Adds units to the key of a charge that was decided here. Nothing was counted where all requests were admitted. */
   adjust(charge: Charge, units: number): void {
     const copy = this.#own.get(charge)
     if (copy !== undefined) this.#memory().adjust([copy], [units])

@@ -8,7 +8,7 @@ import type { Slab } from './slab.ts'
 import { Attempt, NONE } from './state.ts'
 import type { Tables } from './tables.ts'
 
-/** Changes what charges have put on their keys, past any limit. */
+/** Changes charges that were made, past any limit. */
 export class Adjuster {
   readonly #tables: Tables
   readonly #attempt = new Attempt()
@@ -17,12 +17,12 @@ export class Adjuster {
     this.#tables = tables
   }
 
-  /** Adds units to what a charge's key holds, or gives them back when negative. */
+  /** Adds units to the key of a charge, or gives them back if negative. */
   adjust(charge: Charge, units: number, now: number): void {
     const table = this.#tables.of(charge.policy)
     const slot = table.slotOf(charge.key)
     if (slot !== NONE) return this.#adjustSlot(charge, units, now, table.slab, slot)
-    // Below zero, a key that nothing is known of has nothing to give back.
+    // A key without a state has nothing to give back.
     const sketch = units < 0 ? table.sketch : this.#tables.sketchFor(charge.policy, table, now)
     if (sketch !== undefined) this.#adjustRows(charge, units, now, sketch, table.sketchKey(charge.key))
     else if (units > 0) this.#adjustSlot(charge, units, now, table.slab, table.add(charge.key))
@@ -55,7 +55,7 @@ export class Adjuster {
     else slab.lock(slot, now, until + this.#life(charge, units, now))
   }
 
-  /** Returns the microseconds until units count no longer on a key that has used nothing. */
+  /** Returns the microseconds for which units count on a key that has used nothing. */
   #life({ policy: { compiled }, at }: Charge, units: number, now: number): number {
     const attempt = this.#attempt
     attempt.read(compiled, attempt.slab, NONE, now)
@@ -73,7 +73,7 @@ export class Adjuster {
     const under = writer ?? compiled
     const attempt = this.#attempt
     attempt.read(under, slab, slot, now)
-    // Nor when a clock that ran ahead wrote the state.
+    // The same if a clock that ran ahead wrote the state.
     if (units < 0 && attempt.isCarriedOver) return
     attempt.adjust(under, rescale(charge.at, compiled.parameters, under.parameters), units)
     if (!attempt.outcome.persist) return

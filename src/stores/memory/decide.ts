@@ -7,7 +7,7 @@ import type { Table } from './table.ts'
 import type { Tables } from './tables.ts'
 import { judge, keepOutlasting, reportUncharged, reportWait } from './verdict.ts'
 
-/** Decides charges that stand or fall together: `evaluate`, then `commit`. Its attempts are reused from one decision to the next. */
+/** Decides charges that are admitted together or not at all: `evaluate`, then `commit`. Its attempts are reused from one decision to the next. */
 export class Decider {
   /** True when one of the tables of a decision is to be swept after it. */
   sweepIsDue = false
@@ -39,7 +39,7 @@ export class Decider {
     return admitted
   }
 
-  /** Keeps what follows from the verdicts: for all charges, or for none. */
+  /** Saves the next states: of all charges, or of none. */
   commit(charges: readonly Charge[], now: number, admitted: boolean, write: boolean): void {
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!
@@ -138,7 +138,7 @@ export class Decider {
   }
 }
 
-/** Returns the microseconds for which a denied request is asked to wait. */
+/** Returns the microseconds that a denied request has to wait. */
 function waitOf(charges: readonly Charge[]): number {
   let wait = 0
   for (let i = 0; i < charges.length; i++) {

@@ -25,7 +25,7 @@ export class EntryLists {
     this.#loose = new Uint8Array(slots)
   }
 
-  /** Returns the cost of all entries of a slot up to a time, that of the time itself included. */
+  /** Returns the cost of all entries of a slot up to and including a time. */
   costUntil(slot: number, time: number): number {
     const pool = this.#pool
     const spans = this.#spans
@@ -40,7 +40,7 @@ export class EntryLists {
     return sum
   }
 
-  /** Returns the time of the entry with which the cost of all up to it reaches `cost`, -Infinity when it never does. */
+  /** Returns the time of the first entry at which the sum of costs reaches `cost`; -Infinity if there is none. */
   timeOf(slot: number, cost: number): number {
     const pool = this.#pool
     const spans = this.#spans
@@ -131,7 +131,7 @@ export class EntryLists {
     this.trim()
   }
 
-  /** Packs the entries when most of the memory is idle: after so many were freed that looking at all slots is cheap beside it. */
+  /** Packs the entries when most of the memory is idle: after so many were freed that a look at all slots costs little in comparison. */
   trim(): void {
     const { live, idle, isSmall } = this.#pool
     if (!isSmall && idle > 3 * live && idle * 4 >= this.#heads.length) this.#pack()
@@ -189,7 +189,7 @@ export class EntryLists {
     this.#pool.free(first, last, count)
   }
 
-  /** Takes some cost off the entry of a time. An entry without a cost goes. */
+  /** Subtracts some cost from the entry of a time. An entry without a cost is removed. */
   #takeOff(slot: number, time: number, cost: number): void {
     const spans = this.#spans
     const spanBefore = this.#spanBefore(slot, time)

@@ -1,6 +1,6 @@
 const NONE = -1
 const FIRST_CAPACITY = 16
-/** How many entries a span stands for at most. */
+/** The most entries in a span. */
 export const SPAN = 64
 
 /** The numbers of an array of indices that are kept when its length changes; -1 for the rest. */
@@ -11,8 +11,8 @@ export function resized(from: Int32Array, keep: number, length: number): Int32Ar
 }
 
 /**
- * The spans of all slots of a table in flat memory: a linked list for each slot. A span stands for some entries in a row of a
- * long list, so that a search passes them in one step: it holds their cost, their number and the last of them.
+ * The spans of all slots of a table in flat memory: a linked list for each slot. A span summarises consecutive entries of a long
+ * list, so that a search passes them in one step: their cost, their number and the last of them.
  */
 export class EntrySpans {
   #heads: Int32Array

@@ -92,7 +92,7 @@ function retryAt(attempt: Attempt, charge: Charge, now: number): number {
   }
   attempt.step(compiled, compiled.nonStrict, charge.cost)
   const { retry, persist } = attempt.outcome
-  // Such as the birth of a key that starts part-full.
+  // Such as a new key that starts with less than its capacity.
   if (persist) attempt.assume(compiled)
   return retry / compiled.perMs
 }

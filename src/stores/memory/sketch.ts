@@ -2,7 +2,7 @@ import { hasPassed, Slab } from './slab.ts'
 import { Attempt } from './state.ts'
 
 const ROWS = [0, 1, 2, 3]
-/** Seconds that a sketch is kept at least, so that requests that charge nothing do not make it anew each time. */
+/** The least seconds that a sketch is kept, so that requests that charge nothing do not create it again each time. */
 const SHORTEST_LIFE = 5
 
 /** The owner of a slot that no key has charged, and of one that several have. Any other number is the mark of its only key. */
@@ -136,7 +136,7 @@ export function isShared({ kind }: Row): boolean {
   return kind === 'same' || kind === 'other'
 }
 
-/** Returns a number that tells the keys of one slot apart, save for one pair in four billion. */
+/** Returns a number that is different for the keys of one slot, except for one pair in four billion. */
 function markOf(first: number, second: number): number {
   return Math.max(SEVERAL + 1, (second ^ Math.imul(first, 0x9e3779b1)) >>> 0)
 }

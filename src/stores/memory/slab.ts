@@ -3,12 +3,12 @@ import { isAhead, lockEnd } from '../clock-fault.ts'
 import { EntryLists } from './entry-lists.ts'
 import { LimitIds, NO_LIMIT } from './limit-ids.ts'
 
-/** The second at which what is never forgotten would be. */
+/** The expiry of a slot that never expires. */
 const NEVER = 0xffff_ffff
 
 /**
- * States in flat memory, each in a numbered slot: its cells and the limit that wrote them, side by side, the second in which it
- * expires, and, where limits need them, a lock and entries.
+ * States in flat memory, each in a numbered slot: its cells and the limit that wrote them, the second in which it
+ * expires and, if limits need them, a lock and entries.
  */
 export class Slab {
   /** `stride` numbers for each slot: its cells, then the id of the limit that wrote them. */
@@ -99,12 +99,12 @@ export class Slab {
     if (lasting > this.#longest) this.#longest = lasting
   }
 
-  /** Returns the epoch second from which on a slot means nothing. */
+  /** Returns the epoch second at which a slot expires. */
   expiry(slot: number): number {
     return this.#expiries[slot]!
   }
 
-  /** Returns true when nothing in a slot means anything from an epoch second on. */
+  /** Returns true if a slot has expired at an epoch second. */
   isExpired(slot: number, second: number): boolean {
     return hasPassed(this.expiry(slot), second)
   }

@@ -20,8 +20,8 @@ const nowhere = new Slab(1)
 const before = createOutcome()
 
 /**
- * One charge on its way to a decision: the state of its key, and what a step says of it. One is reused for many charges in turn, so
- * that a decision allocates nothing but itself.
+ * One charge while it is decided: the state of its key, and the outcome of its step. One object is reused for many charges, so
+ * that a decision allocates nothing else.
  */
 export class Attempt {
   readonly outcome: Outcome = createOutcome()
@@ -156,7 +156,7 @@ export class Attempt {
     algorithm.adjust(parameters, this.#cells, this.#offset, tick, chargedAt, units, outcome, this.#entries)
   }
 
-  /** Goes on as though the state that follows had been kept, on a copy. */
+  /** Continues on a copy, as if the next state had been saved. */
   assume({ hasEntries }: CompiledLimit): void {
     this.#scratch.set(this.outcome.next)
     this.#cells = this.#scratch
@@ -174,7 +174,7 @@ export class Attempt {
     return copy
   }
 
-  /** Writes the state that follows into the slot. */
+  /** Writes the next state into the slot. */
   keep(compiled: CompiledLimit, now: number): void {
     const { slab, slot, outcome } = this
     const { cells } = slab
@@ -201,7 +201,7 @@ export class Attempt {
     lists!.apply(this.slot, this.outcome.edit)
   }
 
-  /** Lets the slot expire once its state means nothing. */
+  /** Sets the expiry of the slot: when its state no longer counts. */
   setExpiry({ micros }: CompiledLimit, now: number): void {
     this.slab.setExpiry(this.slot, now, this.outcome.reset * micros)
   }

@@ -24,9 +24,9 @@ export function isMemoryStore(store: Store): boolean {
 
 /** The most limits of a store that have a table of their own. An empty table takes about 3 kB. */
 const MOST_TABLES = 10_000
-/** Other tables that are swept after a sweep, so that those that nobody asks are released. */
+/** Other tables that are swept after a sweep, so that unused ones are released. */
 const SWEPT_BESIDE = 2
-/** The owner of a table that is not to be found with a policy. */
+/** The owner of a table that no policy may find. */
 const NOBODY = {}
 
 /** The tables of one store, by name of limiter and limit. */
@@ -123,9 +123,8 @@ export class Tables {
     this.#warned = true
     warn(
       'SLUICE_SHARED_COUNTERS',
-      'reset, refund, settle or block was asked for a key beyond `maxKeys`, which shares its counters with other keys. What it has ' +
-        'used cannot be told from what they have, so nothing is given back, and no lock-out is made shorter. Raise `maxKeys` if the ' +
-        'keys are real.',
+      'reset, refund, settle or block was asked for a key beyond `maxKeys`, which shares its counters with other keys. Its own ' +
+        'usage is not known, so nothing is given back, and no lock-out is made shorter. Raise `maxKeys` if the keys are real.',
     )
   }
 

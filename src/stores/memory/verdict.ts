@@ -9,7 +9,7 @@ export function judge(attempt: Attempt, charge: Charge): void {
   report(attempt, charge)
 }
 
-/** Writes what a key holds after a step, whether the step allowed or denied. */
+/** Writes the state of a key after a step, allowed or denied, into the charge. */
 export function report({ outcome }: Attempt, charge: Charge): void {
   const { perMs } = charge.policy.compiled
   charge.remaining = outcome.remaining
@@ -32,7 +32,7 @@ export function keepOutlasting(attempt: Attempt, charge: Charge, now: number): v
   charge.resetAfter = Math.max(charge.resetAfter, attempt.outcome.reset / compiled.perMs)
 }
 
-/** Writes what a key holds without the charge, which another limit has denied. */
+/** Writes the state of a key without the charge, which another limit has denied. */
 export function reportUncharged(attempt: Attempt, charge: Charge, now: number): void {
   const { compiled } = charge.policy
   if (attempt.isOwn) attempt.stepOwn(compiled, attempt.slab, attempt.slot, now, 0)

@@ -1,6 +1,6 @@
 import { SluiceError, veiled } from '../../util/errors.ts'
 
-/** What the store asks of a client: to run a script, by its name or whole, or the function of a library. */
+/** What the store needs of a client: to run a script, by its hash or its text, or the function of a library. */
 export interface ScriptClient {
   /** True when keys of one call must share a slot. */
   readonly cluster: boolean

@@ -18,7 +18,7 @@ export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clien
 export interface RedisStoreOptions {
   /** What keys in Redis begin with. Default `'sluice:'`. */
   readonly prefix?: string
-  /** Sends this clock's time instead of using the server's: for tests, and for replay. */
+  /** Uses this clock instead of the server's: for tests, and for replay. */
   readonly clock?: Clock
   /**
    * True when keys of one script must share a slot. Default: what the client is. Say so where a plain client speaks to a
@@ -49,7 +49,7 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   return new RedisStore(queue, prefix, connection, clock)
 }
 
-/** How many names of limiters a store remembers the start of keys for. Others are made anew. */
+/** The most limiters whose start of keys a store remembers. Others are computed each time. */
 const MOST_STARTS = 1000
 
 class RedisStore implements AsyncStore {

@@ -27,7 +27,7 @@ export interface Program {
 }
 
 /**
- * Makes the program for a set of algorithms: the files in `lua/` around their Lua twins. The names hold a hash of the text, so that
+ * Makes the program for a set of algorithms: the files in `lua/` around their Lua texts. The names hold a hash of the text, so that
  * programs of several versions of the package work side by side.
  *
  * KEYS: for each transaction its hashes, one for each (limiter, key).
@@ -66,7 +66,7 @@ function sha1(text: string): string {
   return createHash('sha1').update(text).digest('hex')
 }
 
-/** A call that is killed or fails half-way may leave tables half-written: the next one builds the program anew. */
+/** A call that is killed or fails half-way may leave tables half-written: the next one builds the program again. */
 function libraryOf(name: string, text: string): string {
   return `#!lua name=${name}
 local function build()

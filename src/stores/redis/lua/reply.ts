@@ -1,4 +1,4 @@
-/** What a call replies, as `reply.ts` beside reads it: a charge that came to what was asked, or was denied, is written short. */
+/** The reply of a call, which `../reply.ts` reads. A charge that was made as requested, or that was denied, has a short form. */
 export const luaReply: string = String.raw`
 -- Adds a number. Whole ones go as they are; a reply would cut off the rest of others.
 local function addReply(value)
