@@ -266,7 +266,7 @@ describe('pause', () => {
 })
 
 describe('the rejection of a waiter after a penalty', () => {
-  it('comes at once, since the prediction is made anew', async () => {
+  it('comes at once, since the prediction is made again', async () => {
     vi.useFakeTimers({ now: 1_767_225_600_000 })
     const limiter = createLimiter({ keyer: everyone, limits: perSecond(1), store: memoryStore({ clock: Date }) })
     limiter.consume({})

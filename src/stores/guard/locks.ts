@@ -19,8 +19,8 @@ export interface LockHooks {
 }
 
 /**
- * Locks keys out in the store and in this process, so that a lock-out holds here in an outage, too. What the store could not be told
- * of is sent when it answers again, for as long as it lasts then.
+ * Locks keys out in the store and in this process, so that a lock-out holds here in an outage, too. What could not be sent to the store
+ * is sent when it answers again, with the time that is left then.
  */
 export class GuardLocks {
   readonly #hooks: LockHooks

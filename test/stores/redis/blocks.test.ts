@@ -81,7 +81,7 @@ const small = (script: string): string =>
 describe('entries in blocks', () => {
   const redis = redisForAll()
 
-  /** Each change in turn, half of them on entries that were read anew. */
+  /** Each change in turn, half of them on entries that were read again. */
   async function compare(all: readonly Change[], script: string): Promise<void> {
     await redis.client.flushall()
     const model = new EditModel()
