@@ -32,6 +32,32 @@ const blocks = new Map<string, Block & { readonly page: string }>(
   ),
 )
 
+/** The examples of options, as programs. */
+const examples = new Map<string, Block>(
+  [...readPage('docs/reference/options.md').matchAll(/^- Example: `(.*)`$/gm)].map(([, example], i) => [
+    `example-${i}`,
+    { language: 'ts', line: 1, code: exampleProgram(example!) },
+  ]),
+)
+
+/** Returns a program that compiles if an example has the type of its option. */
+function exampleProgram(example: string): string {
+  const modules = {
+    "'sluice'": ['createLimiter', 'memoryStore', 'perMinute', 'perSecond'],
+    "'sluice/express'": ['byIP', 'RateLimitOptions'],
+    "'sluice/fastify'": ['RateLimitOptions as FastifyOptions'],
+    "'sluice/node'": ['RateLimitOptions as NodeOptions'],
+    "'sluice/rules'": ['createRules'],
+  }
+  const value = example.startsWith('{') ? example : `{ ${example} } satisfies Partial<RateLimitOptions>`
+  const isUsed = (name: string): boolean => new RegExp(`\\b${name.split(' ').at(-1)}\\b`).test(value)
+  const imports = Object.entries(modules).flatMap(([module, names]) => {
+    const used = names.filter(isUsed).map((name) => (name.startsWith('RateLimitOptions') ? `type ${name}` : name))
+    return used.length === 0 ? [] : [`import { ${used.join(', ')} } from ${module}`]
+  })
+  return [...imports, `export const example = ${value}`, ''].join('\n')
+}
+
 const HTTP = "import { createServer } from 'node:http'\n"
 const SERVER = `${HTTP}createServer((_, response) => void response.setHeader('RateLimit', 'a').end('b')).listen(3000)\n`
 
@@ -77,7 +103,7 @@ beforeAll(async () => {
   const mistaken = wrong
     .map((block, i) => [`wrong-${i}`, block] as const)
     .filter(([, { language }]) => language === 'ts')
-  programs = await Programs.compile(new Map([...written('ts'), ...mistaken]), redis.url, postgres.url)
+  programs = await Programs.compile(new Map([...written('ts'), ...examples, ...mistaken]), redis.url, postgres.url)
 }, 2 * MINUTE)
 
 /** Returns the blocks in a language. */
@@ -161,6 +187,11 @@ describe.concurrent('the pages', { timeout: MINUTE }, () => {
     expect(rowsOf(page).length).toBeGreaterThan(10)
     expect(rowsOf(page).filter((row) => row.length !== 2 || row.includes(''))).toEqual([])
     expect(readPage(page)).toMatch(/^## What gets better$/m)
+  })
+
+  it('have examples of options with the right types', () => {
+    expect(examples.size).toBeGreaterThan(25)
+    expect(programs.complaints.split('\n').filter((each) => each.startsWith('programs/example-'))).toEqual([])
   })
 
   it('charge a chunked upload for the maximum, then for its size', async () => {

@@ -119,7 +119,7 @@ export class Programs {
     clock: 'stops' | 'runs' = 'stops',
   ): Promise<void> {
     expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
-    const execArgv = ['--import', join(this.#folder, 'preload.mjs')]
+    const execArgv = ['--disable-warning=ExperimentalWarning', '--import', join(this.#folder, 'preload.mjs')]
     const isServer = /\.listen\(|^serve\(/m.test(code)
     const env = { ...process.env, CLOCK: isServer ? clock : 'runs' }
     const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, env, stdio: 'pipe' })
