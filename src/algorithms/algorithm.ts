@@ -117,7 +117,7 @@ export interface Algorithm<Name extends string = string> {
   /** Checks its own options and derives its parameters. Throws `SluiceError` naming the option. */
   deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   /**
-   * Returns the epoch milliseconds from which and until which the parameters hold. Outside of them they are derived anew, before the next
+   * Returns the epoch milliseconds from which and until which the parameters hold. Outside of them they are derived again, before the next
    * decision, and `convert` carries each state over. Absent: they always hold.
    */
   validity?(params: Parameters<Name>): readonly [from: number, until: number]

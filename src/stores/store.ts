@@ -30,7 +30,7 @@ export function createPolicy(limiter: string, limit: Limit, store: Store, home: 
   return { limiter, limit, compiled: compiled(limit), store, home, onOutage, cache: undefined }
 }
 
-/** Derives the parameters of a limit anew if they do not hold at this time. */
+/** Derives the parameters of a limit again if they do not hold at this time. */
 function renew(policy: Policy, [from, until]: readonly [from: number, until: number]): void {
   const time = timeOf(policy.store)
   if (time >= from && time < until) return
