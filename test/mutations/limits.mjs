@@ -9,7 +9,7 @@ const values = inFile('src/http/headers/values.ts', closedTests)
 const used = inFile('src/stores/store.ts', { files: ['test/limiter/used.test.ts'] })
 const observer = inFile('src/limiter/decision-observer.ts', {
   files: ['test/limiter/on-decision.test.ts', 'test/adapters/adapters.test.ts'],
-  name: 'is called|when it|onDecision',
+  name: 'is called|when it|thenable|onDecision',
 })
 const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 

@@ -63,6 +63,8 @@ function unblocked(each: Limit): Limit {
 
 /** Returns the milliseconds after which a key that has used up everything is like a new one, at most. */
 function fullReset(each: Limit): number {
+  // On a calendar it depends on the time; a day can have 25 hours.
+  if (each['anchor'] === 'calendar') return each.window + HOUR
   // At the start of a window on the clock, all of it is left.
   const store = memoryStore({ clock: virtualClock(Number(each['offset'] ?? 0)) })
   const limiter = limiterWith(unblocked(each), store, 'reset') as unknown as {
