@@ -98,7 +98,9 @@ describe('maxKeys', () => {
 describe.each(names().filter((name) => name !== 'exponential'))('a flood against %s', (name) => {
   const quota = fc.integer({ min: 1, max: 12 })
   const small = limits(name, { quota, window: fc.constantFrom(1000, 60_000), strict: false }).filter(
-    (limit) => Number(limit['burst'] ?? limit['capacity'] ?? 0) < 100 && limit['initial'] === undefined,
+    ({ burst, capacity, initial, anchor }) =>
+      // Hundreds of years of a calendar are beyond the seconds of a slab.
+      Number(burst ?? capacity ?? 0) < 100 && initial === undefined && anchor !== 'calendar',
   )
 
   it('never admits what an exact model would deny, and is exact again when it is over', () => {
