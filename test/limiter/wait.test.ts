@@ -167,7 +167,14 @@ describe('wait rejects at once', () => {
     for (const waiting of [outcome(limiter.wait(key, { cost: 6 })), outcome(limiter.wait(key, { cost: 6 }))]) {
       await vi.advanceTimersByTimeAsync(0)
       const message = 'A cost of 6 is more than limit "5-per-1s" ever admits at once'
-      expect(waiting).toMatchObject({ at: 0, error: { code: 'NEVER_ADMITTED', message, cause: { allowed: false } } })
+      expect(waiting).toMatchObject({
+        at: 0,
+        error: {
+          code: 'NEVER_ADMITTED',
+          message: expect.stringContaining(message) as string,
+          cause: { allowed: false },
+        },
+      })
     }
   })
 
@@ -180,7 +187,14 @@ describe('wait rejects at once', () => {
     ]
     await vi.advanceTimersByTimeAsync(10_000)
     const message = 'The wait would take 10000 ms, longer than maxWait, 9000 ms'
-    expect(short).toMatchObject({ at: 0, error: { code: 'WAIT_TOO_LONG', message, cause: { retryAfter: 10_000 } } })
+    expect(short).toMatchObject({
+      at: 0,
+      error: {
+        code: 'WAIT_TOO_LONG',
+        message: expect.stringContaining(message) as string,
+        cause: { retryAfter: 10_000 },
+      },
+    })
     expect(long).toMatchObject({ at: 10_000, decision: { allowed: true } })
   })
 
@@ -218,7 +232,10 @@ describe('wait rejects at once', () => {
     store.take(limits as readonly Charge[], 'consume')
     await vi.advanceTimersByTimeAsync(1)
     const message = 'The wait would take 1999 ms, longer than maxWait, 1500 ms'
-    expect(waiting).toMatchObject({ at: 1000, error: { code: 'WAIT_TOO_LONG', message } })
+    expect(waiting).toMatchObject({
+      at: 1000,
+      error: { code: 'WAIT_TOO_LONG', message: expect.stringContaining(message) as string },
+    })
     expect(vi.getTimerCount()).toBe(0)
   })
 })
@@ -229,7 +246,10 @@ it('wait rejects when maxWait passes before the store replies', async () => {
   const waiting = outcome(limiterOf(perSecond(1), store).wait(key, { maxWait: 1500 }))
   await vi.advanceTimersByTimeAsync(1502)
   const message = 'Not admitted within maxWait, 1500 ms'
-  expect(waiting).toMatchObject({ at: 1502, error: { code: 'WAIT_TOO_LONG', message } })
+  expect(waiting).toMatchObject({
+    at: 1502,
+    error: { code: 'WAIT_TOO_LONG', message: expect.stringContaining(message) as string },
+  })
 })
 
 describe('an aborted wait', () => {

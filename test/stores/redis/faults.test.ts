@@ -158,7 +158,7 @@ describe('a user with few rights', () => {
   it('gets an error that names the missing command', async () => {
     const client = await setup(COMMANDS.replace('+hset', ''))
     const error = await failureOf(limiterOn(client, gcra({ quota: 3, window: '1m' })).consume('k'))
-    expect(error.message).toMatch(/docs\/redis\.md/)
+    expect(error.message).toMatch(/docs\/guides\/redis\.md#a-user-with-few-rights/)
   })
 })
 
