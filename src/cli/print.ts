@@ -1,5 +1,5 @@
 import { roughDuration } from '../util/duration.ts'
-import type { Held, HeldByLimit } from './inspect.ts'
+import type { Held, HeldByLimit } from '../stores/redis/inspect/held.ts'
 
 /** Returns JSON, or for people a table of the verdicts and the stored numbers below it. */
 export function printed(held: Held, json: boolean): string {

@@ -1,6 +1,6 @@
 import { readRedisKey } from '../../stores/redis/keys.ts'
-import { fetchHeld } from '../fetch.ts'
-import { held, type HeldByLimit } from '../inspect.ts'
+import { fetchHeld } from '../../stores/redis/inspect/fetch.ts'
+import { held, type HeldByLimit } from '../../stores/redis/inspect/held.ts'
 import type { FoundKey } from './scan.ts'
 
 /** What one key holds against one limit. Durations are in milliseconds. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { shared } from '../../util/copies.ts'
+import { brand, hasBrand, shared } from '../../util/copies.ts'
 import { registerPlace } from '../places.ts'
+import type { Store } from '../store.ts'
 import type { RedisClient, ScriptClient } from './clients.ts'
 
 interface Address {
@@ -55,15 +56,15 @@ const connections = shared('connections', (): { all: readonly WeakRef<Connection
  */
 export class Connection {
   readonly client: RedisClient
-  readonly #prefix: string
-  readonly #scripts: ScriptClient
+  readonly prefix: string
+  readonly scripts: ScriptClient
   #isReached = false
   #isAsked = false
 
   constructor(client: RedisClient, prefix: string, scripts: ScriptClient) {
     this.client = client
-    this.#prefix = prefix
-    this.#scripts = scripts
+    this.prefix = prefix
+    this.scripts = scripts
     const server = serverOf(client as object)
     if (server === undefined) return
     registerPlace(this, JSON.stringify([server, `${scripts.keyPrefix}${prefix}`]), openTest(client as object))
@@ -94,12 +95,21 @@ export class Connection {
 
   async #find(): Promise<void> {
     try {
-      const id = String(await this.#scripts.eval(FIND, [`${this.#prefix}${KEY}`], [randomUUID()]))
+      const id = String(await this.scripts.eval(FIND, [`${this.prefix}${KEY}`], [randomUUID()]))
       if (/^[\da-f-]{36}$/.test(id)) registerPlace(this, id, openTest(this.client as object))
     } catch {
       // Unknown, such as to a user that may not do this.
     }
   }
+}
+
+/** The connections of each version of the package. */
+const CONNECTION: unique symbol = Symbol.for('sluice.Connection')
+brand(Connection, CONNECTION)
+
+/** Returns the connection of a store in Redis, also of a wrapped one, or `undefined` for any other store. */
+export function connectionIn(store: Store): Connection | undefined {
+  return hasBrand(store.identity, CONNECTION) ? (store.identity as Connection) : undefined
 }
 
 function openConnections(): readonly Connection[] {

@@ -1,4 +1,4 @@
-import type { ScriptClient } from '../stores/redis/clients.ts'
+import type { ScriptClient } from '../clients.ts'
 
 /** The fields of a hash in Redis. */
 export interface Stored {

@@ -1,5 +1,5 @@
-import { readSignature } from '../stores/redis/signature.ts'
-import { ENTRY, RECORD } from '../stores/redis/lua/entries.ts'
+import { readSignature } from '../signature.ts'
+import { ENTRY, RECORD } from '../lua/entries.ts'
 
 /** The stored state of one limit. */
 export interface StoredState {

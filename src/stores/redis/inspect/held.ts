@@ -1,6 +1,12 @@
-import { type Algorithm, createOutcome, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
-import { EntryArray } from '../algorithms/entries.ts'
-import { knownAlgorithms } from '../limits/limit.ts'
+import {
+  type Algorithm,
+  createOutcome,
+  MAX_CELLS,
+  type Outcome,
+  type Parameters,
+} from '../../../algorithms/algorithm.ts'
+import { EntryArray } from '../../../algorithms/entries.ts'
+import { knownAlgorithms } from '../../../limits/limit.ts'
 import type { Stored } from './fetch.ts'
 import { type Entry, type StoredState, storedStates } from './stored.ts'
 
