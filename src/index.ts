@@ -60,6 +60,13 @@ export type {
 export type { LockMode } from './stores/lock-mode.ts'
 export { denyCache, type DenyCacheOptions } from './stores/deny-cache/index.ts'
 export { guard, type GuardOptions, type StoreChange, type StoreEvent } from './stores/guard/index.ts'
+export {
+  type DeniedKey,
+  topDenied,
+  type TopDenied,
+  type TopDeniedList,
+  type TopDeniedOptions,
+} from './metrics/top-denied.ts'
 export type { RuleSource, RulesInput } from './limiter/rule-source.ts'
 export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory/index.ts'
 export type { WaitOptions } from './limiter/waiter.ts'

@@ -3,13 +3,16 @@ export interface Channel<Message extends object> {
   /** False while nobody subscribes: then a publisher need not make a message. */
   readonly hasSubscribers: boolean
   publish(message: Message): void
+  subscribe(listener: (message: Message) => void): void
+  unsubscribe(listener: (message: Message) => void): void
 }
 
-const silent: Channel<object> = { hasSubscribers: false, publish() {} }
+const silent: Channel<never> = { hasSubscribers: false, publish() {}, subscribe() {}, unsubscribe() {} }
 
 /** Returns the channel of a name. Where the runtime has no `node:diagnostics_channel`, nobody can subscribe. */
 export function channel<Message extends object>(name: string): Channel<Message> {
   // No import: bundles for browsers have no module of this name.
   const { process } = globalThis as { process?: Pick<NodeJS.Process, 'getBuiltinModule'> }
-  return process?.getBuiltinModule?.('node:diagnostics_channel').channel(name) ?? silent
+  const made: object | undefined = process?.getBuiltinModule?.('node:diagnostics_channel').channel(name)
+  return (made as Channel<Message> | undefined) ?? silent
 }

@@ -1,0 +1,114 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { RecentSketch, SLICES } from '../../src/metrics/recent-sketch.ts'
+import { SpaceSaving } from '../../src/metrics/space-saving.ts'
+
+/** Items of a heavy-tailed stream: item k is drawn with a probability of about 1 / k^(1 + 1 / skew). */
+const heavyTailed = (most: number): fc.Arbitrary<string[]> =>
+  fc
+    .tuple(
+      fc.integer({ min: 1, max: 5 }),
+      fc.array(fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }), { maxLength: most, size: 'max' }),
+    )
+    .map(([skew, draws]) => draws.map((draw) => `item ${Math.min(5000, Math.floor((1 - draw) ** -skew))}`))
+
+function countsOf(items: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1)
+  return counts
+}
+
+describe('SpaceSaving', () => {
+  it('counts each item within its error, and has every item above the least count', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 40 }), heavyTailed(2000), (capacity, stream) => {
+        const sketch = new SpaceSaving(capacity)
+        for (const item of stream) sketch.add(item)
+        const exact = countsOf(stream)
+        expect(sketch.total).toBe(stream.length)
+        expect(sketch.least * capacity).toBeLessThanOrEqual(stream.length)
+        expect([...sketch.items()].length).toBe(Math.min(capacity, exact.size))
+        for (const [item, count] of exact) {
+          const counter = sketch.get(item)
+          if (counter === undefined) expect(count).toBeLessThanOrEqual(sketch.least)
+          else {
+            expect(counter.count).toBeGreaterThanOrEqual(count)
+            expect(counter.count - counter.error).toBeLessThanOrEqual(count)
+            expect(counter.error).toBeLessThanOrEqual(sketch.least)
+          }
+        }
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 200) },
+    )
+  })
+
+  it('is exact while all items have counters', () => {
+    const sketch = new SpaceSaving(3)
+    for (const item of ['a', 'b', 'a', 'c', 'a', 'b']) sketch.add(item)
+    expect(['a', 'b', 'c'].map((item) => sketch.get(item))).toMatchObject([
+      { count: 3, error: 0 },
+      { count: 2, error: 0 },
+      { count: 1, error: 0 },
+    ])
+    expect(sketch.least).toBe(1)
+  })
+})
+
+describe('RecentSketch', () => {
+  const WINDOW = 5000
+
+  /** A stream with times: each item comes some milliseconds after the one before it. */
+  const timed = fc
+    .tuple(heavyTailed(1500), fc.infiniteStream(fc.constantFrom(0, 0, 0, 1, 7, 40, 900, 2500)))
+    .map(([items, gaps]) => {
+      let time = 1_767_225_600_000
+      return items.map((item) => ({ item, time: (time += gaps.next().value as number) }))
+    })
+
+  it('counts the slices of its window within the stated errors', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 50 }), timed, (capacity, size, stream) => {
+        const sketch = new RecentSketch(capacity, WINDOW)
+        for (const { item, time } of stream) sketch.add(item, time)
+        const now = stream.at(-1)?.time ?? 0
+        const oldest = Math.floor(now / (WINDOW / SLICES)) - SLICES
+        const exact = countsOf(
+          stream.filter(({ time }) => Math.floor(time / (WINDOW / SLICES)) >= oldest).map(({ item }) => item),
+        )
+        const summary = sketch.summary(size, now)
+        expect(summary.total).toBe([...exact.values()].reduce((sum, count) => sum + count, 0))
+        expect(summary.items.length).toBeLessThanOrEqual(size)
+        const listed = new Set(summary.items.map(({ item }) => item))
+        for (const { item, count, error } of summary.items) {
+          expect(count).toBeGreaterThanOrEqual(exact.get(item) ?? 0)
+          expect(count - error).toBeLessThanOrEqual(exact.get(item) ?? 0)
+          expect(error * capacity).toBeLessThanOrEqual(summary.total)
+        }
+        for (const [item, count] of exact) if (!listed.has(item)) expect(count).toBeLessThanOrEqual(summary.unlisted)
+        expect(summary.items.map(({ count }) => count)).toEqual(
+          summary.items.map(({ count }) => count).toSorted((a, b) => b - a),
+        )
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 200) },
+    )
+  })
+
+  it('holds all of the last window, and nothing older than 1.2 windows', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 10_000_000 }), fc.integer({ min: 0, max: 2 * WINDOW }), (start, age) => {
+        const sketch = new RecentSketch(10, WINDOW)
+        sketch.add('a', start)
+        const { total } = sketch.summary(10, start + age)
+        if (age <= WINDOW) expect(total).toBe(1)
+        if (age >= 1.2 * WINDOW) expect(total).toBe(0)
+      }),
+    )
+  })
+
+  it('counts into the newest slice when the clock steps back', () => {
+    const sketch = new RecentSketch(10, WINDOW)
+    sketch.add('a', 100_000)
+    sketch.add('a', 50)
+    expect(sketch.summary(10, 100_000).items).toEqual([{ item: 'a', count: 2, error: 0 }])
+  })
+})
