@@ -58,7 +58,7 @@ describe('a document', () => {
       'policies[1].limits[0].window: expected a duration such as "1m", got "1 min"',
       'policies[2].match.path: expected a path such as "/login", "/users/:id" or "/api/*", got "login"',
       'policies[2].match.ip: expected an address or a network such as "192.0.2.0/24", got "1.2.3"',
-      'policies[2].limits[0].quota: expected a whole number from 1 to 9007199254740991, got -1',
+      'policies[2].limits[0].quota: expected a whole number from 0 to 9007199254740991, got -1',
       'policies[2].key: expected a value, got nothing',
       expect.stringMatching(
         /^policies\[3\]\.limits\[0\]\.algorithm: expected one of .*, got "gcrra"\. Did you mean "gcra"\?$/,
@@ -199,7 +199,7 @@ describe('a mistake in an override has the path of', () => {
     ],
     [
       'a wrong window',
-      override({ key: '1.2.3.4', limits: [{ window: '1w' }] }),
+      override({ key: '1.2.3.4', limits: [{ window: '1q' }] }),
       /overrides\[0\]\.limits\[0\]\.window: expected a duration/,
     ],
     [
