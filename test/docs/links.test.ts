@@ -1,6 +1,6 @@
 // Follows every link between pages, and from messages to pages.
 import { describe, expect, it, vi } from 'vitest'
-import { SluiceError, type SluiceErrorCode } from '../../src/util/errors.ts'
+import { reasonOf, SluiceError, type SluiceErrorCode } from '../../src/util/errors.ts'
 import { warn } from '../../src/util/warn.ts'
 import { errorCodes, sources, warningCodes } from '../support/codes.ts'
 import { allPages, anchorOf, anchorsOf, deadLinks, deadPlaces } from '../support/pages.ts'
@@ -24,6 +24,10 @@ it.each(warningCodes)('the warning %s says where it is explained', (code) => {
   emitted.mockRestore()
   expect(PLACE.exec(message)?.[1]).toBe(code.toLowerCase())
   expect(deadPlaces(message)).toEqual([])
+})
+
+it('a message that quotes an error leaves its place out', () => {
+  expect(reasonOf(new SluiceError('INVALID_OPTION', 'what is wrong'))).toBe('what is wrong')
 })
 
 it('the sources name no page that does not exist', () => {

@@ -29,7 +29,6 @@ const lag = inTests('src/algorithms/token-bucket-initial.ts', 'test/http/headers
 const names = inTests('src/http/headers/names.ts', ...headers)
 const headerName = inTests('src/util/validate.ts', 'test/http/headers/names.test.ts')
 const errors = inTests('src/util/errors.ts', 'test/docs/links.test.ts')
-const quoted = inTests('src/util/errors.ts', 'test/rules/check.test.ts', 'test/cli/rules.test.ts')
 const writeHeaders = inTests('src/http/headers/write-headers.ts', ...headers)
 const draft6And7 = inTests('src/http/headers/draft-6-7.ts', ...headers)
 const policyList = inTests('src/http/headers/policy-list.ts', ...headers)
@@ -180,7 +179,7 @@ export const http = [
     'const repeated = used[9]',
   ),
   errors('links to an anchor that does not exist', '#${code.toLowerCase()}', '#${code}'),
-  quoted(
+  errors(
     'quotes the link of another message',
     'return error.message.slice(0, -` (${helpFor(error.code)})`.length)',
     'return error.message',
