@@ -1,3 +1,4 @@
+import { LONGEST_LOCK } from '../limits/block.ts'
 import type { Duration } from '../limits/limit.ts'
 import { warnIfShort } from '../limits/limit.ts'
 import type { LockMode } from '../stores/lock-mode.ts'
@@ -6,14 +7,11 @@ import { SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { milliseconds, refuse } from '../util/validate.ts'
 
-/** 100 years in milliseconds. Microseconds since the epoch stay exact beyond it. */
-const LONGEST = 36_525 * 86_400_000
-
 /** Returns the milliseconds of a lock-out, from `least` on. Throws `INVALID_OPTION`. */
 export function checkedLength(method: string, duration: Duration, least: 0 | 1): number {
   if (duration === 0 && least === 0) return 0
   const ms = milliseconds(`${method}: duration`, duration)
-  if (ms > LONGEST) refuse(`${method}: duration`, "at most '36525d', 100 years", duration)
+  if (ms > LONGEST_LOCK) refuse(`${method}: duration`, "at most '36525d', 100 years", duration)
   warnIfShort(`${method}: duration`, duration)
   return ms
 }

@@ -1,6 +1,7 @@
 import type { Algorithm, Cell, ParameterInput, Parameters } from '../algorithms/algorithm.ts'
 import { LARGEST } from '../algorithms/arithmetic.ts'
 import { closed } from '../algorithms/closed.ts'
+import { compiledBlock, type GrowingBlock, type Growth } from './block.ts'
 import { SluiceError } from '../util/errors.ts'
 
 /** Everything that is needed to step a limit. It is derived once, when the limit is made. */
@@ -33,8 +34,10 @@ export interface CompiledLimit {
   readonly strict: boolean
   /** False for a shadow limit. */
   readonly enforced: boolean
-  /** The lock-out after a denial, in microseconds; 0 for none. */
+  /** The first lock-out after denials, in microseconds; 0 for none. */
   readonly block: number
+  /** How lock-outs grow; undefined if each denial begins one of the same length. */
+  readonly growth: Growth | undefined
   /** The units that can be used back to back; 0 if nothing is ever admitted. */
   readonly capacity: number
   /** The epoch milliseconds from which and until which the parameters hold. Absent: they always hold. */
@@ -46,7 +49,7 @@ interface LimitNumbers {
   readonly quota: number
   readonly window: number
   readonly strict?: boolean
-  readonly block?: number
+  readonly block?: number | GrowingBlock
   readonly shadow?: boolean
   readonly [option: string]: unknown
 }
@@ -104,7 +107,7 @@ function assembled(
     hasEntries: algorithm.entries === true,
     strict,
     enforced: data.shadow !== true,
-    block: (data.block ?? 0) * 1000,
+    ...compiledBlock(data.block, data.window),
     capacity: algorithm.capacity?.(parameters) ?? data.quota,
     validity: algorithm.validity?.(parameters),
   }

@@ -5,10 +5,28 @@ import { shortDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { boolean, knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
+import { checkedBlock, type GrowingBlock } from './block.ts'
 import { compile, type CompiledLimit } from './compiled-limit.ts'
 
 /** A duration: milliseconds as a number, or `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd' | 'w'}`
+
+/**
+ * Lock-outs that begin after several denials, or grow with each. A denial while the key is locked out does not count. Denials are
+ * forgotten once the key has had none for `upTo` or for the window, whichever is longer; time in a lock-out does not count. `reset`
+ * forgets them at once.
+ * @example slidingWindowLog({ quota: 5, window: '15m', block: { after: 3, for: '1m', factor: 2, upTo: '1d' } })
+ */
+export interface BlockOptions {
+  /** Denials before each lock-out: a whole number from 1. Default 1. */
+  readonly after?: number
+  /** The length of the first lock-out, at most 100 years. */
+  readonly for: Duration
+  /** How many times longer each further lock-out is: a number from 1 to 1000. Default 1. */
+  readonly factor?: number
+  /** The longest lock-out. Default: `for` if the factor is 1, else a day, or `for` if that is longer. */
+  readonly upTo?: Duration
+}
 
 /** Options every limit has. */
 export interface CommonOptions {
@@ -22,8 +40,11 @@ export interface CommonOptions {
    * `anchor: 'clock'` and `refill: 'interval'`, where capacity returns at a fixed time. Default false.
    */
   readonly strict?: boolean
-  /** Locks the key out for this long after a denial by this limit. Further requests do not prolong it. Default: no lock-out. */
-  readonly block?: Duration
+  /**
+   * Locks the key out for this long after a denial by this limit. Further requests do not prolong it. An object locks it out after several
+   * denials, or longer each time. Default: no lock-out.
+   */
+  readonly block?: Duration | BlockOptions
   /** Evaluates and reports, but never denies a request. Default false. */
   readonly shadow?: boolean
 }
@@ -34,7 +55,7 @@ export interface LimitInput extends Omit<CommonOptions, 'block'> {
   /** Units per window: a whole number from 0. A quota of 0 admits nothing. */
   readonly quota?: number
   readonly window?: number | string
-  readonly block?: number | string
+  readonly block?: number | string | object
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
 }
@@ -49,7 +70,7 @@ export interface Limit {
   readonly window: number
   readonly strict?: boolean
   /** Lock-out after a denial, in milliseconds. */
-  readonly block?: number
+  readonly block?: number | GrowingBlock
   readonly shadow?: boolean
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
@@ -135,6 +156,8 @@ function normalized(json: LimitInput, algorithm: Algorithm): Limit {
   const window = unit?.longest ?? milliseconds('window', json.window)
   warnIfShort('window', json.window)
   warnIfShort('block', json.block)
+  if (isBlockOptions(json.block))
+    for (const name of ['for', 'upTo'] as const) warnIfShort(`block.${name}`, json.block[name])
   const own: Record<string, unknown> = {}
   for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
   return Object.freeze({
@@ -144,9 +167,13 @@ function normalized(json: LimitInput, algorithm: Algorithm): Limit {
     window,
     ...own,
     ...(json.strict !== undefined && { strict: boolean('strict', json.strict) }),
-    ...(json.block !== undefined && { block: milliseconds('block', json.block) }),
+    ...(json.block !== undefined && { block: checkedBlock(json.block) }),
     ...(json.shadow !== undefined && { shadow: validShadow(json) }),
   })
+}
+
+function isBlockOptions(block: LimitInput['block']): block is BlockOptions {
+  return typeof block === 'object' && block !== null
 }
 
 /** Checks `shadow`. `strict` charges denied requests and `shadow` never does, so the two exclude each other. */

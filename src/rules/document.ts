@@ -62,10 +62,22 @@ export interface LimitRule {
   readonly window: number | string
   readonly name?: string
   readonly strict?: boolean
-  readonly block?: number | string
+  readonly block?: number | string | BlockRule
   readonly shadow?: boolean
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
+}
+
+/** Lock-outs that begin after several denials, or grow with each. Durations are milliseconds, or texts such as `1m`. */
+export interface BlockRule {
+  /** Denials before each lock-out. Default 1. */
+  readonly after?: number
+  /** The first lock-out. */
+  readonly for: number | string
+  /** How many times longer each further lock-out is, from 1 to 1000. Default 1. */
+  readonly factor?: number
+  /** The longest lock-out. Default: a day, or `for` with factor 1. */
+  readonly upTo?: number | string
 }
 
 /** Other limits for single keys. */

@@ -41,6 +41,24 @@ const WINDOW_OR_UNIT: Field = {
   description: 'Such as 10s, 1m, 1h, 1d, 1w, or milliseconds. With anchor "calendar": 1d, 1w, 1mo or 1y.',
 }
 
+const factor: Shape = where(
+  { type: 'number', minimum: 1, maximum: 1000 },
+  'a number from 1 to 1000',
+  (value) => typeof value === 'number' && value >= 1 && value <= 1000,
+)
+
+/** A duration, or a block that grows. */
+const block: Shape = either(
+  duration,
+  object('a block such as { after, for, factor, upTo }', {
+    after: { shape: whole(1), description: 'Denials before each lock-out. Default 1.' },
+    for: { shape: duration, required: true, description: 'The first lock-out.' },
+    factor: { shape: factor, description: 'How many times longer each further lock-out is. Default 1.' },
+    upTo: { shape: duration, description: 'The longest lock-out. Default: 1d, or `for` with factor 1.' },
+  }),
+  isObject,
+)
+
 /** The options that every limit has, except for its algorithm. */
 const COMMON: Readonly<Record<string, Field>> = {
   quota: { shape: whole(0), required: true, description: 'Units per window. A quota of 0 admits nothing.' },
@@ -50,7 +68,10 @@ const COMMON: Readonly<Record<string, Field>> = {
     description: 'The identity of its state. Default: the name of the policy and, from the second limit on, its place.',
   },
   strict: { shape: flag(), description: 'True: denied requests are charged, too.' },
-  block: { shape: duration, description: 'Locks the key out for this long after a denial.' },
+  block: {
+    shape: block,
+    description: 'Locks the key out for this long after a denial, or after several, and longer each time.',
+  },
   shadow: { shape: flag(), description: 'True: reports, and never denies.' },
 }
 
@@ -148,6 +169,7 @@ function optional(fields: Readonly<Record<string, Field>>): Readonly<Record<stri
 
 /** Returns where in a limit an error of `limit()` is: it begins with the name of an option. */
 export function pathOfError(message: string, path: string, given: Readonly<Record<string, unknown>>): string {
-  const option = /^(\w+): /.exec(message)?.[1]
-  return option !== undefined && given[option] !== undefined ? join(path, option) : path
+  const [, option, part] = /^(\w+)(?:\.(\w+))?: /.exec(message) ?? []
+  if (option === undefined || given[option] === undefined) return path
+  return part === undefined ? join(path, option) : join(join(path, option), part)
 }

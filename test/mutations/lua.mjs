@@ -158,7 +158,7 @@ export const lua = [
     'if allowed and admitted and cost > 0',
   ),
 
-  adjust('a lock in the past', 'now + attempt.block, true', 'now - attempt.block, true'),
+  adjust('a lock in the past', 'now + length, true', 'now - length, true'),
   adjust('`+` for `−` in how long a lock lasts', 'attempt.lock - now\nend', 'attempt.lock + now\nend'),
   adjust(
     'a cost of 0 locked out',

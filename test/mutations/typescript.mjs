@@ -278,11 +278,7 @@ export const typescript = [
     'void this.locks',
   ),
   locking('`≥` for `>` where a lock opens', 'if (attempt.lockedUntil > now)', 'if (attempt.lockedUntil >= now)'),
-  locking(
-    'a lock in the past',
-    'attempt.lockedUntil = now + compiled.block',
-    'attempt.lockedUntil = now - compiled.block',
-  ),
+  locking('a lock in the past', 'attempt.lockedUntil = now + length', 'attempt.lockedUntil = now - length'),
   locking(
     'a lock reported shorter than a wait',
     'charge.retryAfter = Math.max(charge.retryAfter, ms)',

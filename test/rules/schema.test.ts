@@ -47,6 +47,8 @@ function valuesOf(part: Schema): Arbitrary<unknown> {
       return fc.array(valuesOf(part['items'] as Schema), { minLength: part['minItems'] as number, maxLength: 3 })
     case 'integer':
       return fc.integer({ min: part['minimum'] as number, max: 1000 })
+    case 'number':
+      return fc.constantFrom(part['minimum'], 1.5, part['maximum'])
     case 'boolean':
       return fc.boolean()
     case 'object':
@@ -96,7 +98,7 @@ function made(document: Document): Document {
 }
 
 function fitting(limit: Record<string, unknown>): Record<string, unknown> {
-  const { buckets, initial, timeZone } = limit
+  const { block, buckets, initial, timeZone } = limit
   const hasCalendar = limit['anchor'] === 'calendar'
   const quota = limit['algorithm'] === 'spacing' ? 1 : limit['quota']
   return clean({
@@ -109,6 +111,7 @@ function fitting(limit: Record<string, unknown>): Record<string, unknown> {
     strict: undefined,
     buckets: buckets && 10,
     initial: initial && 0,
+    block: isObject(block) ? clean({ ...block, upTo: block['upTo'] && '36500d' }) : block,
   })
 }
 
@@ -116,6 +119,10 @@ function overridesOf({ overrides }: Record<string, unknown>): unknown {
   return (overrides as Record<string, unknown>[] | undefined)?.map((each, i) => {
     return clean({ key: `key ${i}`, limits: [{ block: '1m' }], until: each['until'] })
   })
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
 }
 
 function clean(object: Record<string, unknown>): Record<string, unknown> {
@@ -149,6 +156,10 @@ const WRONG: Readonly<Record<string, unknown>> = {
   shape: 1,
   buckets: 0,
   algorithm: 'x',
+  after: 0,
+  for: '0s',
+  factor: 0.5,
+  upTo: 'x',
 }
 
 /** The paths of all fields in a value, in the notation of mistakes. */

@@ -13,10 +13,17 @@ export function limitText(limit: Limit): string {
     algorithm === DEFAULT_ALGORITHM ? '' : algorithm,
     ...own.map(([name, value]) => `${name} ${text(value)}`),
     strict === true ? 'strict' : '',
-    block === undefined ? '' : `block ${typeof block === 'number' ? shortDuration(block) : text(block)}`,
+    block === undefined ? '' : `block ${blockText(block)}`,
     shadow === true ? 'shadow' : '',
   ]
   return [`${quota} per ${windowText(limit)}`, ...more.filter((each) => each !== '')].join(', ')
+}
+
+function blockText(block: NonNullable<Limit['block']>): string {
+  if (typeof block === 'number') return shortDuration(block)
+  const { after, factor, upTo } = block
+  const growth = factor === 1 ? '' : ` ×${factor} up to ${shortDuration(upTo)}`
+  return `${shortDuration(block.for)}${growth}${after === 1 ? '' : ` after ${after} denials`}`
 }
 
 /** Describes several limits, with their names if there is more than one. */

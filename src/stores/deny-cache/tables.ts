@@ -78,7 +78,7 @@ export class Tables {
 
   #open(policy: Policy): Place {
     const { limiter, limit, compiled } = policy
-    const version = `${compiled.signature};${compiled.block};${compiled.strict}`
+    const version = [compiled.signature, compiled.block, compiled.strict, JSON.stringify(compiled.growth)].join(';')
     const tables = this.#tables.get(limiter) ?? new Map<string, Table>()
     const table = tables.get(limit.name) ?? new Table(version, this.#maxKeys, this.#maxAge)
     this.#tables.set(limiter, tables.set(limit.name, table))

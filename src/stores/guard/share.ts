@@ -19,10 +19,16 @@ export function shareOf(given: Limit, share: number): Limit {
   if (factor > 1 || given['anchor'] !== 'calendar') scaled['window'] = `${given.window * factor}ms`
   // No calendar has a longer window.
   if (factor > 1 && given['anchor'] === 'calendar') for (const name of CALENDAR) delete scaled[name]
-  if (given.block !== undefined) scaled['block'] = `${given.block}ms`
+  if (given.block !== undefined) scaled['block'] = blockText(given.block)
   for (const name of UNITS) if (typeof given[name] === 'number') scaled[name] = atLeastOne(given[name] * share)
   if (typeof given['initial'] === 'number') scaled['initial'] = Math.floor(given['initial'] * share)
   return limit(scaled as Limit)
+}
+
+/** A block with texts as durations: numbers below a second would warn. */
+function blockText(block: NonNullable<Limit['block']>): unknown {
+  if (typeof block === 'number') return `${block}ms`
+  return { ...block, for: `${block.for}ms`, upTo: `${block.upTo}ms` }
 }
 
 /** How many times longer the window is. Bounded, so that the time can be counted exactly. */

@@ -103,9 +103,12 @@ export class Decider {
   }
 
   #lock(attempt: Attempt, charge: Charge, now: number): void {
-    if (charge.allowed || attempt.isOwn || attempt.lockedUntil <= now) return
+    if (charge.allowed || attempt.isOwn) return
+    const { slab, lockedUntil, denials, denialsUntil } = attempt
+    if (lockedUntil <= now && denialsUntil === 0) return
     if (attempt.slot === NONE) attempt.slot = this.#tables.of(charge.policy).add(charge.key)
-    attempt.slab.lock(attempt.slot, now, attempt.lockedUntil)
+    if (denialsUntil > 0) slab.countDenials(attempt.slot, denials, now, denialsUntil)
+    if (lockedUntil > now) slab.lock(attempt.slot, now, lockedUntil)
   }
 
   /** Decides a key that is new, locked, or was written by another limit, or a limit that locks. */

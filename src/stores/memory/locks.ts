@@ -1,3 +1,5 @@
+import { lockLength } from '../../limits/block.ts'
+import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import type { Charge } from '../store.ts'
 import type { Attempt } from './state.ts'
 import { judge, report } from './verdict.ts'
@@ -15,8 +17,21 @@ function evaluateFree(attempt: Attempt, charge: Charge, now: number): void {
   attempt.step(compiled, compiled.parameters, charge.cost)
   judge(attempt, charge)
   if (charge.allowed || compiled.block === 0) return
-  attempt.lockedUntil = now + compiled.block
-  reportLock(charge, compiled.block / 1000)
+  const length = countDenial(attempt, compiled, now)
+  if (length === 0) return
+  attempt.lockedUntil = now + length
+  reportLock(charge, length / 1000)
+}
+
+/** Returns the microseconds of the lock-out that a denial begins; 0 if it begins none. */
+function countDenial(attempt: Attempt, { block, growth }: CompiledLimit, now: number): number {
+  if (growth === undefined) return block
+  attempt.denials++
+  const { denials, hasOthersDenials } = attempt
+  const counted = hasOthersDenials ? denials - (denials % growth.after) : denials
+  const length = counted === 0 ? 0 : lockLength(block, growth, counted)
+  attempt.denialsUntil = now + length + growth.memory
+  return length
 }
 
 /** Denies until the lock opens, or until later if the algorithm still denies by then. A cost of 0 is allowed. */

@@ -1,19 +1,11 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { Charge } from '../store.ts'
 import { evaluateLocked } from './locks.ts'
-import type { Row, Sketch } from './sketch.ts'
-import { Attempt, NONE } from './state.ts'
+import { copyVerdict, isBetter, RowAttempt } from './row-attempt.ts'
+import { isShared, type Row, type Sketch } from './sketch.ts'
+import { type Attempt, NONE } from './state.ts'
 import type { Table } from './table.ts'
 import { keepOutlasting, reportUncharged, reportWait } from './verdict.ts'
-
-/** A row of a key's slots, and the verdict of the limit on it. */
-class RowAttempt {
-  readonly attempt: Attempt = new Attempt()
-  row!: Row
-  charge!: Charge
-  /** True when the denial begins a lock-out, or corrects one that a clock ahead began. */
-  locks = false
-}
 
 /** One charge decided in a sketch: by the row that tells most of the key, or else by the one that holds least. */
 export class OverflowAttempt {
@@ -45,6 +37,7 @@ export class OverflowAttempt {
     if (!write) return
     if (charged) this.#keep(charge, now)
     else if (charge.cost > 0) this.#keepCarriedOver(charge, now)
+    if (attempt.denialsUntil > 0) this.#countDenials(charge, now, attempt.denials, attempt.denialsUntil)
     if (locks) this.#lock(charge, now, attempt.lockedUntil)
     if (!charged || !charge.allowed) return
     if (admitted) charge.markCharged(at, units)
@@ -83,10 +76,14 @@ export class OverflowAttempt {
     each.row = row
     each.charge = new Charge(policy, key, cost)
     attempt.read(policy.compiled, this.#sketch.slab, row.kind === 'own' || row.kind === 'same' ? row.slot : NONE, now)
-    if (row.kind === 'other') attempt.lockedUntil = row.until
-    const wasLocked = attempt.lockedUntil > now
+    if (row.kind === 'other') {
+      attempt.lockedUntil = row.until
+      attempt.denials = this.#sketch.slab.denialsOf(row.slot, now)
+    }
+    attempt.hasOthersDenials = isShared(row)
+    each.wasLocked = attempt.lockedUntil > now
     evaluateLocked(attempt, each.charge, now)
-    each.locks = attempt.lockedUntil > now && (!wasLocked || this.#isLockAhead(each, now))
+    each.locks = attempt.lockedUntil > now && (!each.wasLocked || this.#isLockAhead(each, now))
   }
 
   #isLockAhead({ row, charge }: RowAttempt, now: number): boolean {
@@ -145,6 +142,8 @@ export class OverflowAttempt {
     const { slab } = this.#sketch
     const best = this.#best.row
     let { until } = row
+    const denials = slab.denialsOf(row.slot, now)
+    const denialsUntil = slab.denials?.until(row.slot) ?? 0
     slab.clear(row.slot)
     if (best.slot !== row.slot && best.kind !== 'foreign' && best.kind !== 'other') this.#copyBest(row.slot)
     else {
@@ -156,6 +155,7 @@ export class OverflowAttempt {
       if (best.kind === 'other') until += attempt.outcome.reset * compiled.micros
     }
     slab.lock(row.slot, now, Math.max(until, slab.lockedUntil(row.slot, now)))
+    if (denials > 0) this.#addDenials(row.slot, denials, now, denialsUntil)
   }
 
   #copyBest(slot: number): void {
@@ -188,6 +188,28 @@ export class OverflowAttempt {
     }
   }
 
+  /** Notes the denials of the key in every row. A row of several keys keeps the most of any of them. */
+  #countDenials({ policy }: Charge, now: number, count: number, until: number): void {
+    const { slab } = this.#sketch
+    for (const { kind, slot } of this.#sketch.rows(this.#key, policy.compiled.signature, now)) {
+      const isOwn = kind === 'own' || kind === 'free'
+      if (kind === 'free') slab.clear(slot)
+      if (isOwn) slab.countDenials(slot, count, now, until)
+      else this.#addDenials(slot, count, now, until)
+      this.#sketch.own(slot, isOwn ? this.#key : undefined)
+    }
+  }
+
+  #addDenials(slot: number, count: number, now: number, until: number): void {
+    const { slab } = this.#sketch
+    slab.countDenials(
+      slot,
+      Math.max(count, slab.denialsOf(slot, now)),
+      now,
+      Math.max(until, slab.denials?.until(slot) ?? 0),
+    )
+  }
+
   /** Locks the key out in every row, and the keys that share one of them there. */
   #lock({ policy }: Charge, now: number, until: number): void {
     const { slab } = this.#sketch
@@ -209,26 +231,4 @@ function life(attempt: Attempt, compiled: CompiledLimit, cost: number, now: numb
 /** Parameters under which a charge that does not fit is charged as far as it does. */
 function strict({ parameters }: CompiledLimit): CompiledLimit['parameters'] {
   return { ...parameters, strict: 1 }
-}
-
-const RANKS = { own: 0, free: 1, foreign: 2, same: 3, other: 3 }
-
-function isBetter(one: RowAttempt, other: RowAttempt): boolean {
-  const difference = RANKS[one.row.kind] - RANKS[other.row.kind]
-  return difference < 0 || (difference === 0 && isMoreLenient(one.charge, other.charge))
-}
-
-function isMoreLenient(one: Charge, other: Charge): boolean {
-  if (one.allowed !== other.allowed) return one.allowed
-  return one.allowed ? one.remaining > other.remaining : one.retryAfter < other.retryAfter
-}
-
-function copyVerdict(from: Charge, to: Charge): void {
-  to.allowed = from.allowed
-  to.remaining = from.remaining
-  to.retryAfter = from.retryAfter
-  to.resetAfter = from.resetAfter
-  to.delay = from.delay
-  to.markCharged(from.at, from.charged)
-  to.markLocked(from.lockedFor)
 }

@@ -116,7 +116,8 @@ export class Sketch {
 
   /** A slot that one key alone has charged is kept while it is known that the key's limit has changed. */
   #isLive(slot: number, mark: number, until: number, now: number): boolean {
-    return until > now || (this.#owners[slot] === mark && this.slab.changeUntil(slot) > now)
+    if (until > now || this.slab.denialsOf(slot, now) > 0) return true
+    return this.#owners[slot] === mark && this.slab.changeUntil(slot) > now
   }
 
   #until(slot: number, now: number): number {

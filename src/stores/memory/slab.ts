@@ -1,5 +1,6 @@
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { isAhead, lockEnd } from '../clock-fault.ts'
+import { Denials } from './denials.ts'
 import { EntryLists } from './entry-lists.ts'
 import { LimitIds, NO_LIMIT } from './limit-ids.ts'
 
@@ -20,6 +21,8 @@ export class Slab {
   locks: Float64Array | undefined
   /** Two microseconds for each slot: until when a change of its limit matters, and when that was. Absent until a limit changes. */
   #changes: Float64Array | undefined
+  /** Absent until a denial is counted. */
+  denials: Denials | undefined
   /** The epoch second in which each slot expires. It is only written on a decision, and read in runs by a sweep. */
   #expiries: Uint32Array
   /** The microseconds for which the most lasting state or lock was kept. */
@@ -64,8 +67,19 @@ export class Slab {
     this.locks ??= new Float64Array(2 * this.capacity)
     if (this.locks[2 * slot] !== until) this.locks[2 * slot + 1] = now
     this.locks[2 * slot] = until
-    this.#expiries[slot] = Math.max(this.expiry(slot), secondAfter(until))
-    if (until - now > this.#longest) this.#longest = until - now
+    this.#prolong(slot, now, until)
+  }
+
+  /** Notes how many denials of a slot's key count until a microsecond. */
+  countDenials(slot: number, count: number, now: number, until: number): void {
+    this.denials ??= new Denials(this.capacity)
+    this.denials.set(slot, count, now, until)
+    this.#prolong(slot, now, until)
+  }
+
+  /** Returns how many denials of a slot's key still count. */
+  denialsOf(slot: number, now: number): number {
+    return this.denials === undefined ? 0 : this.denials.count(slot, now)
   }
 
   unlock(slot: number): void {
@@ -92,9 +106,11 @@ export class Slab {
     return this.changeUntil(slot) > now && this.#changes![2 * slot + 1]! >= since
   }
 
-  /** Sets when a slot expires, in microseconds; a lock or a change may prolong it. Expiry only frees memory, so it comes a second late. */
+  /** Sets when a slot expires, in microseconds; what else is kept of it may prolong it. Expiry only frees memory, so it comes a second late. */
   setExpiry(slot: number, now: number, lasting: number): void {
-    const kept = Math.max(this.locks === undefined ? 0 : this.locks[2 * slot]!, this.changeUntil(slot))
+    const locked = this.locks === undefined ? 0 : this.locks[2 * slot]!
+    const denied = this.denials === undefined ? 0 : this.denials.until(slot)
+    const kept = Math.max(locked, denied, this.changeUntil(slot))
     this.#expiries[slot] = Math.max(secondAfter(now + lasting), secondAfter(kept))
     if (lasting > this.#longest) this.#longest = lasting
   }
@@ -138,6 +154,7 @@ export class Slab {
     this.#expiries[slot] = 0
     this.unlock(slot)
     this.#changes?.fill(0, 2 * slot, 2 * slot + 2)
+    this.denials?.clear(slot)
     this.lists?.clear(slot)
   }
 
@@ -148,6 +165,7 @@ export class Slab {
     this.#expiries[to] = this.#expiries[from]!
     this.locks?.copyWithin(2 * to, 2 * from, 2 * from + 2)
     this.#changes?.copyWithin(2 * to, 2 * from, 2 * from + 2)
+    this.denials?.move(from, to)
     this.lists?.move(from, to)
     this.clear(from)
   }
@@ -164,6 +182,10 @@ export class Slab {
     this.#expiries[slot] = from.expiry(source)
     this.#longest = Math.max(this.#longest, from.#longest)
     if (from.#changes !== undefined) this.markChange(slot, from.#changes[2 * source + 1]!, from.#changes[2 * source]!)
+    if (from.denials !== undefined) {
+      this.denials ??= new Denials(this.capacity)
+      this.denials.copy(slot, from.denials, source)
+    }
     if (from.locks !== undefined) this.lock(slot, from.locks[2 * source + 1]!, from.locks[2 * source]!)
   }
 
@@ -172,8 +194,14 @@ export class Slab {
     this.#expiries = copied(this.#expiries, new Uint32Array(capacity))
     if (this.locks !== undefined) this.locks = copied(this.locks, new Float64Array(2 * capacity))
     if (this.#changes !== undefined) this.#changes = copied(this.#changes, new Float64Array(2 * capacity))
+    this.denials?.resize(capacity)
     this.lists?.resize(capacity)
     this.capacity = capacity
+  }
+
+  #prolong(slot: number, now: number, until: number): void {
+    this.#expiries[slot] = Math.max(this.expiry(slot), secondAfter(until))
+    if (until - now > this.#longest) this.#longest = until - now
   }
 
   #setId(slot: number, id: number): void {

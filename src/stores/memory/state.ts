@@ -33,6 +33,12 @@ export class Attempt {
   overflows = false
   /** The microsecond until which the key is locked out. */
   lockedUntil = 0.5
+  /** How many denials of the key count, this one included. */
+  denials = 0.5
+  /** True when other keys may have been denied among them, so that they may have passed the number that begins a lock-out. */
+  hasOthersDenials = false
+  /** The microsecond until which they count; 0 if this decision counts none. */
+  denialsUntil = 0.5
   /** The time in ticks of the limit. */
   tick = 0.5
   #cells: Float64Array = nowhere.cells
@@ -73,6 +79,9 @@ export class Attempt {
     this.overflows = false
     this.isCarriedOver = false
     this.lockedUntil = slot === NONE ? 0 : slab.lockedUntil(slot, now)
+    this.denials = slot === NONE ? 0 : slab.denialsOf(slot, now)
+    this.denialsUntil = 0
+    this.hasOthersDenials = false
     this.tick = ticks(compiled, now)
     this.#copy = undefined
     if (writer === undefined) this.#readNew(compiled)

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { luaPrelude } from '../../algorithms/arithmetic.ts'
 import { luaOf } from '../../algorithms/lua.ts'
+import { luaLockLength } from '../../limits/block.ts'
 import { luaClockFault } from '../clock-fault.ts'
 import { luaAdjust } from './lua/adjust.ts'
 import { luaDecide } from './lua/decide.ts'
@@ -53,6 +54,7 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
     luaRecords,
     luaState,
     luaReply,
+    luaLockLength,
     luaAdjust,
     luaDecide,
     luaRequests,

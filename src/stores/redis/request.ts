@@ -135,8 +135,10 @@ function encoding(policy: Policy): { readonly owner: object; readonly text: stri
 
 function encode({ limit, compiled }: Policy): string {
   const mark = limit.strict === true ? 'strict' : limit.shadow === true ? 'shadow' : ''
-  const block = (limit.block ?? 0) * 1000
+  const { block, growth } = compiled
   const text = `${limit.name}\t${signature(compiled)}`
+  if (growth !== undefined)
+    return [text, mark, block, growth.after, growth.factor, growth.upTo, growth.memory].join(';')
   return mark === '' && block === 0 ? text : `${text};${mark};${block}`
 }
 

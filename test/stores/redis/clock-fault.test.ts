@@ -101,7 +101,7 @@ describe('a clock that ran ahead and is then corrected', () => {
         await drain(limiter)
         clock.advance(-3 * HOUR)
 
-        const longest = fullReset(each) + (each.block ?? 0) + TOLERANCE
+        const longest = fullReset(each) + Number(each.block ?? 0) + TOLERANCE
         const first = await limiter.consume('k')
         // An estimate depends on the part of the window that has passed.
         if (name !== 'slidingWindowCounter') expect(first.allowed).toBe(false)
@@ -120,7 +120,7 @@ describe('a clock that ran ahead and is then corrected', () => {
       const property = fc.asyncProperty(blocking(name), traces, async (each, trace) => {
         const clock = virtualClock()
         const limiter = limiterWith(each, storeOn(clock), `run${runs++}`)
-        const longest = fullReset(each) + (each.block ?? 0) + TOLERANCE
+        const longest = fullReset(each) + Number(each.block ?? 0) + TOLERANCE
         const admitted: number[] = []
         const jumps: number[] = []
         let time = 0

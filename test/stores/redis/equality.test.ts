@@ -7,6 +7,7 @@ import {
   type Limit,
   limit,
   type Limiter,
+  type LimitInput,
   memoryStore,
   stack,
   type Store,
@@ -46,7 +47,13 @@ interface Input {
   readonly version: 0 | 1
 }
 
-const blocks = fc.option(fc.constantFrom(1, 250, 5000), { nil: undefined })
+const growing = fc.record({
+  after: fc.integer({ min: 1, max: 3 }),
+  for: fc.constantFrom('10ms', '250ms', '3s'),
+  factor: fc.constantFrom(1, 1.3, 2, 1000 / 3),
+  upTo: fc.constantFrom('3s', '7s', '1m'),
+})
+const blocks = fc.option(fc.oneof(fc.constantFrom(1, 250, 5000), growing), { nil: undefined })
 const flags = fc.record({ strict: fc.boolean(), shadow: fc.boolean(), block: blocks })
 
 /** Small quotas and windows, so that edges are met often. */
@@ -67,7 +74,7 @@ function canBeStrict(base: Limit): boolean {
 function written(
   name: string,
   base: Limit,
-  { strict, shadow, block }: { strict: boolean; shadow: boolean; block: number | undefined },
+  { strict, shadow, block }: { strict: boolean; shadow: boolean; block: LimitInput['block'] | undefined },
 ): Limit {
   const common = {
     name,

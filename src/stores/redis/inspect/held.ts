@@ -35,6 +35,8 @@ export interface HeldByLimit {
   readonly span: readonly [oldest: string, newest: string] | undefined
   /** Time for which the key is locked out. */
   readonly lockedFor: number
+  /** The denials that a `block` that grows has counted. */
+  readonly denials: number
   /** The verdict of a request now; `undefined` if the algorithm is not registered here. */
   readonly verdict: HeldVerdict | undefined
 }
@@ -51,7 +53,10 @@ export function held(key: string, { now, ttl, fields }: Stored): Held {
   return { key, ttl: ttl < 0 ? undefined : ttl, limits }
 }
 
-function heldBy({ limit, algorithm: name, numbers, cells, entries, lock }: StoredState, now: number): HeldByLimit {
+function heldBy(
+  { limit, algorithm: name, numbers, cells, entries, lock, denials }: StoredState,
+  now: number,
+): HeldByLimit {
   const algorithm = algorithms().find((each) => each.name === name)
   const parameters = named(algorithm, numbers)
   return {
@@ -62,6 +67,7 @@ function heldBy({ limit, algorithm: name, numbers, cells, entries, lock }: Store
     entries,
     span: spanOf(entries, algorithm?.entryTicks, parameters),
     lockedFor: Math.max(0, lock - now) / 1000,
+    denials,
     verdict: algorithm && verdict(algorithm, parameters as Parameters, cells, entries, now),
   }
 }

@@ -12,6 +12,8 @@ export interface StoredState {
   readonly entries: readonly Entry[]
   /** The epoch microsecond until which the key is locked out; 0 if it is not. */
   readonly lock: number
+  /** The denials since the last reset that count for a `block` that grows. */
+  readonly denials: number
 }
 
 export interface Entry {
@@ -39,15 +41,20 @@ export function storedStates(fields: Fields): StoredState[] {
   return all.toSorted((a, b) => (a.limit < b.limit ? -1 : 1))
 }
 
-/** Reads a line of the header: the limit's name, the number of its cells, `+` for a log, `!` for a lock, `~` for a change, the signature. */
+/**
+ * Reads a line of the header: the limit's name, the number of its cells, `+` for a log, `!` for a lock, `~` for a change, `#` for denials,
+ * the signature.
+ */
 function stateOf(line: string, read: () => number, fields: Fields): StoredState {
-  const [, limit = '', width, log, mark, change, text = ''] = /^([^\t]+)\t(\d)(\+?)(!?)(~?)(.*)$/.exec(line)!
+  const parts = /^([^\t]+)\t(\d)(\+?)(!?)(~?)(#?)(.*)$/.exec(line)!
+  const [, limit = '', width, log, mark, change, denied, text = ''] = parts
   const { name: algorithm, numbers } = text === '' ? { name: '', numbers: [] } : readSignature(text)
   const [lock] = mark === '!' ? [read(), read()] : [0]
   if (change === '~') for (let i = 0; i < 2; i++) read()
+  const [denials] = denied === '#' ? [read(), read(), read()] : [0]
   const count = Number(width)
-  if (log === '+') return { limit, algorithm, numbers, lock, ...logState(`log:${limit}`, count, fields) }
-  return { limit, algorithm, numbers, lock, cells: Array.from({ length: count }, read), entries: [] }
+  if (log === '+') return { limit, algorithm, numbers, lock, denials, ...logState(`log:${limit}`, count, fields) }
+  return { limit, algorithm, numbers, lock, denials, cells: Array.from({ length: count }, read), entries: [] }
 }
 
 function logState(field: string, count: number, fields: Fields): Pick<StoredState, 'cells' | 'entries'> {

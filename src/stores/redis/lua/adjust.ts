@@ -1,10 +1,23 @@
 /** Locks, and adjustments: what is added later, or given back, under the configuration that wrote the state. */
 export const luaAdjust: string = String.raw`
+-- Returns the microseconds of the lock-out that a denial begins; 0 if it begins none.
+local function countDenial(attempt)
+  local block, growth = attempt.block, attempt.growth
+  if not growth then return block end
+  local isOver = lockEnd(attempt.deniedAt, attempt.denialsUntil) <= now
+  attempt.denials, attempt.deniedAt, attempt.counts = (isOver and 0 or attempt.denials) + 1, now, true
+  local length = lockLength(block, growth, attempt.denials)
+  attempt.denialsUntil = now + length + growth.memory
+  return length
+end
+
 -- Locks a key out after a denial.
 local function lock(group, attempt)
   if group.isUsual then openRecords(group) end
+  local length = countDenial(attempt)
+  if length == 0 then return end
   noteDetails(attempt, 0, attempt.retry, 0, 0)
-  attempt.lock, attempt.locks, attempt.lockedFor, attempt.remaining = now + attempt.block, true, attempt.block, 0
+  attempt.lock, attempt.locks, attempt.lockedFor, attempt.remaining = now + length, true, length, 0
   attempt.lockedSince = now
 end
 

@@ -3,10 +3,11 @@
  * of line, as they are rare.
  */
 export const luaRecords: string = String.raw`
--- A limit in the header: its name, the number of its cells, + for a log, ! for one that is locked, ~ for one that has changed, and what
--- wrote it.
-local function heading(name, width, isLog, isLocked, isChanged, signature)
-  return name .. '\t' .. width .. (isLog and '+' or '') .. (isLocked and '!' or '') .. (isChanged and '~' or '') .. signature
+-- A limit in the header: its name, the number of its cells, + for a log, ! for one that is locked, ~ for one that has changed, # for one
+-- with denials that count, and what wrote it.
+local function heading(name, width, isLog, isLocked, isChanged, isDenied, signature)
+  return name .. '\t' .. width .. (isLog and '+' or '') .. (isLocked and '!' or '') .. (isChanged and '~' or '')
+    .. (isDenied and '#' or '') .. signature
 end
 
 -- The first eight bytes of a header's SHA-1.
@@ -22,14 +23,14 @@ local function layoutOf(header)
   local layout = layouts.values[header]
   if layout then return layout end
   layout = { format = '<I4' }
-  for name, width, log, lock, change, signature in gmatch(header, '([^\t\n]+)\t(%d)(%+?)(!?)(~?)([^\n]*)') do
-    local isLog, isLocked, isChanged = log == '+', lock == '!', change == '~'
+  for name, width, log, lock, change, denied, signature in gmatch(header, '([^\t\n]+)\t(%d)(%+?)(!?)(~?)(#?)([^\n]*)') do
+    local isLog, isLocked, isChanged, isDenied = log == '+', lock == '!', change == '~', denied == '#'
     local cells = isLog and 0 or tonumber(width)
     layout[#layout + 1] = {
       name = name, width = tonumber(width), cells = cells, isLog = isLog, isLocked = isLocked,
-      isChanged = isChanged, signature = signature,
+      isChanged = isChanged, isDenied = isDenied, signature = signature,
     }
-    layout.format = layout.format .. rep('d', cells + (isLocked and 2 or 0) + (isChanged and 2 or 0))
+    layout.format = layout.format .. rep('d', cells + (isLocked and 2 or 0) + (isChanged and 2 or 0) + (isDenied and 3 or 0))
   end
   return remember(layouts, header, layout)
 end
@@ -44,10 +45,14 @@ local function openRecords(group)
     kept = numbers[1]
     for i, each in ipairs(layout) do
       local record = {
-        name = each.name, width = each.width, isLog = each.isLog, signature = each.signature, lock = 0, change = 0, cells = {},
+        name = each.name, width = each.width, isLog = each.isLog, signature = each.signature, lock = 0, change = 0, denials = 0,
+        cells = {},
       }
       if each.isLocked then record.lock, record.lockedSince, at = numbers[at + 1], numbers[at + 2], at + 2 end
       if each.isChanged then record.change, record.changedAt, at = numbers[at + 1], numbers[at + 2], at + 2 end
+      if each.isDenied then
+        record.denials, record.deniedAt, record.denialsUntil, at = numbers[at + 1], numbers[at + 2], numbers[at + 3], at + 3
+      end
       for k = 1, each.cells do record.cells[k] = numbers[at + k] end
       at = at + each.cells
       records[i], named[each.name] = record, record
@@ -60,6 +65,9 @@ local function openRecords(group)
     attempt.record, attempt.locks, attempt.lock = record, false, record and record.lock or 0
     attempt.lockedSince = record and record.lockedSince or 0
     attempt.change, attempt.changedAt = record and record.change or 0, record and record.changedAt or 0
+    local isDenied = record and record.denials > 0
+    attempt.denials, attempt.counts = isDenied and record.denials or 0, false
+    attempt.deniedAt, attempt.denialsUntil = isDenied and record.deniedAt or 0, isDenied and record.denialsUntil or 0
     attempt.isCarriedOver = false
   end
   return kept
@@ -189,6 +197,8 @@ local function recordOf(group, attempt)
   record.lockedSince = attempt.lockedSince
   record.change = attempt.change > now - slack * 1000000 and attempt.change or 0
   record.changedAt = attempt.changedAt
+  record.denials = attempt.denialsUntil > now - slack * 1000000 and attempt.denials or 0
+  record.deniedAt, record.denialsUntil = attempt.deniedAt, attempt.denialsUntil
   return record
 end
 
@@ -196,10 +206,15 @@ end
 local function setRecords(group, kept)
   local headings, numbers, own = {}, { kept }, {}
   local function add(record)
-    local isLocked, isChanged = record.lock ~= 0, record.change ~= 0
-    headings[#headings + 1] = heading(record.name, record.width, record.isLog, isLocked, isChanged, record.signature)
+    local isLocked, isChanged, isDenied = record.lock ~= 0, record.change ~= 0, record.denials > 0
+    headings[#headings + 1] =
+      heading(record.name, record.width, record.isLog, isLocked, isChanged, isDenied, record.signature)
     if isLocked then numbers[#numbers + 1], numbers[#numbers + 2] = record.lock, record.lockedSince end
     if isChanged then numbers[#numbers + 1], numbers[#numbers + 2] = record.change, record.changedAt end
+    if isDenied then
+      local at = #numbers
+      numbers[at + 1], numbers[at + 2], numbers[at + 3] = record.denials, record.deniedAt, record.denialsUntil
+    end
     for _, cell in ipairs(record.cells) do numbers[#numbers + 1] = cell end
   end
   for i = group.first, group.last do

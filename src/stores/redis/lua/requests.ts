@@ -53,11 +53,18 @@ end
 export const luaRequests: string = String.raw`
 local plans = newCache()
 
+local function readGrowth(text)
+  local after, factor, upTo, memory = match(text, '^([^;]+);([^;]+);([^;]+);([^;]+)$')
+  return { after = tonumber(after), factor = tonumber(factor), upTo = tonumber(upTo), memory = tonumber(memory) }
+end
+
 local function readCharge(line)
-  local key, cost, name, signature, mark, block = match(line, '^(%d+)\t([^\t]*)\t([^\t]*)\t([^;]*);?(%a*);?(%d*)')
+  local key, cost, name, signature, mark, block, growth =
+    match(line, '^(%d+)\t([^\t]*)\t([^\t]*)\t([^;]*);?(%a*);?(%d*);?(.*)$')
   return {
     key = tonumber(key), cost = tonumber(cost), name = name, signature = signature,
     strict = mark == 'strict', shadow = mark == 'shadow', block = tonumber(block) or 0,
+    growth = growth ~= '' and readGrowth(growth), denials = 0, deniedAt = 0, denialsUntil = 0, counts = false,
     lock = 0, lockedSince = 0, locks = false, lockedFor = 0, isDetailed = false, offset = 1,
   }
 end

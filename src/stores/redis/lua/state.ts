@@ -16,7 +16,7 @@ local function arrange(group, attempts)
     local attempt = attempts[i]
     local kind = attempt.kind
     attempt.opens, attempt.closes = false, false
-    headings[#headings + 1] = heading(attempt.name, kind.cells, kind.entries, false, false, attempt.signature)
+    headings[#headings + 1] = heading(attempt.name, kind.cells, kind.entries, false, false, false, attempt.signature)
     if kind.entries then
       fields[#fields + 1] = attempt.entries.field
       attempt.own, attempt.next, attempt.offset = attempt.entries, {}, 0
@@ -151,6 +151,7 @@ local function writeOther(group, lasting, isChanged)
     local attempt = group.attempts[i]
     if attempt.isCharged and not attempt.own then changesFixed = true end
     if not isUsual and attempt.locks then isChanged, lasting = true, max(lasting, (attempt.lock - now) / 1000000) end
+    if not isUsual and attempt.counts then isChanged, lasting = true, max(lasting, (attempt.denialsUntil - now) / 1000000) end
   end
   if not isChanged then return end
   local kept, needed = group.cells[1], false

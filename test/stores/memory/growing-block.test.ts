@@ -1,0 +1,257 @@
+// Lock-outs that begin after several denials, and grow: compared with a slow model of their definition.
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  denyCache,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+  limit,
+  memoryStore,
+  type SyncStore,
+} from '../../../src/index.ts'
+import type { GrowingBlock } from '../../../src/limits/block.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { LaterStore } from '../../support/later.ts'
+
+const WINDOW = 1000
+/** More than the limit ever admits at once: such a request is denied, and changes nothing that the limit counts. */
+const TOO_MUCH = 101
+
+function limitWith(block: object): Limit {
+  return limit({ algorithm: 'fixedWindow', name: 'growing', quota: 100, window: WINDOW, block })
+}
+
+/** The definition, on a list of all denials of one key. Times are milliseconds. */
+class Model {
+  readonly #block: GrowingBlock
+  #denials: { at: number; end: number }[] = []
+  lockedUntil = 0
+
+  constructor(block: GrowingBlock) {
+    this.#block = block
+  }
+
+  deny(now: number): void {
+    if (Math.round((this.lockedUntil - now) * 1000) > 0) return
+    const { after, factor, upTo } = this.#block
+    const memory = Math.max(upTo, WINDOW)
+    const last = this.#denials.at(-1)
+    // Whole microseconds: sums of fractions of a millisecond are not exact.
+    if (last !== undefined && Math.round((now - last.end) * 1000) >= memory * 1000) this.#denials = []
+    const count = this.#denials.length + 1
+    const exact = Math.min(this.#block.for * factor ** (count / after - 1), upTo)
+    const length = count % after === 0 ? Math.floor(exact * 1000) / 1000 : 0
+    this.#denials.push({ at: now, end: now + length })
+    if (length > 0) this.lockedUntil = now + length
+  }
+
+  block(now: number, ms: number): void {
+    this.lockedUntil = now + ms
+  }
+
+  pause(now: number, ms: number): void {
+    this.lockedUntil = Math.max(this.lockedUntil, now + ms)
+  }
+
+  reset(): void {
+    this.#denials = []
+    this.lockedUntil = 0
+  }
+}
+
+interface Step {
+  readonly kind: 'deny' | 'block' | 'pause' | 'reset' | 'look'
+  readonly after: number
+  readonly ms: number
+}
+
+const growth = fc.record({
+  after: fc.integer({ min: 1, max: 4 }),
+  for: fc.constantFrom(10, 500, 3000),
+  factor: fc.constantFrom(1, 1.5, 2, 3, 1000),
+  upTo: fc.constantFrom(3000, 10_000, 60_000),
+})
+const step: fc.Arbitrary<Step> = fc.record({
+  kind: fc.oneof(
+    { weight: 12, arbitrary: fc.constant('deny' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('block', 'pause', 'reset', 'look') },
+  ) as fc.Arbitrary<Step['kind']>,
+  after: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 4000 }), fc.constantFrom(3000, 10_000, 60_000, 63_000)),
+  ms: fc.constantFrom(1, 250, 5000),
+})
+
+type On = Limiter<string, Decision>
+
+function perform(limiter: On, key: string, { kind, ms }: Step, model: Model, now: number): void {
+  if (kind === 'deny') {
+    limiter.consume(key, { cost: TOO_MUCH })
+    model.deny(now)
+  } else if (kind === 'reset') {
+    limiter.reset(key)
+    model.reset()
+  } else if (kind !== 'look') {
+    limiter[kind](key, `${ms}ms`)
+    model[kind](now, ms)
+  }
+}
+
+function limiterOn(store: SyncStore, limits: Limit): On {
+  return createLimiter({ keyer: (key: string) => key, limits, store })
+}
+
+beforeEach(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined))
+afterEach(() => vi.restoreAllMocks())
+
+describe('a block that grows', () => {
+  it.each([
+    ['in a table', undefined],
+    ['beyond maxKeys', 1],
+  ])('is that of its definition, to the microsecond, %s', (_, maxKeys) => {
+    const property = fc.property(growth, fc.array(step, { maxLength: 60, size: 'max' }), (given, steps) => {
+      const clock = virtualClock()
+      const limits = limitWith(given)
+      const store = memoryStore({ clock, ...(maxKeys !== undefined && { maxKeys }) })
+      const limiter = limiterOn(store, limits)
+      limiter.consume('first')
+      const model = new Model(given)
+      for (const each of steps) {
+        clock.advance(each.after)
+        // Idle tables are swept, which must not be noticed.
+        for (let i = 0; i < 3; i++) limiter.peek('first')
+        perform(limiter, 'a', each, model, clock.now())
+        const locked = Math.max(0, Math.round((model.lockedUntil - clock.now()) * 1000))
+        const { allowed, retryAfter } = limiter.peek('a')
+        expect([allowed, Math.round(retryAfter * 1000)]).toEqual([locked === 0, locked])
+      }
+    })
+    fc.assert(property, { numRuns: 300 })
+  })
+
+  it('comes no later where keys share counters', () => {
+    const clock = virtualClock()
+    const limiter = limiterOn(memoryStore({ clock, maxKeys: 1 }), limitWith({ after: 4, for: '1h', factor: 2 }))
+    limiter.consume('first')
+    const keys = Array.from({ length: 300 }, (_, i) => `key ${i}`)
+    for (let round = 0; round < 4; round++) {
+      for (const key of keys) limiter.consume(key, { cost: TOO_MUCH })
+      clock.advance(1000)
+    }
+    for (const key of keys) expect(limiter.peek(key).allowed).toBe(false)
+  })
+})
+
+function setup(block: object): { readonly clock: VirtualClock; readonly limiter: On; deny(): number } {
+  const clock = virtualClock()
+  const limiter = limiterOn(memoryStore({ clock }), limitWith(block))
+  return {
+    clock,
+    limiter,
+    /** Has a request denied. Returns how long the key is locked out after it. */
+    deny() {
+      limiter.consume('a', { cost: TOO_MUCH })
+      return limiter.peek('a').retryAfter
+    },
+  }
+}
+
+it('locks out after several denials, longer each time, up to a bound', () => {
+  const { clock, deny } = setup({ after: 3, for: '1m', factor: 2, upTo: '5m' })
+  const seen: number[] = []
+  for (let i = 0; i < 12; i++) {
+    seen.push(deny() / 60_000)
+    clock.advance(seen.at(-1)! * 60_000)
+  }
+  expect(seen).toEqual([0, 0, 1, 0, 0, 2, 0, 0, 4, 0, 0, 5])
+})
+
+it('forgets denials after upTo, or after the window if that is longer, from the end of the last lock-out on', () => {
+  for (const [upTo, memory] of [
+    ['500ms', WINDOW],
+    ['5s', 5000],
+  ] as const) {
+    const one = setup({ for: '100ms', factor: 2, upTo })
+    expect(one.deny()).toBe(100)
+    one.clock.advance(100 + memory - 0.001)
+    expect(one.deny()).toBe(200)
+    one.clock.advance(200 + memory)
+    expect(one.deny()).toBe(100)
+  }
+})
+
+it('counts no denial of a locked key, no peek, and no block or pause', () => {
+  const { clock, limiter, deny } = setup({ after: 2, for: '1s', factor: 3, upTo: '1h' })
+  for (let i = 0; i < 5; i++) limiter.peek('a', { cost: TOO_MUCH })
+  limiter.block('a', '1s')
+  for (let i = 0; i < 5; i++) limiter.consume('a', { cost: TOO_MUCH })
+  limiter.block('a', 0)
+  limiter.pause('a', 1000)
+  clock.advance(1000)
+  expect(deny()).toBe(0)
+  expect(deny()).toBe(1000)
+  limiter.block('a', 0)
+  expect(deny()).toBe(0)
+  expect(deny()).toBe(3000)
+  limiter.reset('a')
+  expect(deny()).toBe(0)
+  expect(deny()).toBe(1000)
+})
+
+it('shows the lock-out in the decision that begins it, and none before', () => {
+  const clock = virtualClock()
+  const block = { after: 2, for: '1h' } as const
+  const limiter = limiterOn(memoryStore({ clock }), fixedWindow({ quota: 1, window: '1m', block }))
+  limiter.consume('a')
+  expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 60_000 })
+  expect(limiter.peek('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
+  expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000, resetAfter: 3_600_000 })
+})
+
+it('keeps counted denials when the limit changes, and a lock-out keeps its length', () => {
+  const clock = virtualClock()
+  const versions = [
+    limitWith({ for: '1s', factor: 2, upTo: '1h' }),
+    limitWith({ for: '10s', factor: 3, upTo: '1h' }),
+    fixedWindow({ name: 'growing', quota: 5, window: '1s' }),
+  ]
+  let version = 0
+  const store = memoryStore({ clock })
+  const limiter = createLimiter({ keyer: (key: string) => key, limits: () => versions[version], store })
+  const deny = (): number => {
+    limiter.consume('a', { cost: TOO_MUCH })
+    return limiter.peek('a').retryAfter
+  }
+  expect(deny()).toBe(1000)
+  version = 1
+  expect(limiter.peek('a').retryAfter).toBe(1000)
+  clock.advance(1000)
+  expect(deny()).toBe(30_000)
+  version = 2
+  clock.advance(30_000)
+  limiter.consume('a')
+  version = 0
+  expect(deny()).toBe(4000)
+})
+
+it('is asked for each time through denyCache until the key is locked out', async () => {
+  const clock = virtualClock()
+  const inner = new LaterStore(memoryStore({ clock }))
+  const limits = fixedWindow({ quota: 1, window: '1h', block: { after: 3, for: '2h', factor: 2 } })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store: denyCache(inner, { maxAge: '1d' }) })
+  for (let i = 0; i < 10; i++) await limiter.consume('a')
+  expect(inner.asked).toBe(4)
+  expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 7_200_000 })
+})
+
+it('takes a place in memory while anything of it counts, and frees it then', () => {
+  const clock = virtualClock()
+  const store = memoryStore({ clock, maxKeys: 1000, onFull: () => expect.unreachable('nothing was freed') })
+  const limiter = limiterOn(store, limitWith({ after: 2, for: '1s', factor: 2, upTo: '10s' }))
+  for (let round = 0; round < 10; round++) {
+    for (let i = 0; i < 500; i++) limiter.consume(`${round} ${i}`, { cost: TOO_MUCH })
+    clock.advance(20_000)
+    for (let i = 0; i < 2000; i++) limiter.peek('nobody')
+  }
+})
