@@ -1,6 +1,7 @@
 import leven from 'leven'
 import { parseDuration } from './duration.ts'
 import { shown, SluiceError } from './errors.ts'
+import { equalOf } from './peer-options.ts'
 
 /** Throws `INVALID_OPTION` with what was expected and what was given. */
 export function refuse(option: string, expected: string, given: unknown): never {
@@ -50,10 +51,19 @@ export function knownOptions(owner: string, given: object, known: readonly strin
     // `app.use(rateLimit)` passes a request here instead of options.
     if (!isPlain(given))
       refuse(owner, `options such as { ${known.join(', ')} } in a call where the app is created`, given)
-    const near = nearest(name, known)
-    const hint = near === undefined ? '' : `. Did you mean ${shown(near)}?`
-    throw new SluiceError('UNKNOWN_OPTION', `${owner} has no option ${shown(name)}; it has ${known.join(', ')}${hint}`)
+    throw new SluiceError(
+      'UNKNOWN_OPTION',
+      `${owner} has no option ${shown(name)}; it has ${known.join(', ')}${suggestion(name, known)}`,
+    )
   }
+}
+
+/** Returns what to write in place of an unknown option: the equal of an option of another package, or the most similar name. */
+function suggestion(name: string, known: readonly string[]): string {
+  const equal = equalOf(name, known)
+  if (equal !== undefined) return `. Instead of ${shown(name)}, write ${equal}`
+  const near = nearest(name, known)
+  return near === undefined ? '' : `. Did you mean ${shown(near)}?`
 }
 
 /** Returns the known name that differs least from a mistyped one, if the difference is small. */

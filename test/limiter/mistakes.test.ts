@@ -1,4 +1,4 @@
-import { byHeader, ipKeyer } from '../../adapters/express/index.ts'
+import { byHeader, ipKeyer, rateLimit } from '../../adapters/express/index.ts'
 import { ipKeyer as ipKeyerOf } from '../../adapters/fetch/index.ts'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
@@ -97,6 +97,39 @@ describe('an unknown option', () => {
     [() => gcra({ qota: 1, window: '1s' } as never), 'quota'],
   ])('suggests the nearest name: %s', (make, name) => {
     expect(make).toThrow(`Did you mean "${name}"?`)
+  })
+
+  it.each([
+    ['windowMs', 'limits: perMinute(100)'],
+    ['max', 'limits: perMinute(100)'],
+    ['identifier', 'name in a limit'],
+    ['keyGenerator', 'keyer'],
+    ['ipv6Subnet', 'keyer: ipKeyer({ ipv6Subnet: 64 })'],
+    ['handler', 'message, statusCode or onDenied'],
+    ['standardHeaders', "headers: 'standard', 'draft-8', 'draft-7' or 'draft-6'"],
+    ['legacyHeaders', "headers: 'github' or 'legacy'"],
+    ['skipSuccessfulRequests', "refundWhen: 'success'"],
+    ['skipFailedRequests', "refundWhen: 'failure'"],
+    ['requestWasSuccessful', 'refundWhen'],
+    ['passOnStoreError', "onOutage: 'open'"],
+    ['allowList', "allow: ['10.0.0.0/8'], or skip"],
+    ['redis', 'store: redisStore(client)'],
+  ])('suggests the equal of %s of another package', (name, equal) => {
+    const options = { keyer: () => 'ann', limits: perMinute(5), [name]: true }
+    expect(() => rateLimit(options as never)).toThrow(`. Instead of "${name}", write ${equal}`)
+  })
+
+  it.each([
+    [() => gcra({ limit: 5, window: '1s' } as never), 'Instead of "limit", write quota'],
+    [() => gcra({ quota: 5, windowMs: 1000 } as never), 'Instead of "windowMs", write window'],
+    [() => limit({ algorithm: 'gcra', points: 5, window: '1s' }), 'Instead of "points", write quota'],
+  ])('suggests the equal of an option of a limit: %s', (make, expected) => {
+    expect(make).toThrow(expected)
+  })
+
+  it('suggests only options that exist', () => {
+    expect(() => memoryStore({ windowMs: 5 } as never)).not.toThrow('Instead of')
+    expect(() => memoryStore({ ['constructor']: 5 } as never)).toThrow(/onFull, clock \(/)
   })
 
   it('suggests nothing when no name is near', () => {
