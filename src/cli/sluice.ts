@@ -9,11 +9,13 @@ import { held } from '../stores/redis/inspect/held.ts'
 import type { Outcome } from './outcome.ts'
 import { escaped, printed } from './print.ts'
 import { rulesCommand } from './rules/command.ts'
+import { suggestCommand } from './suggest/command.ts'
 import { topCommand } from './top/command.ts'
 
 const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the state of a key
        sluice reset <redis-url> <limiter> <key>     deletes it
        sluice top <redis-url>                       shows the most used keys, live: sluice top --help
+       sluice suggest <log> …                       shows how many requests clients make: sluice suggest --help
        sluice rules <command> …                     checks, compares and replaces rules: sluice rules --help
 
   --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
@@ -51,14 +53,19 @@ async function main(): Promise<Outcome> {
   const [first, ...rest] = process.argv.slice(2)
   if (first === 'rules') return rulesCommand(rest)
   if (first === 'top') return topCommand(rest)
+  if (first === 'suggest') return suggestCommand(rest)
   return { text: await inspectOrReset() }
 }
 
-/** For `rules`, 2 for a call that cannot be understood. */
+/** The commands that exit with 2 for a call that cannot be understood. */
+const STRICT = new Set(['rules', 'replay', 'suggest'])
+const MISUSE = new Set(['INVALID_OPTION', 'UNKNOWN_OPTION', 'UNKNOWN_ALGORITHM', 'DUPLICATE_LIMIT'])
+
+/** Returns 2 for a call of these commands that cannot be understood, else 1. */
 function statusOf(error: unknown): number {
   const { code = '' } = error as { code?: string }
-  const isMisuse = code === 'INVALID_OPTION' || code.startsWith('ERR_PARSE_ARGS')
-  return isMisuse && process.argv[2] === 'rules' ? 2 : 1
+  const isMisuse = MISUSE.has(code) || code.startsWith('ERR_PARSE_ARGS')
+  return isMisuse && STRICT.has(process.argv[2]!) ? 2 : 1
 }
 
 try {

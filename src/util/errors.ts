@@ -26,6 +26,7 @@ export type SluiceErrorCode =
   | 'INVALID_RULES'
   | 'RULES_UNREACHABLE'
   | 'RULES_CONFLICT'
+  | 'LOG_UNREADABLE'
 
 const BRAND = Symbol.for('sluice.SluiceError')
 

@@ -1,0 +1,126 @@
+import { parseDuration } from '../../util/duration.ts'
+import { SluiceError } from '../../util/errors.ts'
+import { formatNamed } from './format.ts'
+import { fieldAt } from './json.ts'
+import { keyReader } from './keys.ts'
+import type { LoggedRequest, ParseSettings } from './request.ts'
+import { offset } from './time.ts'
+
+/** The options of every command that reads logs. */
+export const LOG_OPTIONS = {
+  format: { type: 'string' },
+  key: { type: 'string', multiple: true },
+  time: { type: 'string' },
+  cost: { type: 'string' },
+  field: { type: 'string', multiple: true },
+  zone: { type: 'string' },
+  reorder: { type: 'string', default: '10s' },
+  'ipv6-subnet': { type: 'string', default: '56' },
+  'max-keys': { type: 'string', default: '1000000' },
+} as const
+
+export const LOG_USAGE = `Logs are files, gzip or not, or - for the standard input. Several files are merged by time.
+
+  --format <name>      clf (common and combined: nginx, Apache, Traefik, morgan), caddy, traefik, alb, elb, pino-http, morgan or json
+                       (default: detected for each file)
+  --key <name>         who is counted: ip, user, path, method, everyone, header:NAME, or the field of a JSON line (default: ip);
+                       several make one key
+  --time <field>       the time in general JSON lines, such as request.at
+  --cost <field>       the cost in JSON lines (default: each request costs 1)
+  --field <name=field> where general JSON lines have ip, user, method or path, such as ip=client.address
+  --zone <offset>      the time zone of times without one, such as +02:00 (default: they are refused)
+  --reorder <time>     how much later than others a line may come (default: 10s)
+  --ipv6-subnet <bits> the network that is one client (default: 56)
+  --max-keys <number>  how many keys are kept (default: 1,000,000)
+`
+
+/** The values of these options, as `parseArgs` returns them. */
+export interface LogValues {
+  readonly format?: string | undefined
+  readonly key?: readonly string[] | undefined
+  readonly time?: string | undefined
+  readonly cost?: string | undefined
+  readonly field?: readonly string[] | undefined
+  readonly zone?: string | undefined
+  readonly reorder: string
+  readonly 'ipv6-subnet': string
+  readonly 'max-keys': string
+}
+
+/** How logs are read. */
+export interface LogSettings {
+  readonly format: string | undefined
+  readonly parse: ParseSettings
+  /** Milliseconds. */
+  readonly reorder: number
+  readonly maxKeys: number
+  readonly ipv6Subnet: number
+  /** Returns the key of a request, `''` for none. */
+  readonly keyOf: (request: LoggedRequest) => string
+  /** Returns the cost of a request, or `undefined` if the log does not have it. */
+  readonly costOf: (request: LoggedRequest) => number | undefined
+}
+
+const LONGEST_REORDER = 86_400_000
+const PARTS = new Set(['ip', 'user', 'method', 'path'])
+
+/** Checks options. Throws `INVALID_OPTION`. `wantsHeaders` is true if more than the keys needs headers. */
+export function logSettings(values: LogValues, wantsHeaders: boolean): LogSettings {
+  const { key = ['ip'] } = values
+  const ipv6Subnet = numberIn('--ipv6-subnet', values['ipv6-subnet'], 32, 128)
+  return {
+    format: values.format === undefined ? undefined : formatNamed(values.format),
+    parse: {
+      wantsHeaders: wantsHeaders || key.some((name) => name.startsWith('header:')),
+      zone: values.zone === undefined ? undefined : zoneOf(values.zone),
+      fields: fieldsOf(values),
+    },
+    reorder: reorderOf(values.reorder),
+    maxKeys: numberIn('--max-keys', values['max-keys'], 1, 16_000_000),
+    ipv6Subnet,
+    keyOf: keyReader(key, ipv6Subnet),
+    costOf: costReader(values.cost),
+  }
+}
+
+function costReader(name: string | undefined): (request: LoggedRequest) => number | undefined {
+  if (name === undefined) return () => 1
+  const path = name.split('.')
+  return ({ fields }) => {
+    const cost = fields === undefined ? undefined : fieldAt(fields, path)
+    return typeof cost === 'number' && Number.isSafeInteger(cost) && cost >= 0 ? cost : undefined
+  }
+}
+
+function fieldsOf({ time, field = [] }: LogValues): Map<string, readonly string[]> {
+  const fields = new Map<string, readonly string[]>()
+  for (const each of field) {
+    const [name, path] = [each.slice(0, each.indexOf('=')), each.slice(each.indexOf('=') + 1)]
+    if (!PARTS.has(name) || path === '') throw misuse('--field', 'ip, user, method or path and a field: ip=a.b', each)
+    fields.set(name, path.split('.'))
+  }
+  if (time !== undefined) fields.set('time', time.split('.'))
+  return fields
+}
+
+function zoneOf(text: string): number {
+  const zone = offset(text)
+  if (Number.isNaN(zone)) throw misuse('--zone', 'Z or an offset such as +02:00', text)
+  return zone
+}
+
+function reorderOf(text: string): number {
+  const ms = text === '0' ? 0 : parseDuration(text)
+  if (ms !== undefined && ms <= LONGEST_REORDER) return ms
+  throw misuse('--reorder', 'a time up to 1d, such as 10s, or 0', text)
+}
+
+function numberIn(option: string, text: string, least: number, most: number): number {
+  const number = Number(text)
+  if (/^\d+$/.test(text) && number >= least && number <= most) return number
+  throw misuse(option, `a whole number from ${least} to ${most}`, text)
+}
+
+function misuse(option: string, expected: string, given: string): SluiceError {
+  return new SluiceError('INVALID_OPTION', `${option}: expected ${expected}, got ${JSON.stringify(given)}`)
+}

@@ -1,0 +1,213 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { LogEntry } from '../../../src/cli/logs/entry.ts'
+import { Lines, LONGEST_LINE } from '../../../src/cli/logs/lines.ts'
+import { logSettings, type LogValues } from '../../../src/cli/logs/options.ts'
+import { openProgress } from '../../../src/cli/logs/progress.ts'
+import { type ReadLogs, readLogs } from '../../../src/cli/logs/read.ts'
+import { Reorder } from '../../../src/cli/logs/reorder.ts'
+import { clfLine } from '../../support/logs.ts'
+
+let home: string
+beforeAll(() => void (home = mkdtempSync(join(tmpdir(), 'sluice-logs-'))))
+afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+const VALUES: LogValues = { reorder: '10s', 'ipv6-subnet': '56', 'max-keys': '1000' }
+const START = Date.parse('2026-11-22T11:00:00Z')
+
+function file(name: string, content: string | Buffer): string {
+  writeFileSync(join(home, name), content)
+  return join(home, name)
+}
+
+/** Returns what is read, and the paths and keys of the requests in their order. */
+async function read(paths: readonly string[], values: Partial<LogValues> = {}): Promise<ReadLogs & { seen: string[] }> {
+  const seen: string[] = []
+  const found = await readLogs(paths, logSettings({ ...VALUES, ...values }, false), ({ request, key }) => {
+    seen.push(`${request.path} ${key}`)
+  })
+  return { ...found, seen }
+}
+
+const at = (seconds: number, path = `/${seconds}`, ip = '192.0.2.1'): string =>
+  clfLine(START + seconds * 1000, ip, path)
+
+describe('lines', () => {
+  it('are the same however the text is cut into chunks', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('a', 'é', '\n', '\r\n', '\n\n'), { maxLength: 30 }),
+        fc.nat(7),
+        (parts, size) => {
+          const bytes = Buffer.from(parts.join(''))
+          const found: (string | undefined)[] = []
+          const lines = new Lines((line) => found.push(line))
+          for (let i = 0; i < bytes.length; i += size + 1) lines.push(bytes.subarray(i, i + size + 1))
+          lines.end()
+          const expected = bytes.toString().split(/\r?\n/)
+          if (expected.at(-1) === '') expected.pop()
+          expect(found).toEqual(expected)
+        },
+      ),
+    )
+  })
+
+  it('that are too long are passed over, and keep no memory', () => {
+    for (const size of [1, 1000, 100_000, 1_000_000]) {
+      const found: (string | undefined)[] = []
+      const lines = new Lines((line) => found.push(line))
+      const text = Buffer.from(`a\n${'x'.repeat(3 * LONGEST_LINE)}\nb\n${'y'.repeat(LONGEST_LINE + 1)}`)
+      for (let i = 0; i < text.length; i += size) lines.push(text.subarray(i, i + size))
+      lines.end()
+      expect(found).toEqual(['a', undefined, 'b', undefined])
+    }
+  })
+})
+
+describe('the reorder window', () => {
+  const entry = (time: number, line: number, chunk = { size: 10, held: 0 }): LogEntry => ({
+    request: { time, ip: '', user: '', method: '', path: '', headers: undefined, fields: undefined },
+    key: '',
+    cost: 1,
+    line,
+    chunk,
+  })
+
+  it('releases every entry that is not late in the order of times and lines, whatever the chunks', () => {
+    const times = fc.array(fc.nat(30), { maxLength: 60 })
+    fc.assert(
+      fc.property(times, fc.nat(12), fc.integer({ min: 1, max: 9 }), (given, window, chunk) => {
+        const reorder = new Reorder(window)
+        const released: LogEntry[] = []
+        const expected: [number, number][] = []
+        let newest = -Infinity
+        for (const [line, time] of given.entries()) {
+          const late = reorder.add(entry(time, line))
+          expect(late).toBe(time < newest - window ? newest - time : 0)
+          if (late === 0) expected.push([time, line])
+          newest = Math.max(newest, time)
+          if (line % chunk === 0) reorder.release(released)
+        }
+        reorder.flush(released)
+        const sorted = expected.toSorted(([one, a], [other, b]) => one - other || a - b)
+        expect(released.map(({ request, line }) => [request.time, line])).toEqual(sorted)
+      }),
+    )
+  })
+
+  it('holds no more entries and bytes than its bounds', () => {
+    for (const bounds of [
+      { entries: 100, bytes: Infinity },
+      { entries: Infinity, bytes: 1000 },
+    ]) {
+      const reorder = new Reorder(1_000_000, bounds)
+      const released: LogEntry[] = []
+      for (let i = 0; i < 500; i++) {
+        reorder.add(entry(i ^ 1, i))
+        reorder.release(released)
+        expect(i + 1 - released.length).toBeLessThanOrEqual(100)
+      }
+      expect(reorder.hasOverflowed).toBe(true)
+    }
+  })
+})
+
+describe('logs', () => {
+  it('of several files are merged by time, compressed or not, in any order of the files', async () => {
+    const newer = file('access.log', `${at(20)}\n${at(30)}\n`)
+    const older = file('access.log.1.gz', Buffer.concat([gzipSync(`${at(0)}\n`), gzipSync(`${at(19)}\n`)]))
+    const other = file('other.log', `${at(10)}\n${at(20, '/b')}\n${at(25)}`)
+    const expected = ['/0', '/10', '/19', '/20', '/b', '/25', '/30'].map((path) => `${path} 192.0.2.1`)
+    const found = await read([newer, older, other])
+    expect(found.seen).toEqual(expected)
+    expect(found).toMatchObject({ requests: 7, from: START, until: START + 30_000 })
+    expect((await read([older, newer, other])).seen).toEqual(expected)
+  })
+
+  it('keep times that run backwards within the window, and count what comes later', async () => {
+    const path = file('backwards.log', [at(0), at(20), at(12), at(5), at(30), at(29)].join('\n'))
+    const found = await read([path])
+    expect(found.seen.map((each) => each.split(' ')[0])).toEqual(['/0', '/12', '/20', '/29', '/30'])
+    expect(found.problems).toMatchObject({ late: 1, latest: 15_000, lines: 6 })
+    expect(found.problems.unread).toMatchObject([{ lines: 1, samples: [{ line: 4 }] }])
+    expect((await read([path], { reorder: '15s' })).problems.late).toBe(0)
+    expect((await read([path], { reorder: '0' })).problems.late).toBe(3)
+  })
+
+  it('count lines that cannot be read by reason, with the first of them', async () => {
+    const bad = [1, 2, 3, 4].map((i) => `bad ${i}`)
+    const path = file(
+      'bad.log',
+      [at(0), '', ...bad, at(1).replace('GET /1 HTTP/1.1', '-'), 'x'.repeat(70_000)].join('\n'),
+    )
+    const { unread, lines } = (await read([path])).problems
+    expect(lines).toBe(7)
+    expect(unread.map((each) => [each.reason, each.lines])).toEqual([
+      ['another format', 4],
+      ['no request', 1],
+      ['longer than 64 KiB', 1],
+    ])
+    expect(unread[0]?.samples.map(({ line, text }) => [line, text])).toEqual([
+      [3, 'bad 1'],
+      [4, 'bad 2'],
+      [5, 'bad 3'],
+    ])
+  })
+
+  it('that are cut off or damaged are read as far as possible', async () => {
+    const many = Array.from({ length: 20_000 }, (_, i) => at(i >> 6, `/${(i * 7919) % 10_007}`)).join('\n')
+    const whole = gzipSync(many)
+    const cut = await read([file('cut.gz', whole.subarray(0, whole.length >> 1))])
+    expect(cut.requests).toBeGreaterThan(5000)
+    expect(cut.requests).toBeLessThan(20_000)
+    expect(cut.problems.notes.join()).toContain('the compressed data is cut off')
+  })
+
+  it('without a line that can be read are an error', async () => {
+    await expect(read([file('empty.log', '')])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
+    await expect(read([file('prose.log', 'a\nb\n')])).rejects.toThrow('none of 2 lines can be read: 2 another format')
+    await expect(read([join(home, 'none.log')])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
+  })
+})
+
+describe('keys and costs', () => {
+  it('are the same as those of keyers', async () => {
+    const lines = [at(0, '/A//b/?x=1', '2001:db8::1'), at(1, '/a/b', '::ffff:192.0.2.7'), at(2, '/c', 'host.example')]
+    const path = file('keys.log', lines.join('\n'))
+    const keys = async (...key: string[]): Promise<string[]> =>
+      (await read([path], { key })).seen.map((each) => each.split(' ')[1]!)
+    expect(await keys('ip')).toEqual(['2001:db8::/56', '192.0.2.7', ''])
+    expect(await keys('path')).toEqual(['/a/b', '/a/b', '/c'])
+    expect(await keys('everyone')).toEqual(['everyone', 'everyone', 'everyone'])
+    expect(await keys('method', 'path')).toEqual(['3:GET4:/a/b', '3:GET4:/a/b', '3:GET2:/c'])
+    expect((await read([path])).problems.withoutKey).toBe(1)
+  })
+
+  it('are fields of JSON lines', async () => {
+    const line = (tenant: unknown, units: unknown): string => JSON.stringify({ t: START, a: { tenant }, units })
+    const path = file('fields.log', [line('x', 2), line(7, 0), line(null, 1.5), line({}, 1)].join('\n'))
+    const found = await read([path], { time: 't', key: ['a.tenant'], cost: 'units' })
+    expect(found.seen).toEqual([' x', ' 7', ' '])
+    expect(found.problems.unread).toMatchObject([{ reason: 'no cost that is a whole number from 0', lines: 1 }])
+  })
+})
+
+describe('the progress bar', () => {
+  it('is on terminals only, and is removed at the end', async () => {
+    const written: string[] = []
+    const output = { isTTY: true, write: (text: string) => written.push(text) } as unknown as NodeJS.WriteStream
+    const bar = openProgress(200e6, output)
+    bar.add(50e6)
+    await expect.poll(() => (bar.add(0), written.length)).toBeGreaterThan(0)
+    expect(written[0]).toContain('25 % 50 MB')
+    bar.close()
+    expect(written.at(-1)).toBe('\r\u001b[K')
+    const silent = openProgress(1, { ...output, isTTY: false } as NodeJS.WriteStream)
+    silent.add(1)
+    silent.close()
+  })
+})
