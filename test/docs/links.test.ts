@@ -1,9 +1,10 @@
 // Follows every link between pages, and from messages to pages.
 import { describe, expect, it, vi } from 'vitest'
+import { anchorOf } from '../../site/links.ts'
 import { reasonOf, SluiceError, type SluiceErrorCode } from '../../src/util/errors.ts'
 import { warn } from '../../src/util/warn.ts'
 import { errorCodes, sources, warningCodes } from '../support/codes.ts'
-import { allPages, anchorOf, anchorsOf, deadLinks, deadPlaces } from '../support/pages.ts'
+import { allPages, anchorsOf, deadLinks, deadPlaces } from '../support/pages.ts'
 
 it.each(allPages)('%s has no dead links', (page) => {
   expect(deadLinks(page)).toEqual([])

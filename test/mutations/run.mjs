@@ -8,6 +8,7 @@ import { limits } from './limits.mjs'
 import { lua } from './lua.mjs'
 import { redis } from './redis.mjs'
 import { rules } from './rules.mjs'
+import { site } from './site.mjs'
 import { record, recordedTest, row, tables } from './report.mjs'
 import { failure } from './suite.mjs'
 import { misfits, Tree } from './tree.mjs'
@@ -22,9 +23,17 @@ const { values, positionals } = parseArgs({
   },
 })
 const isChosen = ({ file }) => positionals.length === 0 || positionals.some((each) => file.includes(each))
-const mutations = [...typescript, ...denyCache, ...redis, ...guard, ...http, ...rules, ...limits, ...lua].filter(
-  isChosen,
-)
+const mutations = [
+  ...typescript,
+  ...denyCache,
+  ...redis,
+  ...guard,
+  ...http,
+  ...rules,
+  ...limits,
+  ...lua,
+  ...site,
+].filter(isChosen)
 
 /** For all tests of all scopes, without a mistake. A failure must be repeatable, and these tests take longer. */
 const UNCHANGED = { limitMs: 1_200_000, retry: 1 }

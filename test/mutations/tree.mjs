@@ -13,6 +13,7 @@ const PARTS = [
   'examples',
   'test',
   'docs',
+  'site',
   'ARCHITECTURE.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',

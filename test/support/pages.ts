@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
+import { anchorOf } from '../../site/links.ts'
 import { root } from './programs.ts'
 
 /** The paths of README.md and of every page in `docs/`. */
@@ -17,12 +18,6 @@ export const allPages: readonly string[] = [...pages, 'ARCHITECTURE.md', 'CHANGE
 /** Returns the text of a page. */
 export function readPage(path: string): string {
   return readFileSync(join(root, path), 'utf8')
-}
-
-/** Returns the anchor of a heading, as GitHub makes it. The site uses the same. */
-export function anchorOf(heading: string): string {
-  const text = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
-  return text.replaceAll(/[^\p{L}\p{N}\-_ ]/gu, '').replaceAll(' ', '-')
 }
 
 /** Returns the anchors of all headings of a page. */

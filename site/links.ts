@@ -1,0 +1,40 @@
+import { posix } from 'node:path'
+import type { MarkdownRenderer } from 'vitepress'
+
+/** Files outside of docs/ that pages link to. The built site has copies of them under the same paths. */
+export const copiedFiles: readonly string[] = ['LICENSE', 'rules.schema.json']
+
+/** Returns the anchor of a heading, as GitHub makes it. */
+export function anchorOf(heading: string): string {
+  const text = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+  return text.replaceAll(/[^\p{L}\p{N}\-_ ]/gu, '').replaceAll(' ', '-')
+}
+
+/**
+ * Returns where a link of a page leads on the site. Pages keep their relative links. A program in examples/ has a page of its own.
+ * @param page path from the root of the repository
+ * @example siteLink('docs/guides/testing.md', '../../examples/plans.ts') // '/site/examples/plans'
+ */
+export function siteLink(page: string, link: string): string {
+  if (/^(https?:|#|\/)/.test(link)) return link
+  const [file, anchor] = link.split('#') as [string, string?]
+  const target = posix.join(posix.dirname(page), file)
+  const example = /^examples\/([\w-]+)\.ts$/.exec(target)
+  if (example !== null) return `/site/examples/${example[1]}`
+  if (target === 'README.md') return anchor === undefined ? '/' : `/#${anchor}`
+  return copiedFiles.includes(target) ? `/${target}` : link
+}
+
+/** Lets links of pages lead to where the site has their targets. */
+export function followLinks(markdown: MarkdownRenderer): void {
+  markdown.core.ruler.push('site-links', ({ tokens, env }) => {
+    const { relativePath } = env as { readonly relativePath: string }
+    const page = relativePath === 'index.md' ? 'README.md' : relativePath
+    const links = tokens.flatMap(({ children }) => children ?? []).filter(({ type }) => type === 'link_open')
+    for (const link of links) {
+      const target = siteLink(page, link.attrGet('href')!)
+      link.attrSet('href', target)
+      if (copiedFiles.includes(target.slice(1))) link.attrSet('target', '_self')
+    }
+  })
+}

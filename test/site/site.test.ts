@@ -1,0 +1,156 @@
+// Builds the site and checks it: first its files, then its pages in Chromium.
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { siteLink } from '../../site/links.ts'
+import { sidebar } from '../../site/navigation.ts'
+import { startChromium, visit } from '../support/chromium.ts'
+import { errorCodes } from '../support/codes.ts'
+import { allPages, anchorsOf, readPage } from '../support/pages.ts'
+import { root } from '../support/programs.ts'
+import { buildSite, type Site } from '../support/site.ts'
+import { playgroundTests } from './playground.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 240_000 })
+
+const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
+
+let site: Site
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await startChromium()
+  site = await buildSite()
+})
+
+afterAll(async () => {
+  await browser?.close()
+  await site?.close()
+})
+
+function open(path: string, options: BrowserContextOptions, use: (page: Page) => Promise<void>): Promise<void> {
+  return visit(browser, site.origin + path, options, use)
+}
+
+/** Returns the path on the site of a page of the repository. */
+function pathOf(page: string): string {
+  return page === 'README.md' ? '/index.html' : `/${page.replace(/\.md$/, '.html')}`
+}
+
+/** Returns the targets of all links and files of a page, from the root of the site. */
+function targetsOf(path: string): string[] {
+  const attributes = site.pages.get(path)!.matchAll(/ (?:href|src)="([^"]*)"/g)
+  return Array.from(attributes, ([, link]) => link!.replaceAll('&amp;', '&'))
+}
+
+function isDead(path: string, link: string): boolean {
+  if (/^(https:|data:|mailto:)/.test(link)) return false
+  const { pathname, hash } = new URL(link, `http://site${path}`)
+  const found = decodeURIComponent(pathname).replace(/\/$/, '/index.html')
+  if (!site.files.has(found)) return true
+  return hash !== '' && !site.pages.get(found)!.includes(` id="${decodeURIComponent(hash.slice(1))}"`)
+}
+
+describe('the built site', () => {
+  it.each(allPages)('has %s', (page) => {
+    expect(site.pages.get(pathOf(page))).toContain('<h1')
+  })
+
+  it('has no dead links', () => {
+    const dead = [...site.pages.keys()].flatMap((path) =>
+      targetsOf(path).flatMap((link) => (isDead(path, link) ? `${path} → ${link}` : [])),
+    )
+    expect(dead).toEqual([])
+  })
+
+  it('the check finds dead links', () => {
+    expect(isDead('/docs/playground.html', '/docs/none.html')).toBe(true)
+    expect(isDead('/docs/playground.html', 'none.html')).toBe(true)
+    expect(isDead('/docs/playground.html', '#none')).toBe(true)
+    expect(isDead('/docs/playground.html', 'reference/options.html')).toBe(false)
+  })
+
+  it('has the anchors that error messages name', () => {
+    const text = site.pages.get('/docs/reference/errors-and-warnings.html')!
+    expect(errorCodes.filter((code) => !text.includes(` id="${code.toLowerCase()}"`))).toEqual([])
+  })
+
+  it('has the anchors of GitHub', () => {
+    const missing = allPages.flatMap((page) => {
+      const text = site.pages.get(pathOf(page))!
+      return [...anchorsOf(readPage(page))].filter((anchor) => !text.includes(` id="${anchor}"`))
+    })
+    expect(missing).toEqual([])
+  })
+
+  it('loads nothing from other servers', () => {
+    const loaded = [...site.pages.values()].flatMap(
+      (text) => text.match(/<(script|img|link)[^>]* (src|href)="http[^>]*>/g) ?? [],
+    )
+    expect(loaded).toEqual([])
+  })
+
+  it('lists every page once, in an order', () => {
+    const links = sidebar(root).flatMap(({ items }) => items!.map(({ link }) => link!))
+    const paths = allPages.map((page) => (page === 'README.md' ? '/' : `/${page.slice(0, -'.md'.length)}`))
+    expect(links.toSorted()).toEqual(paths.toSorted())
+    expect(links.slice(0, 5)).toEqual([
+      '/',
+      '/docs/playground',
+      ...['express', 'fastify', 'koa'].map((each) => `/docs/guides/${each}`),
+    ])
+  })
+
+  it.each([
+    ['README.md', 'docs/guides/redis.md#setup', 'docs/guides/redis.md#setup'],
+    ['docs/guides/redis.md', '../../README.md', '/'],
+    ['docs/guides/redis.md', '../../examples/plans.ts', '/site/examples/plans'],
+    ['README.md', 'LICENSE', '/LICENSE'],
+    ['docs/guides/redis.md', '#setup', '#setup'],
+    ['docs/guides/redis.md', 'https://example.com/LICENSE', 'https://example.com/LICENSE'],
+  ])('on %s, the link %s leads to %s', (page, link, target) => {
+    expect(siteLink(page, link)).toBe(target)
+  })
+})
+
+describe('in a browser', () => {
+  it('finds a page without a network', () =>
+    open('/', {}, async (page) => {
+      await page.getByRole('button', { name: 'Search' }).click()
+      await page.getByRole('searchbox').fill('throttler')
+      await page
+        .getByRole('option', { name: /nestjs\/throttler/ })
+        .first()
+        .click()
+      await page.waitForURL(/docs\/migrating\/nestjs-throttler\.html/)
+    }))
+
+  it('is dark or light, as the system is, until the user chooses', async () => {
+    const background = (page: Page): Promise<string> => page.evaluate('getComputedStyle(document.body).backgroundColor')
+    await open('/', { colorScheme: 'light' }, async (page) => {
+      expect(await background(page)).toBe('rgb(255, 255, 255)')
+      await page.getByRole('switch', { name: /dark theme/ }).click()
+      await expect.poll(() => background(page)).toBe('rgb(27, 27, 31)')
+    })
+    await open('/', { colorScheme: 'dark' }, async (page) => expect(await background(page)).toBe('rgb(27, 27, 31)'))
+  })
+
+  it('no page is wider than a phone', () =>
+    open('/', PHONE, async (page) => {
+      const wide: string[] = []
+      for (const path of site.pages.keys()) {
+        await page.goto(site.origin + path)
+        const width = await page.evaluate<number>('document.documentElement.scrollWidth')
+        if (width > 360) wide.push(`${path}: ${width}`)
+      }
+      expect(wide).toEqual([])
+    }))
+
+  it('the menu of a phone opens and leads to a page', () =>
+    open('/', PHONE, async (page) => {
+      await page.getByRole('button', { name: 'Menu' }).tap()
+      await page.locator('.VPSidebar').getByRole('link', { name: 'Playground' }).tap()
+      await page.waitForURL(/docs\/playground\.html/)
+    }))
+})
+
+describe('the playground', () => playgroundTests(open, PHONE))

@@ -1,0 +1,67 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { extname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { root } from './programs.ts'
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+}
+
+/** The built site, and a server for it on a free port of this machine. */
+export interface Site {
+  readonly origin: string
+  /** The text of every page by its path, such as `/docs/playground.html`. */
+  readonly pages: ReadonlyMap<string, string>
+  /** The paths of all files. */
+  readonly files: ReadonlySet<string>
+  close(): Promise<void>
+}
+
+/** Builds the site with the command of `npm run docs`, in a folder of its own. */
+export async function buildSite(): Promise<Site> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-site-'))
+  const command = [join(root, 'node_modules/vitepress/bin/vitepress.js'), 'build', 'site', '--outDir', folder]
+  await promisify(execFile)(process.execPath, command, { cwd: root, env: { ...process.env, NODE_ENV: 'production' } })
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const names = entries.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name))
+  const files = new Set(names.map((name) => name.slice(folder.length)))
+  const pages = new Map<string, string>()
+  for (const file of files) if (file.endsWith('.html')) pages.set(file, await readFile(join(folder, file), 'utf8'))
+  const { origin, close } = await serve(folder, files)
+  return {
+    origin,
+    pages,
+    files,
+    async close() {
+      await close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Serves files as a static host does. */
+async function serve(folder: string, files: ReadonlySet<string>): Promise<Pick<Site, 'origin' | 'close'>> {
+  const server = createServer((request, response) => {
+    const path = decodeURIComponent(new URL(request.url!, 'http://localhost').pathname).replace(/\/$/, '/index.html')
+    if (files.has(path)) {
+      response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream')
+      void readFile(join(folder, path)).then((body) => response.end(body))
+    } else response.writeHead(404).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
