@@ -42,7 +42,8 @@ const changes = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/
 const reply = inFile('src/stores/redis/lua/reply.ts', decisions, 'Lua')
 const state = inFile('src/stores/redis/lua/state.ts', decisions, 'Lua')
 const records = inFile('src/stores/redis/lua/records.ts', decisions, 'Lua')
-const logRecords = inFile('src/stores/redis/lua/records.ts', logs, 'Lua')
+const names = inFile('src/stores/redis/lua/names.ts', logs, 'Lua')
+const manyNames = inFile('src/stores/redis/lua/names.ts', { files: ['test/stores/redis/names.test.ts'] }, 'Lua')
 const failures = inFile(
   'src/stores/redis/lua/requests.ts',
   { files: ['test/stores/redis/own-algorithm.test.ts'] },
@@ -194,11 +195,11 @@ export const lua = [
   ),
   state('an expiry made shorter', "call('PTTL', key) < needed", "call('PTTL', key) > needed"),
   records('other limits of the key lost', 'if not own[record.name] then add', 'if own[record.name] then add'),
-  logRecords(
-    'entries of a former algorithm kept',
-    "each == field or sub(each, 1, #field + 1) == field .. '\\0'",
-    'each == field',
-  ),
+  names('entries of a former algorithm kept', "'^log:([^%z]*)'", "'^log:([^%z]*)$'"),
+  manyNames('names that have expired kept', 'lifeOf(group, record, ago) > 0', 'lifeOf(group, record, ago) >= 0'),
+  manyNames('locks of names that have expired dropped', 'record.lock > now - ago or', ''),
+  manyNames('any number of names', 'if #group.records >= MOST_NAMES then error', 'if false then error'),
+  manyNames('a key with many names full for good', '  dropExpired(group)\n  if #', '  if #'),
 
   state('states of changed limits taken for the same', 'if hash ~= group.hash then', 'if not hash then'),
   state('cells of a limit that is not charged lost', 'next[k] = cells[k]', 'next[k] = next[k]'),

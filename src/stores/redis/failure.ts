@@ -19,6 +19,10 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     /\bCROSSSLOT\b|\bCrossSlot\b/,
     'These keys are on different slots of a cluster. Give redisStore the cluster client, or say `cluster: true`',
   ],
+  [
+    /^SLUICE_MANY_LIMITS$/,
+    'A key has 256 limits with different names. Names made from user data look like this: put such data into the key, not into a name',
+  ],
   [/\bBUSY\b/, 'Redis is running a script that takes too long'],
 ]
 
@@ -31,7 +35,7 @@ const NO_ANSWER =
  * help. A refusal of the server that was raised in a script has an `@` in front of the place.
  */
 const REJECTED =
-  /\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|\bunknown (sub)?command\b|(^|[^@])\buser_(script|function):\s?\d+:/
+  /^SLUICE_MANY_LIMITS$|\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|\bunknown (sub)?command\b|(^|[^@])\buser_(script|function):\s?\d+:/
 
 /**
  * Returns the error of a decision that could not be made: `STORE_REJECTED` when the request was wrong, else `STORE_FAILED`. Its

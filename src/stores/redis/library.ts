@@ -8,6 +8,7 @@ import { luaAdjust } from './lua/adjust.ts'
 import { luaDecide } from './lua/decide.ts'
 import { luaEdits } from './lua/edits.ts'
 import { luaEntries } from './lua/entries.ts'
+import { luaNames } from './lua/names.ts'
 import { luaRecords } from './lua/records.ts'
 import { luaReply } from './lua/reply.ts'
 import { luaKinds, luaRequests } from './lua/requests.ts'
@@ -51,6 +52,7 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
     luaKinds,
     sorted.some(({ entries }) => entries) ? luaEntries + luaEdits : '',
     luaClockFault(),
+    luaNames,
     luaRecords,
     luaState,
     luaReply,

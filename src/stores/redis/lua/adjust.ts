@@ -135,7 +135,7 @@ local function keepAdjusted(group, attempt, kind, signature, state)
     keepLog(attempt, kind, cells, group)
     goOn(isLog)
   elseif attempt.record and attempt.record.isLog then
-    dropLog(group, attempt.name)
+    dropLogs(group, { [attempt.name] = true })
   end
   attempt.record = {
     name = attempt.name, width = kind.cells, isLog = isLog, signature = signature, cells = isLog and {} or cells,

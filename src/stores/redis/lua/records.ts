@@ -18,6 +18,9 @@ end
 
 local layouts = newCache()
 
+-- The most limits of a layout that is remembered, so that the layouts of many names do not fill the memory of the server.
+local MOST_REMEMBERED = 16
+
 -- Returns how the numbers in "states" are laid out under a header.
 local function layoutOf(header)
   local layout = layouts.values[header]
@@ -32,7 +35,7 @@ local function layoutOf(header)
     }
     layout.format = layout.format .. rep('d', cells + (isLocked and 2 or 0) + (isChanged and 2 or 0) + (isDenied and 3 or 0))
   end
-  return remember(layouts, header, layout)
+  return #layout > MOST_REMEMBERED and layout or remember(layouts, header, layout)
 end
 
 -- Reads the states as records and gives every charge its own. Returns the second until which the key is known to be kept.
@@ -58,7 +61,7 @@ local function openRecords(group)
       records[i], named[each.name] = record, record
     end
   end
-  group.records, group.isUsual = records, false
+  group.records, group.isUsual, group.isNew, group.goneLogs = records, false, false, nil
   for i = group.first, group.last do
     local attempt = group.attempts[i]
     local record = named[attempt.name]
@@ -69,7 +72,9 @@ local function openRecords(group)
     attempt.denials, attempt.counts = isDenied and record.denials or 0, false
     attempt.deniedAt, attempt.denialsUntil = isDenied and record.deniedAt or 0, isDenied and record.denialsUntil or 0
     attempt.isCarriedOver = false
+    if not record then group.isNew = true end
   end
+  if group.isNew then makeRoom(group) end
   return kept
 end
 
@@ -79,10 +84,6 @@ local function writerOf(attempt)
   local from = record and kindOf(record.signature)
   if not from or from.entries ~= kind.entries then return nil end
   if from == kind or from.family and from.family == kind.family then return from end
-end
-
-local function tickOf(params)
-  return params.perMs == 1000 and now or millis
 end
 
 -- Carries over what another configuration of a limit wrote. Returns the cells.
@@ -146,38 +147,12 @@ local function readOtherLog(attempt, key)
   goOn(attempt.own)
 end
 
--- Notes the fields of a log, whatever wrote it.
-local function dropLog(group, name)
-  local field, gone = 'log:' .. name, group.gone
-  for _, each in ipairs(call('HKEYS', group.key)) do
-    if each == field or sub(each, 1, #field + 1) == field .. '\0' then gone[#gone + 1] = each end
-  end
-end
-
-local noEntries = { edit = function() end }
-function noEntries.costUntil() return 0 end
-function noEntries.timeOf() return -huge end
-noEntries.costAt, noEntries.beforeNewest = noEntries.costUntil, noEntries.timeOf
-
--- The microseconds for which what a limit wrote counts. Of an algorithm that is not known here, it may be all that the key is kept for.
-local function lifeOf(group, record)
-  local kind, cells = kindOf(record.signature), record.cells
-  if not kind then return max(0, call('PTTL', group.key)) * 1000 end
-  if record.isLog then
-    local value = call('HGET', group.key, 'log:' .. record.name)
-    cells = value and { unpacked(rep('d', record.width), value) } or kind.blank
-  end
-  local params = parametersOf(kind, record.signature, '')
-  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tickOf(params), 0, noEntries)
-  return reset * (1000 / params.perMs)
-end
-
 -- Notes that a limit takes over what another one wrote. What was charged until now is not given back for as long as the state before would
 -- have counted: until attempt.change.
 local function noteChange(group, attempt, signature)
   local record = attempt.record
   if not record or record.signature == signature and not attempt.isCarriedOver then return end
-  local ending = max(attempt.change, now + lifeOf(group, record))
+  local ending = max(attempt.change, now + lifeOf(group, record, 0))
   if ending > now then attempt.change, attempt.changedAt = ending, now end
 end
 
@@ -187,7 +162,7 @@ local function recordOf(group, attempt)
   if not record or attempt.isCharged then
     local isFixed = not attempt.own
     noteChange(group, attempt, attempt.signature)
-    if record and record.isLog and isFixed then dropLog(group, attempt.name) end
+    if record and record.isLog and isFixed then dropLogs(group, { [attempt.name] = true }) end
     local cells, from = {}, attempt.isCharged and group.next or group.cells
     for k = 1, isFixed and kind.cells or 0 do cells[k] = from[attempt.offset + k] end
     record = { name = attempt.name, width = kind.cells, isLog = attempt.own, signature = attempt.signature, cells = cells }
@@ -202,8 +177,10 @@ local function recordOf(group, attempt)
   return record
 end
 
--- Notes the states of all records: those of this plan in its own order, and then the others.
+-- Notes the states of all records: those of this plan in its own order, and then the others. When a name is new, or the key is kept for
+-- longer, those that have expired are dropped.
 local function setRecords(group, kept)
+  if group.isNew or kept ~= group.cells[1] then dropExpired(group) end
   local headings, numbers, own = {}, { kept }, {}
   local function add(record)
     local isLocked, isChanged, isDenied = record.lock ~= 0, record.change ~= 0, record.denials > 0
@@ -225,6 +202,7 @@ local function setRecords(group, kept)
   for _, record in ipairs(group.records) do
     if not own[record.name] then add(record) end
   end
+  if group.goneLogs then dropLogs(group, group.goneLogs) end
   local set, header = group.set, concat(headings, '\n')
   set[#set + 1], set[#set + 2] = 'names', header
   set[#set + 1], set[#set + 2] = 'states', hashOf(header) .. pack('<I4' .. rep('d', #numbers - 1), unpack(numbers))
