@@ -9,12 +9,14 @@ import { held } from '../stores/redis/inspect/held.ts'
 import type { Outcome } from './outcome.ts'
 import { escaped, printed } from './print.ts'
 import { rulesCommand } from './rules/command.ts'
+import { replayCommand } from './replay/command.ts'
 import { suggestCommand } from './suggest/command.ts'
 import { topCommand } from './top/command.ts'
 
 const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the state of a key
        sluice reset <redis-url> <limiter> <key>     deletes it
        sluice top <redis-url>                       shows the most used keys, live: sluice top --help
+       sluice replay <log> …                        tries limits on a log: sluice replay --help
        sluice suggest <log> …                       shows how many requests clients make: sluice suggest --help
        sluice rules <command> …                     checks, compares and replaces rules: sluice rules --help
 
@@ -53,6 +55,7 @@ async function main(): Promise<Outcome> {
   const [first, ...rest] = process.argv.slice(2)
   if (first === 'rules') return rulesCommand(rest)
   if (first === 'top') return topCommand(rest)
+  if (first === 'replay') return replayCommand(rest)
   if (first === 'suggest') return suggestCommand(rest)
   return { text: await inspectOrReset() }
 }

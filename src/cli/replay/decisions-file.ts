@@ -1,0 +1,43 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
+import type { LimitStatus } from '../../stores/limit-status.ts'
+import { SluiceError } from '../../util/errors.ts'
+import type { LogEntry } from '../logs/entry.ts'
+
+const BUFFERED = 65_536
+
+/** Writes every decision as a line of JSON. */
+export interface DecisionsFile {
+  add(entry: LogEntry, file: string, allowed: boolean | undefined, limits: readonly LimitStatus[]): void
+  close(): void
+}
+
+/** Opens a file of decisions. Throws `INVALID_OPTION` if it cannot be written. */
+export function openDecisions(path: string): DecisionsFile {
+  const descriptor = opened(path)
+  let buffer = ''
+  return {
+    add({ request, line }, file, allowed, limits) {
+      const time = new Date(request.time).toISOString()
+      buffer += `${JSON.stringify({ file, line, time, allowed, limits: limits.map(verdict) })}\n`
+      if (buffer.length < BUFFERED) return
+      writeSync(descriptor, buffer)
+      buffer = ''
+    },
+    close() {
+      writeSync(descriptor, buffer)
+      closeSync(descriptor)
+    },
+  }
+}
+
+function opened(path: string): number {
+  try {
+    return openSync(path, 'w')
+  } catch (error) {
+    throw new SluiceError('INVALID_OPTION', `--decisions: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+function verdict({ limiter, limit, key, allowed, remaining, retryAfter, resetAfter }: LimitStatus): object {
+  return { limiter, limit: limit.name, key, allowed, remaining, retryAfter, resetAfter }
+}

@@ -1,0 +1,106 @@
+import { type Limit, limit, type LimitInput, knownAlgorithms } from '../../limits/limit.ts'
+import { Facts, NO_ATTRIBUTES } from '../../rules/facts.ts'
+import { compileRules } from '../../rules/compile.ts'
+import { matchingPolicies } from '../../rules/match.ts'
+import { isPathPattern } from '../../rules/paths.ts'
+import { plainReader } from '../../limiter/rule-source.ts'
+import { recentCache } from '../../http/keys/recent-cache.ts'
+import { reasonOf, shown, SluiceError } from '../../util/errors.ts'
+import { nearest } from '../../util/validate.ts'
+import type { LoggedRequest } from '../logs/request.ts'
+
+/** A limit of the command line. */
+export interface LimitExpression {
+  /** As it was written. */
+  readonly text: string
+  readonly limit: Limit
+  /** Returns true for the requests that the limit counts; `undefined` if it counts all. */
+  readonly matches: ((request: LoggedRequest) => boolean) | undefined
+}
+
+const COMMON = ['name', 'strict', 'block', 'shadow', 'path', 'method']
+const TEXTS = new Set(['name', 'path', 'method'])
+const FLAGS = new Set(['strict', 'shadow'])
+const EXAMPLE = "such as 'gcra 100/1m burst=20 path=/login'"
+
+/**
+ * Reads a limit such as `gcra 100/1m burst=20 path=/login method=POST`: the algorithm, the quota and the window, options, and which
+ * requests count. Throws `INVALID_OPTION`, `UNKNOWN_ALGORITHM` or `UNKNOWN_OPTION`.
+ */
+export function parseLimit(text: string): LimitExpression {
+  const [algorithm = '', rate = '', ...rest] = text.trim().split(/\s+/)
+  const known = optionsOf(algorithm)
+  const slash = rate.indexOf('/')
+  if (slash < 1) throw misuse(text, `expected a quota and a window after ${algorithm}, such as 100/1m`)
+  const { path, method, ...options } = Object.fromEntries(rest.map((each) => option(each, text, algorithm, known)))
+  const window = rate.slice(slash + 1)
+  const input = { algorithm, quota: valueOf(rate.slice(0, slash)), window, ...options }
+  return { text: text.trim(), limit: made(text, input as LimitInput), matches: filter(text, path, method) }
+}
+
+function made(text: string, input: LimitInput): Limit {
+  try {
+    return limit(input)
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error
+    throw new SluiceError(error.code, `--limit ${shown(text)}: ${reasonOf(error)}`)
+  }
+}
+
+/** Returns the names of the options of an algorithm. */
+function optionsOf(name: string): readonly string[] {
+  const found = knownAlgorithms().find((each) => each.name === name)
+  if (found !== undefined) return [...found.options, ...COMMON]
+  const names = knownAlgorithms().map((each) => each.name)
+  throw new SluiceError(
+    'UNKNOWN_ALGORITHM',
+    `--limit: expected ${names.join(', ')}, got ${shown(name)}${hint(name, names)}`,
+  )
+}
+
+function option(each: string, text: string, algorithm: string, known: readonly string[]): [string, unknown] {
+  const equals = each.indexOf('=')
+  const name = equals === -1 ? each : each.slice(0, equals)
+  if (!known.includes(name)) {
+    const names = known.join(', ')
+    const message = `--limit ${shown(text)}: ${algorithm} has no option ${shown(name)}; it has ${names}${hint(name, known)}`
+    throw new SluiceError('UNKNOWN_OPTION', message)
+  }
+  if (equals === -1 && FLAGS.has(name)) return [name, true]
+  if (equals === -1) throw misuse(text, `expected a value, as in ${name}=…`)
+  return [name, TEXTS.has(name) ? each.slice(equals + 1) : valueOf(each.slice(equals + 1))]
+}
+
+function valueOf(text: string): unknown {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  return text === 'true' ? true : text === 'false' ? false : text
+}
+
+/** Paths and methods match as in a document of rules. */
+function filter(text: string, path: unknown, method: unknown): LimitExpression['matches'] {
+  if (path === undefined && method === undefined) return undefined
+  const paths = typeof path === 'string' ? path.split(',') : undefined
+  const methods = typeof method === 'string' ? method.toUpperCase().split(',') : undefined
+  if (paths?.every(isPathPattern) === false) throw misuse(text, 'expected a path such as /login, /users/:id or /api/*')
+  if (methods?.every((each) => /^[A-Z-]{1,32}$/.test(each)) === false)
+    throw misuse(text, 'expected a method such as POST')
+  const match = { ...(paths && { path: paths }), ...(methods && { method: methods }) }
+  const rules = compileRules({
+    policies: [{ name: 'limit', match, key: 'everyone', limits: [{ quota: 1, window: '1s' }] }],
+  })
+  const cached = recentCache(1000, (target) => {
+    const space = target.indexOf(' ')
+    const input = { method: target.slice(0, space), path: target.slice(space + 1) }
+    return matchingPolicies(rules, new Facts(plainReader, input, NO_ATTRIBUTES), 0).length > 0
+  })
+  return (request) => cached(`${request.method} ${request.path}`)
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const near = nearest(name, known)
+  return near === undefined ? '' : `. Did you mean ${shown(near)}?`
+}
+
+function misuse(text: string, reason: string): SluiceError {
+  return new SluiceError('INVALID_OPTION', `--limit ${shown(text)}: ${reason}; ${EXAMPLE}`)
+}

@@ -1,0 +1,7 @@
+import type { LogSummary } from '../logs/summary.ts'
+import type { ReplayReport } from './replay.ts'
+
+/** What `sluice replay` prints. */
+export interface Report extends ReplayReport {
+  readonly log: LogSummary
+}

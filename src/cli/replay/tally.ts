@@ -1,0 +1,124 @@
+import { copyText } from '../../util/copy-text.ts'
+import { Timeline, type TimelineReport } from './timeline.ts'
+
+const MINUTE = 60_000
+/** The keys of a report. */
+const HARDEST = 10
+
+/** A key that a limit has denied. Times are in ISO 8601. */
+export interface DeniedKey {
+  readonly key: string
+  readonly denied: number
+  /** The start of the minute with the most denials, and their number. */
+  readonly worstMinute: { readonly at: string; readonly denied: number }
+  readonly first: string
+  readonly last: string
+}
+
+/** What a limit has decided. */
+export interface TallyReport {
+  readonly requests: number
+  readonly admitted: number
+  readonly denied: number
+  /** Requests that a shadow limit would have denied. */
+  readonly shadow: number
+  readonly keysDenied: number
+  /** True if there were more denied keys than are kept. */
+  readonly hasMoreKeys: boolean
+  /** The ten keys that were denied most. */
+  readonly hardest: readonly DeniedKey[]
+  readonly timeline: TimelineReport
+}
+
+/** Counts what one limit decides. Memory is bounded by the number of denied keys. */
+export class Tally {
+  #requests = 0
+  #denied = 0
+  #hasMoreKeys = false
+  readonly #isShadow: boolean
+  readonly #maxKeys: number
+  readonly #keys = new Map<string, Denials>()
+  readonly #timeline = new Timeline()
+
+  constructor(isShadow: boolean, maxKeys: number) {
+    this.#isShadow = isShadow
+    this.#maxKeys = maxKeys
+  }
+
+  add(key: string, time: number, isAllowed: boolean): void {
+    this.#requests++
+    this.#timeline.add(time, !isAllowed)
+    if (isAllowed) return
+    this.#denied++
+    const known = this.#keys.get(key)
+    if (known !== undefined) known.add(time)
+    else if (this.#keys.size < this.#maxKeys) this.#keys.set(copyText(key), new Denials(time))
+    else this.#hasMoreKeys = true
+  }
+
+  report(): TallyReport {
+    const denied = this.#isShadow ? 0 : this.#denied
+    return {
+      requests: this.#requests,
+      admitted: this.#requests - denied,
+      denied,
+      shadow: this.#denied - denied,
+      keysDenied: this.#keys.size,
+      hasMoreKeys: this.#hasMoreKeys,
+      hardest: this.#hardest(),
+      timeline: this.#timeline.report(),
+    }
+  }
+
+  #hardest(): DeniedKey[] {
+    let most: [string, Denials][] = []
+    for (const entry of this.#keys) {
+      if (most.length === HARDEST && entry[1].count <= most.at(-1)![1].count) continue
+      most = [...most, entry].toSorted(([, one], [, other]) => other.count - one.count).slice(0, HARDEST)
+    }
+    return most.map(([key, denials]) => denials.report(key))
+  }
+}
+
+/** The denials of one key. */
+class Denials {
+  count = 1
+  readonly #first: number
+  #last: number
+  #minute: number
+  #inMinute = 1
+  #worstMinute: number
+  #worst = 1
+
+  constructor(time: number) {
+    this.#first = time
+    this.#last = time
+    this.#minute = Math.floor(time / MINUTE)
+    this.#worstMinute = this.#minute
+  }
+
+  add(time: number): void {
+    const minute = Math.floor(time / MINUTE)
+    this.#inMinute = minute === this.#minute ? this.#inMinute + 1 : 1
+    this.#minute = minute
+    this.#last = time
+    this.count++
+    if (this.#inMinute <= this.#worst) return
+    this.#worst = this.#inMinute
+    this.#worstMinute = minute
+  }
+
+  report(key: string): DeniedKey {
+    return {
+      key,
+      denied: this.count,
+      worstMinute: { at: iso(this.#worstMinute * MINUTE), denied: this.#worst },
+      first: iso(this.#first),
+      last: iso(this.#last),
+    }
+  }
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString()
+}

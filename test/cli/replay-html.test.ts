@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { htmlOf } from '../../src/cli/replay/html.ts'
+import type { Report } from '../../src/cli/replay/report.ts'
+import { Tally, type TallyReport } from '../../src/cli/replay/tally.ts'
+import { startChromium, visit } from '../support/chromium.ts'
+
+const START = Date.parse('2026-11-22T11:00:00Z')
+/** A key that runs a script where it is not escaped. */
+const HOSTILE = `"><script>document.title = 'run'</script><img src=x onerror="document.title='run'">\u202e`
+
+function tally(): TallyReport {
+  const made = new Tally(false, 100)
+  for (let i = 0; i < 500; i++) made.add(i % 3 === 0 ? HOSTILE : '192.0.2.1', START + i * 1000, i % 5 !== 0)
+  return made.report()
+}
+
+const limits = [HOSTILE, 'gcra 100/1m'].map((limit) =>
+  Object.assign(tally(), { limit, exact: { compared: 500, tooStrict: 3, tooLenient: 10 } }),
+)
+const report: Report = {
+  log: {
+    lines: 501,
+    requests: 500,
+    from: new Date(START).toISOString(),
+    until: new Date(START + 500_000).toISOString(),
+    files: [{ file: 'access.log', format: 'clf' }],
+    unread: [{ reason: 'another format', lines: 1, samples: [{ file: 'access.log', line: 7, text: HOSTILE }] }],
+    notes: [],
+  },
+  decisions: tally(),
+  limits,
+  notes: [HOSTILE],
+}
+
+let browser: Browser
+let server: Server
+beforeAll(async () => {
+  browser = await startChromium()
+  server = createServer((request, response) => {
+    response.setHeader('content-type', 'text/html').end(request.url === '/' ? htmlOf(report) : '')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+}, 120_000)
+afterAll(async () => {
+  await browser.close()
+  server.closeAllConnections()
+  server.close()
+})
+
+const url = (): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+
+describe('the page of sluice replay', { timeout: 60_000 }, () => {
+  it('shows plots and tables with its own style, and loads nothing', async () => {
+    await visit(browser, url(), {}, async (page) => {
+      expect(await page.title()).toBe('sluice replay')
+      expect(await page.locator('svg').count()).toBe(4)
+      const bars = await page.locator('svg rect.denied').all()
+      const boxes = await Promise.all(bars.map((bar) => bar.boundingBox()))
+      expect(boxes.filter((box) => box !== null && box.height > 1 && box.width > 0.5).length).toBeGreaterThan(100)
+      const fill = await page.evaluate("getComputedStyle(document.querySelector('rect.denied')).fill")
+      expect(fill).toBe('rgb(200, 64, 47)')
+      expect(await page.locator('table').count()).toBe(4)
+      expect(await page.locator('pre').textContent()).toContain('500 requests of 501 lines')
+    })
+  })
+
+  it('shows hostile keys as text, and has no script', async () => {
+    await visit(browser, url(), {}, async (page) => {
+      expect(await page.locator('script, img').count()).toBe(0)
+      expect(await page.title()).toBe('sluice replay')
+      const shown = HOSTILE.replace('\u202e', '\\u202e')
+      expect(await page.getByRole('cell', { name: shown, exact: true }).count()).toBeGreaterThan(0)
+    })
+    const text = htmlOf(report)
+    expect(text).toMatch(/Content-Security-Policy" content="default-src 'none'; style-src 'sha256-[\w+/=]+'; /)
+    expect(text).not.toContain('<script')
+    expect(text).not.toContain('\u202e')
+    expect(text).not.toMatch(/ style=| on\w+="/)
+  })
+
+  it('fits a phone, and follows a dark theme', async () => {
+    await visit(browser, url(), { viewport: { width: 360, height: 700 }, colorScheme: 'dark' }, async (page) => {
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
+      const color = await page.evaluate('getComputedStyle(document.body).color')
+      expect(color).toBe('rgb(255, 255, 255)')
+    })
+  })
+})

@@ -1,0 +1,393 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import express from 'express'
+import fc from 'fast-check'
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { byIP, rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
+import { ExactLog } from '../../src/cli/replay/exact-log.ts'
+import { parseLimit } from '../../src/cli/replay/expression.ts'
+import type { Report } from '../../src/cli/replay/report.ts'
+import { Tally } from '../../src/cli/replay/tally.ts'
+import { Timeline } from '../../src/cli/replay/timeline.ts'
+import { type Decision, gcra, memoryStore, slidingWindowLog } from '../../src/index.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { clfLine } from '../support/logs.ts'
+import { build, type Built } from '../support/redis-built.ts'
+
+let built: Built
+let home: string
+beforeAll(() => {
+  built = build()
+  home = mkdtempSync(join(tmpdir(), 'sluice-replay-'))
+}, 60_000)
+afterAll(() => {
+  built.remove()
+  rmSync(home, { recursive: true, force: true })
+})
+
+interface Result {
+  readonly code: number
+  readonly out: string
+  readonly error: string
+}
+
+/** Runs `sluice replay` as a shell does. */
+function replay(...words: readonly string[]): Promise<Result> {
+  const args = [join(built.directory, 'src', 'cli', 'sluice.js'), 'replay', ...words]
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd: home, maxBuffer: 2 ** 26 }, (failure, out, error) => {
+      resolve({ code: failure === null ? 0 : Number(failure.code), out, error })
+    })
+  })
+}
+
+async function report(...words: readonly string[]): Promise<Report> {
+  const { out, error } = await replay(...words, '--json')
+  expect(error).toBe('')
+  return JSON.parse(out) as Report
+}
+
+function file(name: string, text: string): string {
+  writeFileSync(join(home, name), text)
+  return name
+}
+
+const START = Date.parse('2026-11-22T11:00:00Z')
+
+/** A request of a generated log. */
+interface Sent {
+  readonly time: number
+  readonly ip: string
+  readonly path: string
+  readonly method: string
+}
+
+/** Returns requests of a few clients with gaps from 0 to 4 seconds. */
+function generated(count: number, seed: number, step: number): Sent[] {
+  const random = xoroshiro128plus(seed)
+  const next = (below: number): number => (random.next() >>> 0) % below
+  let time = START
+  return Array.from({ length: count }, () => {
+    time += next(3) === 0 ? 0 : step * next(4000 / step)
+    const path = next(3) === 0 ? '/login' : '/items?page=2'
+    return {
+      time,
+      ip: ['192.0.2.1', '192.0.2.2', '2001:db8::1', '2001:db8::2'][next(4)]!,
+      path,
+      method: next(2) === 0 ? 'GET' : 'POST',
+    }
+  })
+}
+
+interface Verdict {
+  readonly allowed: boolean
+  readonly limits: readonly { limit: string; key: string; allowed: boolean; remaining: number; retryAfter: number }[]
+}
+
+const brief = ({ allowed, limits }: Decision): Verdict => ({
+  allowed,
+  limits: limits.map((each) => ({
+    limit: each.limit.name,
+    key: each.key,
+    allowed: each.allowed,
+    remaining: each.remaining,
+    retryAfter: each.retryAfter,
+  })),
+})
+
+/** Sends requests to a server whose clock shows their times. Returns its decisions, which its statuses confirm. */
+async function sentOverHttp(sent: readonly Sent[], options: Partial<RateLimitOptions>): Promise<Verdict[]> {
+  const seen: Verdict[] = []
+  let now = START
+  const store = memoryStore({ clock: { now: () => now } })
+  const onDecision = (decision: Decision): void => void seen.push(brief(decision))
+  const app = express().set('trust proxy', 1)
+  app.use(rateLimit({ store, onDecision, ...options } as RateLimitOptions), (_, response) => void response.end())
+  const server = createServer(app).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  try {
+    for (const { time, ip, path, method } of sent) {
+      now = time
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { 'x-forwarded-for': ip } })
+      await response.arrayBuffer()
+      expect(response.status).toBe(seen.at(-1)!.allowed ? 200 : 429)
+    }
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+  return seen
+}
+
+function decisionsIn(name: string): Verdict[] {
+  const lines = readFileSync(join(home, name), 'utf8').trimEnd().split('\n')
+  return lines.map((line) => {
+    const { allowed, limits } = JSON.parse(line) as Verdict
+    return {
+      allowed,
+      limits: limits.map(({ limit, key, allowed: admits, remaining, retryAfter }) => ({
+        limit,
+        key,
+        allowed: admits,
+        remaining,
+        retryAfter,
+      })),
+    }
+  })
+}
+
+const RULES = {
+  policies: [
+    {
+      name: 'login',
+      match: { method: 'POST', path: '/login' },
+      key: 'ip',
+      limits: [{ algorithm: 'slidingWindowLog', quota: 3, window: '1m' }],
+    },
+    { name: 'all', key: 'ip', limits: [{ quota: 10, window: '1m', burst: 5 }] },
+  ],
+}
+
+describe('replay decides as a server', () => {
+  it('with limits on the lines of a server, to the second', async () => {
+    const sent = generated(400, 1, 1000)
+    file('clf.log', sent.map(({ time, ip, path, method }) => clfLine(time, ip, path, method)).join('\n'))
+    const limits = ['gcra 10/1m burst=5 name=all', 'slidingWindowLog 3/1m path=/login method=POST name=login']
+    const { code } = await replay('clf.log', ...limits.flatMap((each) => ['--limit', each]), '--decisions', 'clf.jsonl')
+    expect(code).toBe(0)
+    const all = gcra({ quota: 10, window: '1m', burst: 5, name: 'all' })
+    const login = slidingWindowLog({ quota: 3, window: '1m', name: 'login' })
+    const served = await sentOverHttp(sent, {
+      keyer: byIP,
+      limits: [all, (request) => (request.path === '/login' && request.method === 'POST' ? login : undefined)],
+    })
+    expect(decisionsIn('clf.jsonl')).toEqual(served)
+    expect(served.filter(({ allowed }) => !allowed).length).toBeGreaterThan(50)
+    expect(served.filter(({ allowed }) => allowed).length).toBeGreaterThan(50)
+  })
+
+  it('with rules on JSON lines, to the millisecond', async () => {
+    const sent = generated(400, 2, 1)
+    file('json.log', sent.map((each) => JSON.stringify({ ...each, at: new Date(each.time).toISOString() })).join('\n'))
+    file('rules.json', JSON.stringify(RULES))
+    const { code } = await replay('json.log', '--time', 'at', '--rules', 'rules.json', '--decisions', 'rules.jsonl')
+    expect(code).toBe(0)
+    const served = await sentOverHttp(sent, { rules: createRules(RULES) })
+    expect(decisionsIn('rules.jsonl')).toEqual(served)
+    expect(served.filter(({ allowed }) => !allowed).length).toBeGreaterThan(50)
+  })
+})
+
+describe('sluice replay', () => {
+  const burst = (ip: string, second: number, count: number, path = '/'): string[] =>
+    Array.from({ length: count }, () => clfLine(START + second * 1000, ip, path))
+
+  it('prints requests, denials, and the keys that were hit hardest with their worst minute', async () => {
+    const lines = [...burst('192.0.2.1', 0, 7), ...burst('192.0.2.2', 1, 2), ...burst('192.0.2.1', 120, 9)]
+    file('hard.log', [...lines, 'no log'].join('\n'))
+    const { code, out } = await replay('hard.log', '--limit', 'fixedWindow 5/1m')
+    expect(code).toBe(0)
+    expect(out).toContain('12 requests admitted, 6 denied (33.3 %)')
+    expect(out).toMatch(/^fixedWindow 5\/1m +18 +12 +6 +0 +1$/m)
+    expect(out).toMatch(
+      /^192\.0\.2\.1 +6 +4 at 2026-11-22T11:02Z +2026-11-22T11:00:00\.000Z +2026-11-22T11:02:00\.000Z$/m,
+    )
+    expect(out).toContain('not read: 1 line, another format')
+    expect(out).toContain('note: the log has whole seconds')
+    const found = await report('hard.log', '--limit', 'fixedWindow 5/1m shadow')
+    expect(found.limits[0]).toMatchObject({ denied: 0, shadow: 6, admitted: 18, keysDenied: 1 })
+    expect(found.decisions).toMatchObject({ denied: 0, admitted: 18 })
+  })
+
+  it('decides about several limits as one transaction', async () => {
+    file('two.log', burst('192.0.2.1', 0, 10, '/login').join('\n'))
+    const found = await report(
+      'two.log',
+      '--limit',
+      'fixedWindow 4/1m name=a',
+      '--limit',
+      'fixedWindow 3/1m name=b path=/login',
+    )
+    // The first limit is charged for admitted requests only, so it never denies.
+    expect(found.limits.map(({ denied }) => denied)).toEqual([0, 7])
+    const apart = await report('two.log', '--compare', '--limit', 'fixedWindow 4/1m', '--limit', 'fixedWindow 3/1m')
+    expect(apart.limits.map(({ denied }) => denied)).toEqual([6, 7])
+    expect(apart.decisions).toBeUndefined()
+  })
+
+  it('compares every algorithm with the exact log', async () => {
+    const sent = generated(2000, 3, 1)
+    file('compare.log', sent.map((each) => JSON.stringify(each)).join('\n'))
+    const found = await report('compare.log', '--time', 'time', '--compare', '--limit', 'fixedWindow 10/1m')
+    const names = found.limits.map(({ limit }) => limit)
+    expect(names).toContain('slidingWindowLog 10/1m')
+    expect(names.length).toBeGreaterThan(6)
+    const by = new Map(found.limits.map((each) => [each.limit, each.exact!]))
+    expect(by.get('slidingWindowLog 10/1m')).toEqual({ compared: 2000, tooStrict: 0, tooLenient: 0 })
+    expect(by.get('fixedWindow 10/1m')!.tooLenient).toBeGreaterThan(0)
+    expect(by.get('gcra 10/1m')!.tooLenient).toBeGreaterThan(0)
+    const { out } = await replay('compare.log', '--time', 'time', '--compare', '--limit', 'fixedWindow 10/1m')
+    expect(out).toMatch(/^limit .*too strict +too lenient$/m)
+    expect(out).toMatch(/^slidingWindowLog 10\/1m .* 0 \(0 %\) +0 \(0 %\)$/m)
+  })
+
+  it('counts the units of --cost', async () => {
+    const lines = [3, 1, 2].map((units, i) => JSON.stringify({ time: START + i, ip: '192.0.2.1', units }))
+    file('cost.log', lines.join('\n'))
+    const found = await report('cost.log', '--time', 'time', '--cost', 'units', '--limit', 'fixedWindow 4/1m')
+    expect(found.limits[0]).toMatchObject({ requests: 3, admitted: 2, denied: 1 })
+  })
+
+  it('names the facts of rules that a log never has', async () => {
+    file('facts.log', burst('192.0.2.1', 0, 2).join('\n'))
+    const policies = [{ name: 'a', match: { plan: 'free' }, key: 'header:x-key', limits: [{ quota: 1, window: '1m' }] }]
+    file('facts.json', JSON.stringify({ policies }))
+    const { out } = await replay('facts.log', '--rules', 'facts.json')
+    expect(out).toContain('note: the rules use plan, header:x-key, which no request of the log has')
+  })
+
+  it('says when there were more keys than it keeps', async () => {
+    file('many.log', Array.from({ length: 300 }, (_, i) => clfLine(START, `192.0.2.${i % 250}`, '/')).join('\n'))
+    const found = await report('many.log', '--max-keys', '10', '--limit', 'fixedWindow 1/1m')
+    expect(found.notes.join()).toContain('more keys than --max-keys')
+    expect(found.limits[0]).toMatchObject({ keysDenied: 10, hasMoreKeys: true })
+  })
+
+  it('escapes the keys of clients', async () => {
+    const line = clfLine(START, '192.0.2.1', '/')
+    file('escape.log', [1, 2].map(() => `${line} "-" "\\x1b[31mred"`).join('\n'))
+    const { out } = await replay('escape.log', '--key', 'header:user-agent', '--limit', 'fixedWindow 1/1m')
+    expect(out).toContain('\\u001b[31mred')
+    expect(out).not.toContain('\u001b')
+  })
+
+  it('exits with 2 for calls that cannot be understood', async () => {
+    file('one.log', burst('192.0.2.1', 0, 1).join('\n'))
+    for (const words of [
+      [],
+      ['one.log'],
+      ['one.log', '--limit', 'gcra'],
+      ['one.log', '--limit', 'gcra 1/1m', '--rules', 'rules.json'],
+      ['one.log', '--rules', 'rules.json', '--compare'],
+      ['one.log', '--limit', 'gcra 1/1m', '--decisions', 'none/a'],
+      ['one.log', '--limit', 'gcra 1/1m', '--limit', 'gcra 1/1m burst=2'],
+    ]) {
+      expect((await replay(...words)).code).toBe(2)
+    }
+    expect((await replay('none.log', '--limit', 'gcra 1/1m')).code).toBe(1)
+    expect((await replay('one.log', '--rules', 'none.json')).code).toBe(1)
+    expect((await replay('--help')).out).toContain('--compare')
+  })
+})
+
+describe('limits of the command line', () => {
+  it('have options and filters', () => {
+    expect(parseLimit('gcra 100/1m burst=20 strict block=15m').limit).toMatchObject({
+      algorithm: 'gcra',
+      quota: 100,
+      window: 60_000,
+      burst: 20,
+      strict: true,
+      block: 900_000,
+    })
+    expect(parseLimit('fixedWindow 9/1mo anchor=calendar timeZone=Europe/Berlin').limit).toMatchObject({
+      anchor: 'calendar',
+    })
+    const { matches } = parseLimit('gcra 1/1s path=/login,/users/:id method=post')
+    const asked = (method: string, path: string): boolean =>
+      matches!({ time: 0, ip: '', user: '', method, path, headers: undefined, fields: undefined })
+    expect([asked('POST', '/Login/?a'), asked('POST', '/users/7'), asked('GET', '/login'), asked('POST', '/')]).toEqual(
+      [true, true, false, false],
+    )
+    expect(parseLimit('gcra 1/1s').matches).toBeUndefined()
+  })
+
+  it.each([
+    ['grca 1/1m', 'UNKNOWN_ALGORITHM', 'Did you mean "gcra"?'],
+    ['gcra 1/1m busrt=2', 'UNKNOWN_OPTION', 'Did you mean "burst"?'],
+    ['gcra 1/1m pth=/a', 'UNKNOWN_OPTION', 'Did you mean "path"?'],
+    ['gcra', 'INVALID_OPTION', 'expected a quota and a window'],
+    ['gcra 100', 'INVALID_OPTION', 'expected a quota and a window'],
+    ['gcra x/1m', 'INVALID_OPTION', 'quota: expected a whole number'],
+    ['gcra 1/fortnight', 'INVALID_OPTION', 'window: expected'],
+    ['gcra 1/1m burst', 'INVALID_OPTION', 'expected a value'],
+    ['gcra 1/1m path=login', 'INVALID_OPTION', 'expected a path'],
+    ['gcra 1/1m method=G(T', 'INVALID_OPTION', 'expected a method'],
+    ['', 'UNKNOWN_ALGORITHM', 'expected'],
+  ])('refuses %j', (text, code, message) => {
+    expect(() => parseLimit(text)).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) }))
+  })
+})
+
+describe('the counts', () => {
+  it('of the exact log are those of its definition', () => {
+    const requests = fc.array(fc.tuple(fc.constantFrom('a', 'b'), fc.nat(40), fc.nat(3), fc.boolean()), {
+      maxLength: 80,
+    })
+    fc.assert(
+      fc.property(requests, fc.nat(6), fc.integer({ min: 1, max: 100 }), (given, quota, window) => {
+        const log = new ExactLog(quota, window, 10)
+        const admitted: { key: string; time: number; cost: number }[] = []
+        let [time, strict, lenient] = [0, 0, 0]
+        for (const [key, gap, cost, isAllowed] of given) {
+          time += gap
+          const now = time
+          const held = admitted.filter((each) => each.key === key && each.time + window > now)
+          const admits = held.reduce((sum, each) => sum + each.cost, cost) <= quota
+          if (admits) admitted.push({ key, time, cost })
+          if (admits && !isAllowed) strict++
+          if (!admits && isAllowed) lenient++
+          log.compare(key, time, cost, isAllowed)
+        }
+        expect(log.report()).toEqual({ compared: given.length, tooStrict: strict, tooLenient: lenient })
+      }),
+    )
+  })
+
+  it('of the exact log leave out keys beyond the bound', () => {
+    const log = new ExactLog(1, 100, 2)
+    for (const [key, time] of [
+      ['a', 0],
+      ['b', 1],
+      ['c', 2],
+      ['c', 200],
+      ['a', 200],
+    ] as const)
+      log.compare(key, time, 1, true)
+    expect(log.report()).toEqual({ compared: 3, tooStrict: 0, tooLenient: 0 })
+  })
+
+  it('over time are complete, whatever the length of the log', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.nat(10_000_000), fc.boolean()), { minLength: 1, maxLength: 300 }), (given) => {
+        const timeline = new Timeline()
+        let time = START
+        for (const [gap, isDenied] of given) timeline.add((time += gap), isDenied)
+        const { from, width, admitted, denied } = timeline.report()
+        const sum = (counts: readonly number[]): number => counts.reduce((total, each) => total + each, 0)
+        expect(sum(denied)).toBe(given.filter(([, isDenied]) => isDenied).length)
+        expect(sum(admitted) + sum(denied)).toBe(given.length)
+        expect(admitted.length).toBeLessThanOrEqual(240)
+        expect(Date.parse(from) + admitted.length * width).toBeGreaterThan(time)
+      }),
+    )
+  })
+
+  it('of keys name the ten that were denied most', () => {
+    const tally = new Tally(false, 1000)
+    for (let key = 1; key <= 30; key++) for (let i = 0; i < key; i++) tally.add(`k${key}`, START + i * 30_000, false)
+    const { hardest, keysDenied, hasMoreKeys } = tally.report()
+    expect(hardest.map(({ key, denied }) => [key, denied])).toEqual(
+      Array.from({ length: 10 }, (_, i) => [`k${30 - i}`, 30 - i]),
+    )
+    expect(hardest[0]).toMatchObject({ worstMinute: { at: '2026-11-22T11:00:00.000Z', denied: 2 } })
+    expect({ keysDenied, hasMoreKeys }).toEqual({ keysDenied: 30, hasMoreKeys: false })
+  })
+})

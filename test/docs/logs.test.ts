@@ -1,0 +1,45 @@
+// Runs every `npx sluice replay` and `npx sluice suggest` of the documents on generated logs.
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { clfLine } from '../support/logs.ts'
+import { pages, readPage } from '../support/pages.ts'
+import { blocksOf } from '../support/programs.ts'
+import { build, type Built } from '../support/redis-built.ts'
+
+let built: Built
+let home: string
+beforeAll(() => {
+  built = build()
+  home = mkdtempSync(join(tmpdir(), 'sluice-docs-'))
+  const log = Array.from({ length: 200 }, (_, i) => clfLine(1.7e12 + i * 500, `192.0.2.${i % 3}`, '/login')).join('\n')
+  for (const name of ['access.log', 'access.log.1']) writeFileSync(join(home, name), log)
+  writeFileSync(join(home, 'access.log.2.gz'), gzipSync(log))
+  const rules = 'policies:\n  - name: all\n    key: ip\n    limits:\n      - { quota: 5, window: 1m }\n'
+  writeFileSync(join(home, 'rules.yaml'), rules)
+}, 60_000)
+afterAll(() => {
+  built.remove()
+  rmSync(home, { recursive: true, force: true })
+})
+
+const commands = pages.flatMap((page) =>
+  blocksOf(readPage(page))
+    .filter(({ language }) => language === 'sh')
+    .flatMap(({ code }) => code.split('\n').filter((line) => /^npx sluice (replay|suggest) /.test(line))),
+)
+
+it('the documents have commands for logs', () => {
+  expect(commands.length).toBeGreaterThan(6)
+})
+
+it.each(commands)('%s', (command) => {
+  const program = join(built.directory, 'src', 'cli', 'sluice.js')
+  const line = command.replace('npx sluice', `"${process.execPath}" "${program}"`)
+  const out = execFileSync('sh', ['-c', line], { cwd: home, encoding: 'utf8' })
+  expect(out).toMatch(/\d requests of \d|"requests": \d/)
+  if (command.includes('--html')) expect(existsSync(join(home, 'report.html'))).toBe(true)
+})
