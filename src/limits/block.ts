@@ -56,7 +56,12 @@ export function compiledBlock(
   return { block: given.for * 1000, growth }
 }
 
-/** Returns the microseconds of the lock-out that the latest of so many denials begins; 0 if it begins none. */
+/**
+ * Returns the microseconds of the lock-out that the latest of so many denials begins; 0 if it begins none. Stores use it.
+ * @param block the first lock-out in microseconds
+ * @param denials how many denials count, with the latest one
+ * @example lockLength(1e6, { after: 2, factor: 3, upTo: 5e6, memory: 5e6 }, 4) // 3000000
+ */
 export function lockLength(block: number, { after, factor, upTo }: Growth, denials: number): number {
   if (denials % after !== 0) return 0
   let length = block

@@ -50,6 +50,9 @@ const makes: readonly Make[] = [
   (name, quota, window) => fixedWindow({ name, quota, window }),
   (name, quota, window) => fixedWindow({ name, quota, window, anchor: 'clock', block: '250ms' }),
   (name, quota) => fixedWindow({ name, quota, window: '1d', anchor: 'calendar', timeZone: 'Asia/Kathmandu' }),
+  (name, quota, window) =>
+    fixedWindow({ name, quota, window, block: { after: 2, for: '50ms', factor: 2.5, upTo: '1s' } }),
+  (name, quota, window) => gcra({ name, quota, window, shadow: true, block: { for: '10ms', factor: 2 } }),
   (name, quota, window) => slidingWindowLog({ name, quota, window }),
   (name, quota, window) => slidingWindowLog({ name, quota, window, strict: true, block: '10ms' }),
   (name, quota, window) => slidingWindowCounter({ name, quota, window }),

@@ -87,6 +87,28 @@ export const takeCases: Cases = {
     clock.advance(1000)
     equal(await verdicts(limiter, 'a', 1), [true])
   },
+  'locks a key out after several denials, and longer each time, until it has had none for a while': async ({
+    on,
+    clock,
+  }) => {
+    const block = { after: 2, for: '1s', factor: 3, upTo: '5s' } as const
+    const limiter = on(fixedWindow({ name: 'growing', quota: 1, window: '500ms', block }))
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    like(await limiter.peek('a'), { allowed: false, retryAfter: 1000 })
+    // From here on the second denial of each two begins a lock-out.
+    for (const lasting of [1000, 3000, 5000, 5000]) {
+      like(await limiter.consume('a'), { allowed: false, retryAfter: lasting, remaining: 0 })
+      like(await limiter.consume('a'), { allowed: false, retryAfter: lasting })
+      clock.advance(lasting)
+      equal(await verdicts(limiter, 'a', 2), [true, false])
+    }
+    clock.advance(6000)
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    like(await limiter.consume('a'), { allowed: false, retryAfter: 1000 })
+    await limiter.reset('a')
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    like(await limiter.consume('a'), { allowed: false, retryAfter: 1000 })
+  },
   'never admits more when the clock steps back': async ({ on, clock }) => {
     const limiter = on(gcra({ quota: 3, window: 1000, name: 'back' }))
     equal(await verdicts(limiter, 'a', 3), [true, true, true])
