@@ -1,5 +1,8 @@
 import type { Decision } from '../limiter/decision.ts'
 import { decisionObserver } from '../limiter/decision-observer.ts'
+import { countHeld } from '../limiter/held.ts'
+import type { Limiter } from '../limiter/limiter.ts'
+import { isOwn } from '../limiter/own-limiter.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
@@ -86,7 +89,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   }
 
   function apply(
-    { writeHeaders }: Lane,
+    { limiter, writeHeaders }: Lane,
     decision: Decision,
     earlier: Pass | undefined,
     request: Request,
@@ -99,14 +102,21 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     warnOfWholeAddress(decision)
     observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
-    if (decision.delay > 0) return holdAndSettle(decision, request, response)
+    if (decision.delay > 0) return holdAndSettle(limiter, decision, request, response)
     settleAtEnd?.(request, response, decision)
     return true
   }
 
   /** A client that hangs up before the slot has caused no work, so that there is nothing to settle: it stays charged. */
-  async function holdAndSettle(decision: Decision, request: Request, response: Response): Promise<boolean> {
+  async function holdAndSettle(
+    limiter: Limiter<Request>,
+    decision: Decision,
+    request: Request,
+    response: Response,
+  ): Promise<boolean> {
+    const release = isOwn(limiter) ? countHeld(limiter.name) : undefined
     const isReached = await hold(response, decision.delay)
+    release?.()
     if (isReached) settleAtEnd?.(request, response, decision)
     return isReached
   }

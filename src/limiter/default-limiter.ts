@@ -17,6 +17,7 @@ import { warn } from '../util/warn.ts'
 import { denialOf, type WaitOptions } from './waiter.ts'
 import { close, forgetKey, isClosed } from './open-decisions.ts'
 import { decisions } from './events.ts'
+import { countHeld } from './held.ts'
 import { LIMITER, type OwnLimiter } from './own-limiter.ts'
 import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
 
@@ -30,7 +31,6 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** What adapters made of this limiter. */
   readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
 
-  /** The names of the parts, joined. */
   readonly name: string
 
   constructor(builders: readonly ChargeSource<Input>[], store: Store) {
@@ -62,7 +62,9 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
     if (!decisions.hasSubscribers) return this.#consume(input, options)
     const began = this.#store.sync ? undefined : performance.now()
-    return chain(this.#consume(input, options), (decision) => this.#published(input, decision, began))
+    const decision = this.#consume(input, options)
+    if (isPromise(decision)) return decision.then((known) => this.#published(input, known, began))
+    return this.#published(input, decision, began)
   }
 
   peek(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -74,6 +76,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const given = this.#charges(input, options.cost)
     const charges = isPromise(given) ? await given : given
     const began = performance.now()
+    const release = countHeld(this.name)
     try {
       const decision = await this.#queue.enter(charges, options, (held) => this.refund(held))
       return this.#published(input, this.#observed(input, options.cost, decision), began)
@@ -81,6 +84,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
       const denial = denialOf(error)
       if (denial !== undefined) this.#published(input, denial, began)
       throw error
+    } finally {
+      release()
     }
   }
 
@@ -168,7 +173,6 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   /** `began` is `undefined` for a store that answers at once. */
   #published(input: Input, decision: Decision, began: number | undefined): Decision {
-    if (!decisions.hasSubscribers) return decision
     const duration = began === undefined ? 0 : performance.now() - began
     decisions.publish({ limiter: this.name, decision, input, duration })
     return decision

@@ -8,6 +8,8 @@ export const LIMITER: unique symbol = Symbol.for('sluice.Limiter')
 
 /** A limiter of `createLimiter` or `stack`: of this copy of the package, or of another one. */
 export interface OwnLimiter<Input> extends Limiter<Input> {
+  /** The names of the parts, joined. */
+  readonly name: string
   readonly store: Store
   /** The parts that make the charges. */
   readonly sources: readonly ChargeSource<Input>[]

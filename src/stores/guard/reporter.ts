@@ -20,7 +20,8 @@ export interface StoreEvent extends StoreChange {
   readonly store: Store
 }
 
-const stores: Channel<StoreEvent> = channel('sluice:store')
+/** Where guards publish their changes. */
+export const storeChanges: Channel<StoreEvent> = channel('sluice:store')
 
 /** Reports that a store is lost or back: every change to the user's function and to the channel, and one warning a minute at most. */
 export class Reporter {
@@ -59,7 +60,7 @@ export class Reporter {
   }
 
   #notify(change: StoreChange): void {
-    if (stores.hasSubscribers) stores.publish({ store: this.#store, ...change })
+    if (storeChanges.hasSubscribers) storeChanges.publish({ store: this.#store, ...change })
     try {
       const result = this.#onChange?.(change)
       if (isPromise(result)) void Promise.resolve(result).catch(warnCallback)

@@ -22,6 +22,18 @@ export function isMemoryStore(store: Store): boolean {
   return tablesOf.has(store)
 }
 
+/** How many keys a limit of a memory store remembers. */
+export interface KeyCount {
+  readonly limiter: string
+  readonly limit: string
+  readonly count: number
+}
+
+/** Returns how many keys each limit of a memory store remembers; nothing for another store. */
+export function keyCounts(store: Store): KeyCount[] {
+  return tablesOf.get(store)?.keyCounts ?? []
+}
+
 /** The most limits of a store that have a table of their own. An empty table takes about 3 kB. */
 const MOST_TABLES = 10_000
 /** Other tables that are swept after a sweep, so that unused ones are released. */
@@ -50,6 +62,10 @@ export class Tables {
     this.#maxKeys = maxKeys
     this.#onFull = onFull
     tablesOf.set(store, this)
+  }
+
+  get keyCounts(): KeyCount[] {
+    return this.#all.map(({ limiter, limit, slots }) => ({ limiter, limit, count: slots.size }))
   }
 
   /** Returns the table of a policy. */

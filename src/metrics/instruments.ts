@@ -1,0 +1,86 @@
+import type { Counts } from './counts.ts'
+import type { Recorder } from './recorder.ts'
+
+/** The labels of a value, by their short names. */
+export type Labels = Readonly<Record<string, string>>
+
+export interface Sample {
+  readonly labels: Labels
+  readonly value: number
+}
+
+/** What both systems of metrics show under their own names. The histogram of durations is not in the list. */
+export interface Instrument {
+  /** The name without a prefix, as OpenTelemetry writes it. */
+  readonly name: string
+  /** `total` only grows. The values of a `sum` can be added up over processes, those of a `state` cannot. */
+  readonly kind: 'total' | 'sum' | 'state'
+  readonly unit: string
+  readonly help: string
+  samples(recorder: Recorder): Sample[]
+}
+
+export const INSTRUMENTS: readonly Instrument[] = [
+  {
+    name: 'decisions',
+    kind: 'total',
+    unit: '{request}',
+    help: 'Decisions, by limiter, limit and outcome. An empty limit is the decision as a whole.',
+    samples: (recorder) => recorder.pairs().flatMap(outcomes),
+  },
+  {
+    name: 'near_limit',
+    kind: 'total',
+    unit: '{request}',
+    help: 'Admitted requests that left less than a fifth of a limit.',
+    samples: (recorder) => recorder.limits().map((each) => ({ labels: pairOf(each), value: each.nearLimit })),
+  },
+  {
+    name: 'degraded',
+    kind: 'total',
+    unit: '{request}',
+    help: 'Decisions without the store, by how they were made.',
+    samples: (recorder) =>
+      recorder
+        .limiters()
+        .flatMap(({ limiter, degraded }) =>
+          Object.entries(degraded).map(([mode, value]) => ({ labels: { limiter, mode }, value })),
+        ),
+  },
+  {
+    name: 'held_requests',
+    kind: 'sum',
+    unit: '{request}',
+    help: 'Requests that wait now, for a delay or in wait().',
+    samples: (recorder) => Array.from(recorder.held(), ([{ limiter }, value]) => ({ labels: { limiter }, value })),
+  },
+  {
+    name: 'keys',
+    kind: 'sum',
+    unit: '{key}',
+    help: 'Keys that the memory stores of this process remember.',
+    samples: (recorder) => Array.from(recorder.keys(), ([counts, value]) => ({ labels: pairOf(counts), value })),
+  },
+  {
+    name: 'store_up',
+    kind: 'state',
+    unit: '1',
+    help: '1 while every guarded store answers, 0 while a store or a part of one is not asked.',
+    samples: (recorder) => [{ labels: {}, value: recorder.isStoreUp ? 1 : 0 }],
+  },
+]
+
+export const DURATION_HELP = 'Time until a decision. It is 0 for a store that answers at once.'
+
+function pairOf({ limiter, limit }: Counts): { readonly limiter: string; readonly limit: string } {
+  return { limiter, limit }
+}
+
+function outcomes(counts: Counts): Sample[] {
+  const pair = pairOf(counts)
+  return [
+    { labels: { ...pair, outcome: 'allowed' }, value: counts.allowed },
+    { labels: { ...pair, outcome: 'denied' }, value: counts.denied },
+    { labels: { ...pair, outcome: 'shadow_denied' }, value: counts.shadowDenied },
+  ]
+}

@@ -1,0 +1,154 @@
+import { channel } from 'node:diagnostics_channel'
+import { context, trace } from '@opentelemetry/api'
+import {
+  AggregationTemporality,
+  DataPointType,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createLimiter, fixedWindow, guard, memoryStore, perMinute } from '../../src/index.ts'
+import { instrument, type MetricsOptions } from '../../src/metrics/opentelemetry/index.ts'
+import { LaterStore } from '../support/later.ts'
+
+const ends: (() => unknown)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+interface Shown {
+  readonly unit: string
+  readonly type: DataPointType
+  readonly points: readonly { readonly attributes: object; readonly value: unknown }[]
+}
+
+/** Returns a function that collects all metrics of limiters with the SDK, by name. */
+function meter(options?: MetricsOptions): () => Promise<Record<string, Shown>> {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
+  const provider = new MeterProvider({ readers: [reader] })
+  const { close } = instrument(provider.getMeter('sluice'), options)
+  ends.push(close, () => provider.shutdown())
+  return async () => {
+    exporter.reset()
+    await reader.forceFlush()
+    const metrics = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
+    return Object.fromEntries(
+      metrics.map(({ descriptor, dataPointType, dataPoints }) => [
+        descriptor.name,
+        {
+          unit: descriptor.unit,
+          type: dataPointType,
+          points: dataPoints.map(({ attributes, value }) => ({ attributes, value })),
+        },
+      ]),
+    )
+  }
+}
+
+const keyer = (key: string): string => key
+const one = fixedWindow({ name: 'one', quota: 1, window: '1m' })
+const named = { 'rate_limiter.name': 'api' }
+
+describe('the instruments on a meter', () => {
+  it('count decisions by limiter, limit and outcome', async () => {
+    const collect = meter()
+    const limiter = createLimiter({ name: 'api', keyer, limits: one })
+    for (const key of ['ann', 'ann', 'bob']) limiter.consume(key)
+    const { points, unit, type } = (await collect())['rate_limiter.decisions']!
+    expect({ unit, type }).toEqual({ unit: '{request}', type: DataPointType.SUM })
+    expect(points).toEqual(
+      ['', 'one'].flatMap((limit) =>
+        Object.entries({ allowed: 2, denied: 1, shadow_denied: 0 }).map(([outcome, value]) => ({
+          attributes: { ...named, 'rate_limiter.limit': limit, 'rate_limiter.outcome': outcome },
+          value,
+        })),
+      ),
+    )
+  })
+
+  it('show the requests near a limit, the keys and the requests that wait', async () => {
+    const collect = meter()
+    const limiter = createLimiter({ name: 'api', keyer, limits: one })
+    limiter.consume('ann')
+    const controller = new AbortController()
+    const waiting = limiter.wait('ann', { signal: controller.signal })
+    const metrics = await collect()
+    const limit = { ...named, 'rate_limiter.limit': 'one' }
+    expect(metrics).toMatchObject({
+      'rate_limiter.near_limit': { unit: '{request}', points: [{ attributes: limit, value: 1 }] },
+      'rate_limiter.keys': { unit: '{key}', points: [{ attributes: limit, value: 1 }] },
+      'rate_limiter.held_requests': { unit: '{request}', points: [{ attributes: named, value: 1 }] },
+    })
+    controller.abort()
+    await expect(waiting).rejects.toThrow()
+  })
+
+  it('show a store that does not answer, and measure decisions that take time', async () => {
+    const collect = meter()
+    const store = guard(new LaterStore(memoryStore(), () => Promise.reject(new Error('down'))))
+    ends.push(() => store.close())
+    const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(5), store })
+    expect((await collect())['rate_limiter.store_up']!.points).toEqual([{ attributes: {}, value: 1 }])
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    const metrics = await collect()
+    expect(metrics['rate_limiter.store_up']!.points).toEqual([{ attributes: {}, value: 0 }])
+    expect(metrics['rate_limiter.degraded']!.points).toContainEqual({
+      attributes: { ...named, 'rate_limiter.mode': 'local' },
+      value: 3,
+    })
+    const duration = metrics['rate_limiter.decision.duration']!
+    expect(duration).toMatchObject({ unit: 's', type: DataPointType.HISTOGRAM })
+    expect(duration.points).toMatchObject([{ attributes: named, value: { count: 3 } }])
+  })
+
+  it('stay within the series that the SDK keeps', async () => {
+    const collect = meter()
+    for (let i = 0; i < 2500; i++) createLimiter({ name: `customer ${i}`, keyer, limits: one }).consume('ann')
+    const { points } = (await collect())['rate_limiter.decisions']!
+    const other = { 'rate_limiter.name': 'other', 'rate_limiter.limit': '', 'rate_limiter.outcome': 'allowed' }
+    expect(points).toHaveLength(602 * 3)
+    expect(points).toContainEqual({ attributes: other, value: 2500 - 300 })
+    expect(JSON.stringify(points)).not.toContain('overflow')
+  })
+
+  it('end with close', async () => {
+    const provider = new MeterProvider()
+    const { close } = instrument(provider.getMeter('sluice'))
+    close()
+    close()
+    for (const name of ['sluice:decision', 'sluice:store']) expect(channel(name).hasSubscribers).toBe(false)
+  })
+})
+
+describe('the active span', () => {
+  it('of a denied request has the limiter, the limit and the outcome', async () => {
+    const exporter = new InMemorySpanExporter()
+    const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+    ends.push(
+      () => context.disable(),
+      () => provider.shutdown(),
+    )
+    meter()
+    const tracer = provider.getTracer('test')
+    const store = new LaterStore(memoryStore())
+    const limiter = createLimiter({ name: 'api', keyer, limits: one, store })
+    async function request(name: string): Promise<void> {
+      const span = tracer.startSpan(name)
+      await context.with(trace.setSpan(context.active(), span), () => limiter.consume('ann'))
+      span.end()
+    }
+    await request('admitted')
+    await Promise.all([request('denied'), request('denied, too')])
+    const denial = { 'rate_limiter.name': 'api', 'rate_limiter.limit': 'one', 'rate_limiter.outcome': 'denied' }
+    expect(exporter.getFinishedSpans().map(({ name, attributes }) => [name, attributes])).toEqual([
+      ['admitted', {}],
+      ['denied', denial],
+      ['denied, too', denial],
+    ])
+  })
+})

@@ -1,0 +1,292 @@
+import { channel } from 'node:diagnostics_channel'
+import { AggregatorRegistry, type PrometheusContentType, Registry } from 'prom-client'
+import { describe, expect, it, vi } from 'vitest'
+import { createLimiter, fixedWindow, guard, leakyBucket, memoryStore, perMinute, stack } from '../../src/index.ts'
+import { collect } from '../../src/metrics/prometheus/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { LaterStore } from '../support/later.ts'
+import { afterTest, collected, lines } from './metrics.ts'
+
+const keyer = (key: string): string => key
+const one = fixedWindow({ name: 'one', quota: 1, window: '1m' })
+const five = fixedWindow({ name: 'five', quota: 5, window: '1m' })
+
+describe('sluice_decisions_total', () => {
+  it('counts a request once for each limit, and once for the whole decision', async () => {
+    const registry = collected()
+    const limiter = createLimiter({ name: 'api', keyer, limits: [one, five] })
+    for (const key of ['ann', 'ann', 'bob']) limiter.consume(key)
+    expect(await lines(registry, 'sluice_decisions_total{')).toEqual([
+      'sluice_decisions_total{limiter="api",limit="",outcome="allowed"} 2',
+      'sluice_decisions_total{limiter="api",limit="",outcome="denied"} 1',
+      'sluice_decisions_total{limiter="api",limit="",outcome="shadow_denied"} 0',
+      'sluice_decisions_total{limiter="api",limit="one",outcome="allowed"} 2',
+      'sluice_decisions_total{limiter="api",limit="one",outcome="denied"} 1',
+      'sluice_decisions_total{limiter="api",limit="one",outcome="shadow_denied"} 0',
+      'sluice_decisions_total{limiter="api",limit="five",outcome="allowed"} 3',
+      'sluice_decisions_total{limiter="api",limit="five",outcome="denied"} 0',
+      'sluice_decisions_total{limiter="api",limit="five",outcome="shadow_denied"} 0',
+    ])
+  })
+
+  it('counts an admitted request that a shadow limit would deny as shadow_denied', async () => {
+    const registry = collected()
+    const shadow = fixedWindow({ name: 'trial', quota: 1, window: '1m', shadow: true })
+    const limiter = createLimiter({
+      name: 'api',
+      keyer,
+      limits: [shadow, fixedWindow({ name: 'two', quota: 2, window: '1m' })],
+    })
+    for (let i = 0; i < 3; i++) limiter.consume('ann')
+    const values = await lines(registry, 'sluice_decisions_total{')
+    expect(values.filter((line) => !line.endsWith(' 0'))).toEqual([
+      'sluice_decisions_total{limiter="api",limit="",outcome="allowed"} 1',
+      'sluice_decisions_total{limiter="api",limit="",outcome="denied"} 1',
+      'sluice_decisions_total{limiter="api",limit="",outcome="shadow_denied"} 1',
+      'sluice_decisions_total{limiter="api",limit="trial",outcome="allowed"} 1',
+      'sluice_decisions_total{limiter="api",limit="trial",outcome="shadow_denied"} 2',
+      'sluice_decisions_total{limiter="api",limit="two",outcome="allowed"} 2',
+      'sluice_decisions_total{limiter="api",limit="two",outcome="denied"} 1',
+    ])
+  })
+
+  it('counts the limits of a stack under the names of its parts', async () => {
+    const registry = collected()
+    const store = memoryStore()
+    const user = createLimiter({ name: 'user', keyer, limits: one, store })
+    stack(user, createLimiter({ name: 'route', keyer, limits: five, store })).consume('ann')
+    user.consume('ann')
+    const values = await lines(registry, 'sluice_decisions_total{')
+    expect(values.filter((line) => !line.endsWith(' 0'))).toEqual([
+      'sluice_decisions_total{limiter="user+route",limit="",outcome="allowed"} 1',
+      'sluice_decisions_total{limiter="user",limit="",outcome="denied"} 1',
+      'sluice_decisions_total{limiter="user",limit="one",outcome="allowed"} 1',
+      'sluice_decisions_total{limiter="user",limit="one",outcome="denied"} 1',
+      'sluice_decisions_total{limiter="route",limit="five",outcome="allowed"} 1',
+    ])
+  })
+
+  it('never has a key as a label', async () => {
+    const registry = collected()
+    createLimiter({ name: 'api', keyer, limits: one }).consume('198.51.100.7')
+    expect(await registry.metrics()).not.toContain('198.51')
+  })
+})
+
+describe('sluice_near_limit_total', () => {
+  it('counts admitted requests that leave less than a fifth', async () => {
+    const registry = collected()
+    const limiter = createLimiter({ name: 'api', keyer, limits: fixedWindow({ name: 'ten', quota: 10, window: '1m' }) })
+    const values: string[] = []
+    for (let i = 0; i < 12; i++) {
+      limiter.consume('ann')
+      values.push((await lines(registry, 'sluice_near_limit_total{'))[0]!.split(' ')[1]!)
+    }
+    // After 8 of 10 a fifth is left. After 9 and 10 it is less. The others are denied.
+    expect(values.map(Number)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2])
+  })
+
+  it('does not count a limit of a request that another limit denies', async () => {
+    const registry = collected()
+    const limits = [one, fixedWindow({ name: 'zero', quota: 0, window: '1m' })]
+    createLimiter({ name: 'api', keyer, limits }).consume('ann')
+    expect((await lines(registry, 'sluice_near_limit_total{')).every((line) => line.endsWith(' 0'))).toBe(true)
+  })
+})
+
+describe('sluice_decision_duration_seconds', () => {
+  it('has cumulative buckets, a sum and a count', async () => {
+    const registry = collected()
+    const publish = (duration: number): void =>
+      channel('sluice:decision').publish({
+        limiter: 'api',
+        input: undefined,
+        duration,
+        decision: { allowed: true, limits: [], degraded: undefined },
+      })
+    for (const duration of [0, 0, 0.3, 1, 7, 9000]) publish(duration)
+    const values = await lines(registry, 'sluice_decision_duration_seconds')
+    const counts = values.filter((line) => line.includes('_bucket')).map((line) => Number(line.split(' ')[1]))
+    expect(counts).toEqual([2, 2, 3, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 6])
+    expect(values[3]).toBe('sluice_decision_duration_seconds_bucket{le="0.001",limiter="api"} 4')
+    expect(values.at(-3)).toBe('sluice_decision_duration_seconds_bucket{le="+Inf",limiter="api"} 6')
+    expect(values.at(-2)).toMatch(/^sluice_decision_duration_seconds_sum\{limiter="api"\} 9\.008/)
+    expect(values.at(-1)).toBe('sluice_decision_duration_seconds_count{limiter="api"} 6')
+  })
+})
+
+describe('sluice_held_requests', () => {
+  it('counts the requests that wait now', async () => {
+    const registry = collected()
+    const clock = virtualClock()
+    const limits = leakyBucket({ quota: 1, window: '1s', capacity: 5 })
+    const limiter = createLimiter({ name: 'slow', keyer, limits, store: memoryStore({ clock }) })
+    const waiting = [0, 1, 2].map(() => limiter.wait('ann'))
+    await waiting[0]
+    expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 2'])
+    await clock.advance(5000)
+    await Promise.all(waiting)
+    expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 0'])
+  })
+
+  it('no longer counts a wait that is given up', async () => {
+    const registry = collected()
+    const limiter = createLimiter({ name: 'slow', keyer, limits: one })
+    await limiter.wait('ann')
+    const controller = new AbortController()
+    const waiting = limiter.wait('ann', { signal: controller.signal })
+    expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 1'])
+    controller.abort()
+    await expect(waiting).rejects.toThrow()
+    expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 0'])
+  })
+})
+
+describe('sluice_keys', () => {
+  it('counts the keys of memory stores, by limit', async () => {
+    const registry = collected()
+    const limiter = createLimiter({ name: 'api', keyer, limits: [one, five] })
+    for (const key of ['ann', 'bob', 'cy']) limiter.consume(key)
+    limiter.reset('bob')
+    expect(await lines(registry, 'sluice_keys{')).toEqual([
+      'sluice_keys{limiter="api",limit="one"} 2',
+      'sluice_keys{limiter="api",limit="five"} 2',
+    ])
+  })
+
+  it('adds up the stores of limiters with one name', async () => {
+    const registry = collected()
+    for (const key of ['ann', 'bob'])
+      createLimiter({ name: 'api', keyer, limits: one, store: memoryStore() }).consume(key)
+    expect(await lines(registry, 'sluice_keys{')).toEqual(['sluice_keys{limiter="api",limit="one"} 2'])
+  })
+})
+
+describe('sluice_store_up and sluice_degraded_total', () => {
+  it('show that a guarded store does not answer, and how it is decided then', async () => {
+    const registry = collected()
+    let isDown = true
+    const inner = new LaterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))
+    const store = guard(inner)
+    afterTest(() => store.close())
+    const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(5), store })
+    expect(await lines(registry, 'sluice_store_up')).toEqual(['sluice_store_up 1'])
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    expect(await lines(registry, 'sluice_store_up')).toEqual(['sluice_store_up 0'])
+    expect(await lines(registry, 'sluice_degraded_total{')).toEqual([
+      'sluice_degraded_total{limiter="api",mode="open"} 0',
+      'sluice_degraded_total{limiter="api",mode="closed"} 0',
+      'sluice_degraded_total{limiter="api",mode="local"} 3',
+    ])
+    isDown = false
+    await expect.poll(() => lines(registry, 'sluice_store_up'), { timeout: 5000 }).toEqual(['sluice_store_up 1'])
+  })
+})
+
+describe('the number of series', () => {
+  it('is bounded: further limiters and limits count as other, with one warning', async () => {
+    const warnings: unknown[] = []
+    const warned = vi
+      .spyOn(process, 'emitWarning')
+      .mockImplementation((_message, options) => void warnings.push(options))
+    afterTest(() => warned.mockRestore())
+    const registry = collected({ maxSeries: 4 })
+    for (let i = 0; i < 500; i++) {
+      const limits = fixedWindow({ name: `limit of ${i}`, quota: 1, window: '1m' })
+      createLimiter({ name: `customer ${i}`, keyer, limits }).consume('ann')
+    }
+    const values = await lines(registry, 'sluice_')
+    expect(values.filter((line) => line.includes('outcome="allowed"'))).toEqual([
+      'sluice_decisions_total{limiter="customer 0",limit="",outcome="allowed"} 1',
+      'sluice_decisions_total{limiter="customer 1",limit="",outcome="allowed"} 1',
+      'sluice_decisions_total{limiter="other",limit="",outcome="allowed"} 498',
+      'sluice_decisions_total{limiter="customer 0",limit="limit of 0",outcome="allowed"} 1',
+      'sluice_decisions_total{limiter="customer 1",limit="limit of 1",outcome="allowed"} 1',
+      'sluice_decisions_total{limiter="other",limit="other",outcome="allowed"} 498',
+    ])
+    expect(values.filter((line) => line.startsWith('sluice_keys'))).toHaveLength(3)
+    expect(values.filter((line) => line.startsWith('sluice_held_requests'))).toHaveLength(3)
+    expect(warnings).toEqual([{ type: 'SluiceWarning', code: 'SLUICE_MANY_SERIES' }])
+  })
+
+  it('is bounded for limits that a function makes for each customer', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    afterTest(() => warned.mockRestore())
+    const registry = collected({ maxSeries: 10 })
+    const limits = (key: string): ReturnType<typeof fixedWindow> => fixedWindow({ name: key, quota: 1, window: '1m' })
+    const limiter = createLimiter({ name: 'api', keyer, limits })
+    for (let i = 0; i < 300; i++) limiter.consume(`customer ${i}`)
+    const values = await lines(registry, 'sluice_near_limit_total{')
+    expect(values).toHaveLength(10)
+    expect(values.at(-1)).toBe('sluice_near_limit_total{limiter="other",limit="other"} 291')
+  })
+})
+
+describe('collect', () => {
+  it('names the metrics as OpenMetrics wants', async () => {
+    const registry = new Registry()
+    registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as unknown as PrometheusContentType)
+    afterTest(collect(registry).close)
+    createLimiter({ name: 'api', keyer, limits: one }).consume('ann')
+    for (let scrapes = 0; scrapes < 2; scrapes++) {
+      const text = await registry.metrics()
+      expect(text).toContain('# TYPE sluice_decisions counter\n')
+      expect(text).toContain('sluice_decisions_total{limiter="api",limit="one",outcome="allowed"} 1\n')
+    }
+  })
+
+  it('adds up the processes of a cluster, and shows a store that one of them has lost', async () => {
+    const registry = collected()
+    createLimiter({ name: 'api', keyer, limits: one }).consume('ann')
+    const worker = await registry.getMetricsAsJSON()
+    const other = structuredClone(worker)
+    other.find(({ name }) => name === 'sluice_store_up')!.values[0]!.value = 0
+    const text = await AggregatorRegistry.aggregate([worker, other]).metrics()
+    expect(text).toContain('sluice_decisions_total{limiter="api",limit="one",outcome="allowed"} 2')
+    expect(text).toContain('sluice_decision_duration_seconds_count{limiter="api"} 2')
+    expect(text).toContain('sluice_keys{limiter="api",limit="one"} 2')
+    expect(text).toContain('sluice_store_up 0')
+  })
+
+  it('has default labels of the registry', async () => {
+    const registry = collected()
+    registry.setDefaultLabels({ app: 'shop' })
+    expect(await lines(registry, 'sluice_store_up')).toEqual(['sluice_store_up{app="shop"} 1'])
+  })
+
+  it('counts from 0 again after resetMetrics', async () => {
+    const registry = collected()
+    const limiter = createLimiter({ name: 'api', keyer, limits: one })
+    limiter.consume('ann')
+    registry.resetMetrics()
+    limiter.consume('ann')
+    expect((await lines(registry, 'sluice_decisions_total{')).filter((line) => !line.endsWith(' 0'))).toEqual([
+      'sluice_decisions_total{limiter="api",limit="",outcome="denied"} 1',
+      'sluice_decisions_total{limiter="api",limit="one",outcome="denied"} 1',
+    ])
+  })
+
+  it('leaves nothing behind when it is closed', async () => {
+    const registry = new Registry()
+    const collection = collect(registry)
+    collection.close()
+    collection.close()
+    expect(registry.getMetricsAsArray()).toEqual([])
+    for (const name of ['sluice:decision', 'sluice:store']) expect(channel(name).hasSubscribers).toBe(false)
+  })
+
+  it('refuses a registry that has the metrics already, and leaves those', async () => {
+    const registry = collected()
+    expect(() => collect(registry)).toThrow('already been registered')
+    createLimiter({ name: 'api', keyer, limits: one }).consume('ann')
+    expect(await lines(registry, 'sluice_near_limit_total{')).toHaveLength(1)
+  })
+
+  it.each([
+    [{ maxSeries: 0 }, 'maxSeries: expected a whole number from 1'],
+    [{ labels: [] } as never, 'collect has no option "labels"'],
+  ])('refuses the options %o', (options, message) => {
+    expect(() => collect(new Registry(), options)).toThrow(message)
+    expect(channel('sluice:decision').hasSubscribers).toBe(false)
+  })
+})
