@@ -224,11 +224,10 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     open(PAGE, { colorScheme }, async (page) => {
       await field(page, 'window').fill('')
       await page.getByRole('alert').waitFor()
-      await page.waitForTimeout(300)
-      expect(await page.evaluate(LOW_CONTRAST)).toEqual([])
+      await expect.poll(() => page.evaluate(LOW_CONTRAST)).toEqual([])
       await field(page, 'window').fill('10s')
       await page.getByText('Every decision of your limits').click()
-      expect(await page.evaluate(LOW_CONTRAST)).toEqual([])
+      await expect.poll(() => page.evaluate(LOW_CONTRAST)).toEqual([])
     }),
   )
 

@@ -1,30 +1,13 @@
-import { execFileSync } from 'node:child_process'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { programPath } from './debian.ts'
 
 const FIND = 'command -v chromium || command -v chromium-browser || command -v google-chrome'
 
 /** Starts Chromium: from the PATH, else from Debian's package. Else throws with what to install. */
 export function startChromium(): Promise<Browser> {
-  return chromium.launch({ executablePath: found() ?? installed() })
-}
-
-function found(): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', FIND], { encoding: 'utf8' }).trim()
-  } catch {
-    return undefined
-  }
-}
-
-function installed(): string {
-  try {
-    execFileSync('apt-get', ['update'], { stdio: 'ignore' })
-    execFileSync('apt-get', ['install', '-y', '--no-install-recommends', 'chromium'], { stdio: 'ignore' })
-  } catch (cause) {
-    throw new Error('This test needs a real browser: put chromium on the PATH.', { cause })
-  }
-  return found()!
+  const missing = 'This test needs a real browser: put chromium on the PATH.'
+  return chromium.launch({ executablePath: programPath(FIND, 'chromium', missing) })
 }
 
 /** Opens a URL, uses the page, and fails if the page requested anything from another server or had an error. */

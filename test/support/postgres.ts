@@ -3,6 +3,7 @@ import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { programPath } from './debian.ts'
 import { freePort } from './redis.ts'
 
 /** A PostgreSQL server for one test, on a free port of this machine. */
@@ -22,25 +23,7 @@ const FIND = 'command -v initdb || ls /usr/lib/postgresql/*/bin/initdb /usr/pgsq
 
 /** Returns the path of `initdb`: of an installed server, else of Debian's package. Else throws with what to install. */
 function initdb(): string {
-  return found() ?? installed()
-}
-
-function found(): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', FIND], { encoding: 'utf8' }).trim() || undefined
-  } catch {
-    return undefined
-  }
-}
-
-function installed(): string {
-  try {
-    execFileSync('apt-get', ['update'], { stdio: 'ignore' })
-    execFileSync('apt-get', ['install', '-y', '--no-install-recommends', 'postgresql'], { stdio: 'ignore' })
-  } catch (cause) {
-    throw new Error('This test needs a real PostgreSQL: put initdb and postgres on the PATH.', { cause })
-  }
-  return found()!
+  return programPath(FIND, 'postgresql', 'This test needs a real PostgreSQL: put initdb and postgres on the PATH.')
 }
 
 /** Starts a server that trusts every local user. */

@@ -1,10 +1,11 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { programPath } from './debian.ts'
 
 /** A server for one test, on a free port of this machine. */
 export interface RedisServer {
@@ -20,25 +21,8 @@ export interface RedisServer {
 
 /** Returns the command that starts Redis or Valkey: from the PATH, else from Debian's package. Else throws with what to install. */
 export function redisCommand(): string {
-  return onPath('redis-server') ?? onPath('valkey-server') ?? installed()
-}
-
-function onPath(command: string): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', `command -v ${command}`], { encoding: 'utf8' }).trim()
-  } catch {
-    return undefined
-  }
-}
-
-function installed(): string {
-  try {
-    execFileSync('apt-get', ['update'], { stdio: 'ignore' })
-    execFileSync('apt-get', ['install', '-y', '--no-install-recommends', 'redis-server'], { stdio: 'ignore' })
-  } catch (cause) {
-    throw new Error('The tests need a real Redis: put redis-server or valkey-server on the PATH.', { cause })
-  }
-  return onPath('redis-server')!
+  const missing = 'The tests need a real Redis: put redis-server or valkey-server on the PATH.'
+  return programPath('command -v redis-server || command -v valkey-server', 'redis-server', missing)
 }
 
 export async function freePort(): Promise<number> {

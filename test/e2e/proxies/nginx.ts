@@ -1,8 +1,9 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { programPath } from '../../support/debian.ts'
 import { freePort } from '../../support/redis.ts'
 
 /** A running nginx on free ports. */
@@ -12,34 +13,8 @@ export interface Nginx {
 
 /** Returns the nginx command, from the PATH or from Debian's package. Throws an error that says what to do. */
 export function nginxCommand(): string {
-  return onPath() ?? installed()
-}
-
-function onPath(): string | undefined {
-  const path = `${process.env['PATH'] ?? ''}:/usr/sbin`
-  try {
-    return execFileSync('sh', ['-c', 'command -v nginx'], {
-      encoding: 'utf8',
-      env: { ...process.env, PATH: path },
-    }).trim()
-  } catch {
-    return undefined
-  }
-}
-
-function installed(): string {
-  // The package must not start its service, which would use port 80.
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-  // Another test may install a package at the same time.
-  const run = (args: string): unknown =>
-    execFileSync('sh', ['-c', `apt-get -o DPkg::Lock::Timeout=120 ${args}`], { stdio: 'ignore', env })
-  try {
-    run('update || true')
-    run('install -y --no-install-recommends nginx-light')
-  } catch (cause) {
-    throw new Error('The tests need a real nginx: put it on the PATH (Debian: apt-get install nginx-light).', { cause })
-  }
-  return onPath()!
+  const missing = 'The tests need a real nginx: put it on the PATH (Debian: apt-get install nginx-light).'
+  return programPath('command -v nginx', 'nginx-light', missing)
 }
 
 /** Starts nginx with `server` blocks, and waits until it listens on the ports. */
