@@ -15,6 +15,7 @@ const openers = {
   memory: async () => (await import('./memory/part.mjs')).openMemory,
   server: async () => (await import('./server/part.mjs')).openServer,
   redis: async () => (await import('./redis/part.mjs')).openRedis,
+  replay: async () => (await import('./replay/part.mjs')).openReplay,
 }
 
 /** Measures one part with all builds in one interleaved run. */

@@ -7,7 +7,7 @@ import { plots } from './plots.mjs'
 const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
 const BEGIN = '<!-- results: written by `npm run bench -- --write` -->'
 const END = '<!-- /results -->'
-const TITLES = { memory: 'In memory', server: 'In a server', redis: 'On Redis' }
+const TITLES = { memory: 'In memory', server: 'In a server', redis: 'On Redis', replay: 'Replay of a log' }
 
 /** Writes the results into docs/internals/performance.md, between its markers, and the plots into docs/img. */
 export async function writeDocs(parts) {

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-export const PARTS = ['memory', 'server', 'redis']
+export const PARTS = ['memory', 'server', 'redis', 'replay']
 
 const HELP = `npm run bench -- [part …] [options]
 

@@ -8,6 +8,7 @@ import { limits } from './limits.mjs'
 import { lua } from './lua.mjs'
 import { redis } from './redis.mjs'
 import { rules } from './rules.mjs'
+import { logs } from './logs.mjs'
 import { site } from './site.mjs'
 import { record, recordedTest, row, tables } from './report.mjs'
 import { failure } from './suite.mjs'
@@ -33,6 +34,7 @@ const mutations = [
   ...limits,
   ...lua,
   ...site,
+  ...logs,
 ].filter(isChosen)
 
 /** For all tests of all scopes, without a mistake. A failure must be repeatable, and these tests take longer. */

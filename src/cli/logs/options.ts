@@ -54,6 +54,8 @@ export interface LogSettings {
   /** Milliseconds. */
   readonly reorder: number
   readonly maxKeys: number
+  /** True if headers and fields are needed after the key and the cost are known. */
+  readonly keepsFacts: boolean
   readonly ipv6Subnet: number
   /** Returns the key of a request, `''` for none. */
   readonly keyOf: (request: LoggedRequest) => string
@@ -64,19 +66,20 @@ export interface LogSettings {
 const LONGEST_REORDER = 86_400_000
 const PARTS = new Set(['ip', 'user', 'method', 'path'])
 
-/** Checks options. Throws `INVALID_OPTION`. `wantsHeaders` is true if more than the keys needs headers. */
-export function logSettings(values: LogValues, wantsHeaders: boolean): LogSettings {
+/** Checks options. Throws `INVALID_OPTION`. `keepsFacts` is true if more than keys and costs needs headers and fields. */
+export function logSettings(values: LogValues, keepsFacts: boolean): LogSettings {
   const { key = ['ip'] } = values
   const ipv6Subnet = numberIn('--ipv6-subnet', values['ipv6-subnet'], 32, 128)
   return {
     format: values.format === undefined ? undefined : formatNamed(values.format),
     parse: {
-      wantsHeaders: wantsHeaders || key.some((name) => name.startsWith('header:')),
+      wantsHeaders: keepsFacts || key.some((name) => name.startsWith('header:')),
       zone: values.zone === undefined ? undefined : zoneOf(values.zone),
       fields: fieldsOf(values),
     },
     reorder: reorderOf(values.reorder),
     maxKeys: numberIn('--max-keys', values['max-keys'], 1, 16_000_000),
+    keepsFacts,
     ipv6Subnet,
     keyOf: keyReader(key, ipv6Subnet),
     costOf: costReader(values.cost),

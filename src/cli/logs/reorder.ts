@@ -47,9 +47,10 @@ export class Reorder {
   release(into: LogEntry[]): void {
     const until = this.#newest - this.#window
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      const isFull = this.#size > this.#bounds.entries || this.#bytes > this.#bounds.bytes
-      if (next.request.time > until && !isFull) break
-      if (next.request.time > until) this.hasOverflowed = true
+      if (next.request.time > until) {
+        if (!this.#isFull) break
+        this.hasOverflowed = true
+      }
       this.#take(next, into)
     }
     this.#queue.splice(0, this.#head)
@@ -62,8 +63,9 @@ export class Reorder {
     this.release(into)
   }
 
-  get #size(): number {
-    return this.#queue.length - this.#head + this.#heap.length
+  get #isFull(): boolean {
+    const size = this.#queue.length - this.#head + this.#heap.length
+    return size > this.#bounds.entries || this.#bytes > this.#bounds.bytes
   }
 
   #next(): LogEntry | undefined {

@@ -6,6 +6,7 @@ import { Lines, LONGEST_LINE } from './lines.ts'
 import type { LogSettings } from './options.ts'
 import type { Problems } from './problems.ts'
 import { Reorder } from './reorder.ts'
+import type { LoggedRequest } from './request.ts'
 
 /** One file, as entries in the order of their times. */
 export class Source {
@@ -93,8 +94,15 @@ export class Source {
     const key = this.#options.keyOf(request)
     if (key === '') this.#problems.withoutKey++
     if (!Number.isInteger(request.time / 1000)) this.#problems.hasFractions = true
-    const late = this.#reorder.add({ request, key, cost, line: this.#line, chunk: this.#chunk })
+    const late = this.#reorder.add({ request: this.#kept(request), key, cost, line: this.#line, chunk: this.#chunk })
     if (late > 0) this.#problems.countLate(late, this.path, this.#line, line)
+  }
+
+  /** Drops what nobody needs any more, so that long JSON lines do not fill the reorder window. */
+  #kept(request: LoggedRequest): LoggedRequest {
+    const { fields, headers } = request
+    if (this.#options.keepsFacts || (fields ?? headers) === undefined) return request
+    return { ...request, headers: undefined, fields: undefined }
   }
 
   #refuse(reason: string, line: string): void {

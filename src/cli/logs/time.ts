@@ -1,19 +1,30 @@
+import { copyText } from '../../util/copy-text.ts'
+
 /** The length of a time such as `22/Nov/2026:10:48:04 +0000`. */
 export const CLF_LENGTH = 26
 
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec'
 
-/** Reads the times of the common log format. Lines of one second follow each other, so it remembers the last one. */
+/** Reads the times of the common log format. Lines of one minute follow each other, so it remembers the last one. */
 export class ClfTime {
-  #text = ''
+  /** Such as `22/Nov/2026:10:48:`. */
+  #minute = ''
+  /** Such as ` +0000`. */
+  #zone = ''
   #time = NaN
 
   /** Returns the epoch milliseconds of the time at a place of a line, or `NaN`. */
   read(line: string, at: number): number {
-    if (line.startsWith(this.#text, at) && this.#text !== '') return this.#time
-    this.#text = line.slice(at, at + CLF_LENGTH)
-    this.#time = clfTime(this.#text)
-    return this.#time
+    const isKnown = this.#minute !== '' && line.startsWith(this.#minute, at) && line.startsWith(this.#zone, at + 20)
+    const second = digits(line, at + 18)
+    if (isKnown && second < 60) return this.#time + second * 1000
+    const text = line.slice(at, at + CLF_LENGTH)
+    const time = clfTime(text)
+    if (Number.isNaN(time) || !(second < 60)) return time
+    this.#minute = copyText(text.slice(0, 18))
+    this.#zone = text.slice(20)
+    this.#time = time - second * 1000
+    return time
   }
 }
 

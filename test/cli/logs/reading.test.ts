@@ -196,6 +196,18 @@ describe('keys and costs', () => {
   })
 })
 
+describe('the fields of a line', () => {
+  it.each([true, false])('are kept for rules only (%s)', async (keepsFacts) => {
+    const path = file('facts.log', JSON.stringify({ t: START, a: 'x', headers: { b: 'y' } }))
+    const settings = logSettings({ ...VALUES, time: 't', key: ['a'] }, keepsFacts)
+    const seen: LogEntry[] = []
+    await readLogs([path], settings, (entry) => seen.push(entry))
+    expect(seen[0]?.key).toBe('x')
+    expect(seen[0]?.request.fields).toEqual(keepsFacts ? { t: START, a: 'x', headers: { b: 'y' } } : undefined)
+    expect(seen[0]?.request.headers).toEqual(keepsFacts ? { b: 'y' } : undefined)
+  })
+})
+
 describe('the progress bar', () => {
   it('is on terminals only, and is removed at the end', async () => {
     const written: string[] = []
