@@ -150,6 +150,12 @@ export const lua = [
   ),
   decide('an expiry for the shorter of two limits', 'max(lasting, reset /', 'min(lasting, reset /'),
   outlasting('a key that is new before its wait is over', 'place] >= tick + left', 'place] >= tick'),
+  outlasting(
+    'a block that a new key does not outlast',
+    'if state[5] == 0 then return end',
+    'if not state[8] then return end',
+  ),
+  outlasting('a block without a beginning', 'params.capacity + 1)', '0)'),
   decide('a cost of 0 that writes', 'if cost > 0 and (allowed and', 'if cost >= 0 and (allowed and'),
   decide('the tick of a step in the past not reported', 'at ~= tick or charged', 'at ~= tick and charged'),
   state('limits that are not charged written', 'if isPartial then keepOthers', 'if not isPartial then keepOthers'),

@@ -254,6 +254,8 @@ export const typescript = [
   clockFault('a lock-out of a wrong clock kept in Lua', '1000 and now + (ending', '1000 and since + (ending'),
   faultInMemory('adjust')('a refund to a wrong clock', 'chargedAt <= now + TOLERANCE_MS * 1000', 'chargedAt > 0'),
   outlasting('state')('a key that is new before its wait is over', 'renewal]! >= ending', 'renewal]! >= tick'),
+  outlasting('locker')('a block that a key does not outlast', 'attempt.moveRenewal(under, length)', ''),
+  outlasting('locker')('a block without a beginning', 'under.capacity + 1)', '0)'),
   outlasting('forecast')('a birth forgotten in a forecast', 'if (persist) attempt', 'if (!persist) attempt'),
   changes('adjust')('a refund of a charge before a change', '!slab.hasChanged(slot, chargedAt, now) && ', ''),
   changes('slab')(

@@ -68,7 +68,7 @@ export class Adjuster {
   /** Adjusts under the limit that wrote the slot, which may not be the one that was charged. */
   #adjustSlot(charge: Charge, units: number, now: number, slab: Slab, slot: number): void {
     const { compiled } = charge.policy
-    const writer = this.#liveWriter(compiled, slab, slot, now)
+    const writer = liveWriter(this.#attempt, compiled, slab, slot, now)
     if (units < 0 && (writer?.signature !== compiled.signature || !isCertain(charge, slab, slot, now))) return
     const under = writer ?? compiled
     const attempt = this.#attempt
@@ -82,15 +82,6 @@ export class Adjuster {
     attempt.step(under, under.nonStrict, 0)
     attempt.setExpiry(under, now)
   }
-
-  /** Returns the limit that wrote a slot, when its algorithm is compatible and anything of its state is left. */
-  #liveWriter({ algorithm }: CompiledLimit, slab: Slab, slot: number, now: number): CompiledLimit | undefined {
-    const writer = slab.writtenBy(slot)
-    if (writer === undefined || !isCompatible(algorithm, writer.algorithm)) return undefined
-    this.#attempt.read(writer, slab, slot, now)
-    this.#attempt.step(writer, writer.nonStrict, 0)
-    return this.#attempt.outcome.reset === 0 ? undefined : writer
-  }
 }
 
 /**
@@ -100,4 +91,19 @@ export class Adjuster {
 function isCertain({ at, policy: { compiled } }: Charge, slab: Slab, slot: number, now: number): boolean {
   const chargedAt = at * compiled.micros
   return !slab.hasChanged(slot, chargedAt, now) && chargedAt <= now + TOLERANCE_MS * 1000
+}
+
+/** Returns the limit that wrote a slot, when its algorithm is compatible and anything of its state is left. */
+export function liveWriter(
+  attempt: Attempt,
+  { algorithm }: CompiledLimit,
+  slab: Slab,
+  slot: number,
+  now: number,
+): CompiledLimit | undefined {
+  const writer = slab.writtenBy(slot)
+  if (writer === undefined || !isCompatible(algorithm, writer.algorithm)) return undefined
+  attempt.read(writer, slab, slot, now)
+  attempt.step(writer, writer.nonStrict, 0)
+  return attempt.outcome.reset === 0 ? undefined : writer
 }

@@ -148,11 +148,15 @@ export class Attempt {
    * when it is not before that anyway, or when the key is new.
    */
   outlast(compiled: CompiledLimit, wait: number): boolean {
-    const { renewal, nonStrict, micros, idle } = compiled
+    this.step(compiled, compiled.nonStrict, 0)
+    return this.outcome.reset > 0 && this.moveRenewal(compiled, wait)
+  }
+
+  /** Moves the time at which the key is new again to one window after a wait of microseconds. Returns false when it is not before that. */
+  moveRenewal({ renewal, micros, idle }: CompiledLimit, wait: number): boolean {
     const { outcome, tick } = this
-    this.step(compiled, nonStrict, 0)
     const ending = tick + Math.ceil(wait / micros) + idle
-    if (outcome.reset === 0 || outcome.next[renewal]! >= ending) return false
+    if (outcome.next[renewal]! >= ending) return false
     outcome.next[renewal] = ending
     outcome.reset = ending - tick
     return true

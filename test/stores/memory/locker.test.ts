@@ -8,6 +8,7 @@ import {
   type Limiter,
   memoryStore,
   slidingWindowLog,
+  tokenBucket,
 } from '../../../src/index.ts'
 import { Locker } from '../../../src/stores/memory/locker.ts'
 import { Tables } from '../../../src/stores/memory/tables.ts'
@@ -106,3 +107,16 @@ it.each([hourly, slidingWindowLog({ quota: 10, window: '1h' })])(
     }
   },
 )
+
+it('a key beyond maxKeys that starts part-full is admitted when its lock-out ends', () => {
+  const clock = virtualClock()
+  const store = memoryStore({ clock, maxKeys: 1, onFull: () => undefined })
+  const limits = tokenBucket({ quota: 10, window: '1s', initial: 0 })
+  const limiter = createLimiter({ keyer: (key: string) => key, limits, store })
+  limiter.block('first', '2d')
+  limiter.block('late', '1d')
+  clock.advance(60_000)
+  const { retryAfter } = limiter.consume('late')
+  clock.advance(retryAfter)
+  expect(limiter.consume('late').allowed).toBe(true)
+})

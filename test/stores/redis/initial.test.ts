@@ -81,4 +81,45 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
       expect(await asked()).toBe(0)
     }
   })
+
+  describe.each(['greedy', 'interval'] as const)('with refill %s', (refill) => {
+    const bucket = tokenBucket({ quota: 10, window: '1s', initial: 0, refill })
+
+    it.each(['block', 'pause'] as const)('admits a client that waits for retryAfter after a %s', async (action) => {
+      for (const isNew of [true, false]) {
+        const limiter = limiterOf(`${action} ${refill} ${isNew}`, bucket)
+        if (!isNew) await limiter.consume('k')
+        clock.advance(isNew ? 0 : 1000)
+        await limiter[action]('k', '1d')
+        clock.advance(43_200_000)
+        const { allowed, retryAfter } = await limiter.consume('k')
+        expect({ allowed, retryAfter }).toEqual({ allowed: false, retryAfter: 43_200_000 })
+        clock.advance(retryAfter)
+        expect((await limiter.consume('k')).allowed).toBe(true)
+      }
+    })
+
+    it('admits one that waits as long as a peek says after a block', async () => {
+      const limiter = limiterOf(`peek ${refill}`, bucket)
+      await limiter.block('k', '1d')
+      clock.advance(60_000)
+      clock.advance((await limiter.peek('k')).retryAfter)
+      expect((await limiter.consume('k', { cost: 10 })).allowed).toBe(true)
+    })
+
+    it('admits one that waits for retryAfter when blocks grow', async () => {
+      const block = { after: 2, for: '1h', factor: 4 } as const
+      const limiter = limiterOf(
+        `growing ${refill}`,
+        tokenBucket({ quota: 10, window: '1s', initial: 0, refill, block }),
+      )
+      for (let rounds = 0; rounds < 6; rounds++) {
+        let wait = 0
+        while (wait === 0) wait = (await limiter.consume('k')).retryAfter
+        clock.advance(wait / 2)
+        clock.advance((await limiter.consume('k')).retryAfter)
+        expect((await limiter.consume('k')).allowed).toBe(true)
+      }
+    })
+  })
 })

@@ -172,11 +172,29 @@ local function adjustOne(group, attempt, units, chargedAt)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
+-- A key that starts part-full begins now if it is new, and is not new again when its lock-out ends: it would have fewer tokens.
+local function outlastLock(group, attempt, length)
+  if attempt.own then return end
+  current = attempt
+  local kind, signature, cells = writtenState(attempt, group.key)
+  if not kind then kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank end
+  if not kind.renewal then return end
+  local params = parametersOf(kind, signature, '')
+  local tick = tickOf(params)
+  local state = { twinOf(kind).step(params, cells, 0, tick, params.capacity + 1) }
+  if state[5] == 0 then return end
+  local place = 8 + kind.renewal
+  state[place] = max(state[place], tick + ceil(length / (1000 / params.perMs)) + params[kind.idle])
+  keepAdjusted(group, attempt, kind, signature, { true, unpack(state, 9, 8 + kind.cells) })
+  group.lasting = max(group.lasting, (state[place] - tick) / params.perMs / 1000)
+end
+
 -- Locks a key out for so many microseconds from now on; 0 ends a lock-out.
 local function lockOne(group, attempt, length)
   if plan.mode == 'extend' and lockEnd(attempt.lockedSince, attempt.lock) >= now + length then return end
   local ending = length > 0 and now + length or 0
   if attempt.lock == ending then return end
+  if length > 0 then outlastLock(group, attempt, length) end
   attempt.lock, attempt.lockedSince = ending, now
   group.changes, group.lasting = true, max(group.lasting, length / 1000000)
 end
