@@ -25,6 +25,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
     'stack',
   ],
   'sluice/adapter': ['clientKeyer', 'createRequestLimiter', 'ResponseEnd', 'whenClosed'],
+  'sluice/dashboard': ['dashboard'],
   'sluice/express': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/fastify': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/fetch': ['byHeader', 'ipKeyer', 'rateLimit', 'rateLimitOf'],

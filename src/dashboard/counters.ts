@@ -1,0 +1,125 @@
+import type { DecisionEvent } from '../limiter/events.ts'
+import type { LimitStatus } from '../stores/store.ts'
+import type { Clock } from '../util/clock.ts'
+import { ALLOWED, DENIED, type Kind, NEAR, type Row, Series, SHADOW_DENIED, type WholeSeries } from './series.ts'
+
+/** The most limits with a series of their own. Further limits are counted together. */
+export const MOST_LIMITS = 50
+/** Longer names of limiters and limits are cut. */
+const LONGEST_NAME = 128
+/** The name of the series of all further limits. */
+const OTHER = 'other'
+
+/** What has changed since the page was last sent anything. */
+export interface Changes {
+  /** Series that are new. One replaces another one of the same id. */
+  readonly series: readonly WholeSeries[]
+  readonly rows: readonly Row[]
+}
+
+/**
+ * Counts the decisions of the process for each limit and second. Its memory is bounded, however many limits there are: a new limit
+ * takes the place of one that was idle for ten minutes, or is counted under `other`.
+ */
+export class Counters {
+  readonly #clock: Clock
+  readonly #all = new Series(0, '', '')
+  readonly #other = new Series(1, '', OTHER)
+  readonly #limits = new Map<string, Series>()
+  readonly #changed = new Set<Series>()
+  readonly #fresh = new Set<Series>()
+  /** The next second in which an idle limit is looked for. */
+  #nextSearch = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The current time in epoch seconds. */
+  get second(): number {
+    return Math.floor(this.#clock.now() / 1000)
+  }
+
+  count({ decision }: DecisionEvent): void {
+    const { second } = this
+    this.#add(this.#all, decision.allowed ? ALLOWED : DENIED, second)
+    let isNear = false
+    let isShadowDenied = false
+    for (const status of decision.limits) {
+      const series = this.#seriesOf(status, second)
+      const kind = kindOf(status)
+      this.#add(series, kind, second)
+      if (kind === SHADOW_DENIED) isShadowDenied = true
+      if (!decision.allowed || !isNearLimit(status)) continue
+      isNear = true
+      this.#add(series, NEAR, second)
+    }
+    if (isShadowDenied) this.#add(this.#all, SHADOW_DENIED, second)
+    if (isNear) this.#add(this.#all, NEAR, second)
+  }
+
+  /** Returns all series. */
+  whole(): WholeSeries[] {
+    const { second } = this
+    const others = this.#other.isIdle(second) ? [] : [this.#other]
+    return [this.#all, ...this.#limits.values(), ...others].map((each) => each.whole(second))
+  }
+
+  /** Returns what has changed since the last call. */
+  changes(): Changes {
+    const { second } = this
+    const series = Array.from(this.#fresh, (each) => each.whole(second))
+    const rows = Array.from(this.#changed).flatMap((each) => each.rows())
+    this.#fresh.clear()
+    this.#changed.clear()
+    return { series, rows }
+  }
+
+  #add(series: Series, kind: Kind, second: number): void {
+    if (series.isIdle(second)) this.#fresh.add(series)
+    series.add(kind, second)
+    this.#changed.add(series)
+  }
+
+  #seriesOf({ limiter, limit }: LimitStatus, second: number): Series {
+    const name = `${cut(limiter)}\0${cut(limit.name)}`
+    return this.#limits.get(name) ?? this.#create(name, limiter, limit.name, second)
+  }
+
+  #create(name: string, limiter: string, limit: string, second: number): Series {
+    const id = this.#limits.size < MOST_LIMITS ? this.#limits.size + 2 : this.#freeId(second)
+    if (id === undefined) return this.#other
+    const series = new Series(id, cut(limiter), cut(limit))
+    this.#limits.set(name, series)
+    return series
+  }
+
+  /** Removes a limit that is idle, and returns its id. It looks at most once a second. */
+  #freeId(second: number): number | undefined {
+    if (second < this.#nextSearch) return undefined
+    for (const [name, series] of this.#limits) {
+      if (!series.isIdle(second)) continue
+      this.#limits.delete(name)
+      this.#changed.delete(series)
+      this.#fresh.delete(series)
+      return series.id
+    }
+    this.#nextSearch = second + 1
+    return undefined
+  }
+}
+
+function cut(name: string): string {
+  return name.length > LONGEST_NAME ? name.slice(0, LONGEST_NAME) : name
+}
+
+/** A limit counts its own verdict, also when another limit denies the request. */
+function kindOf({ allowed, limit }: LimitStatus): Kind {
+  if (allowed) return ALLOWED
+  return limit.shadow === true ? SHADOW_DENIED : DENIED
+}
+
+/** True if less than a fifth of the capacity is left. */
+function isNearLimit({ allowed, used, remaining }: LimitStatus): boolean {
+  return allowed && remaining < (used + remaining) / 5
+}

@@ -1,0 +1,103 @@
+/** Looks a key up and resets it. */
+export const keysScript: string = String.raw`// @ts-check
+import { element, figure, make, makeHead, setText } from './tables.js'
+
+/**
+ * @typedef {{ limit: string, allowed: boolean, used: number | null, remaining: number | null, retryAfter: number | null,
+ *   resetAfter: number | null }} KeyState
+ * @typedef {{ limits?: KeyState[], isReset?: boolean, problem?: string }} Answer
+ */
+
+const limiterInput = /** @type {HTMLInputElement} */ (element('limiter'))
+const keyInput = /** @type {HTMLInputElement} */ (element('key'))
+const confirmation = /** @type {HTMLDialogElement} */ (element('confirm'))
+
+/** The key that was looked up last. */
+let found = { limiter: '', key: '' }
+
+/** @param {string} path @param {{ limiter: string, key: string }} named @returns {Promise<Answer>} */
+async function ask(path, named) {
+  try {
+    const headers = { 'X-Sluice-Key': encodeURIComponent(JSON.stringify(named)) }
+    const response = await fetch(path, { method: 'POST', headers })
+    if (response.status === 401) return { problem: 'You may not do this any more. Load the page again.' }
+    return /** @type {Answer} */ (await response.json())
+  } catch {
+    return { problem: 'The server did not answer as expected.' }
+  }
+}
+
+/** @param {string} limiter @param {string} key */
+export async function lookUp(limiter, key) {
+  limiterInput.value = limiter
+  keyInput.value = key
+  const asked = { limiter, key }
+  found = asked
+  const answer = await ask('look-up', asked)
+  if (found === asked) showAnswer(answer)
+}
+
+/** @param {Answer} answer */
+function showAnswer({ limits = [], isReset, problem }) {
+  const { limiter, key } = found
+  setText(element('answer'), problem ?? (limits.length > 0 ? 'Found.' : 'Nothing is counted for this key.'))
+  setText(element('found-title'), limiter + ': ' + (key === '' ? '(no key)' : key))
+  element('states').replaceChildren(...limits.map(stateRow))
+  element('found').hidden = limits.length === 0
+  element('reset').hidden = limits.length === 0 && isReset !== false
+  element('answer').scrollIntoView({ block: 'nearest' })
+}
+
+/** @param {KeyState} state */
+function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter }) {
+  const row = make('tr')
+  const denied = retryAfter === null ? 'denied' : 'denied for ' + duration(retryAfter)
+  const reset = resetAfter === null ? 'never' : resetAfter === 0 ? '–' : 'in ' + duration(resetAfter)
+  const cells = [make('td', count(used)), make('td', count(remaining)), make('td', reset)]
+  row.append(makeHead(limit), make('td', allowed ? 'allowed' : denied, allowed ? '' : 'bad'), ...cells)
+  return row
+}
+
+/** @param {number | null} value */
+function count(value) {
+  return value === null ? '∞' : figure(value)
+}
+
+/** @param {number} ms */
+function duration(ms) {
+  if (ms < 60000) return figure(ms / 1000) + ' s'
+  if (ms < 3600000) return figure(ms / 60000) + ' min'
+  return ms < 86400000 ? figure(ms / 3600000) + ' h' : figure(ms / 86400000) + ' d'
+}
+
+async function reset() {
+  confirmation.close()
+  const asked = found
+  const { isReset, problem } = await ask('reset', asked)
+  if (isReset !== true) return setText(element('answer'), problem ?? 'The key was not reset.')
+  await lookUp(asked.limiter, asked.key)
+  setText(element('answer'), 'The key was reset.')
+}
+
+/** Offers the names of limiters. @param {Iterable<string>} names */
+export function offerNames(names) {
+  const list = element('limiters')
+  const wanted = [...new Set(names)].filter((name) => name !== '').sort()
+  const shown = Array.from(list.children, (each) => /** @type {HTMLOptionElement} */ (each).value)
+  if (wanted.join('\n') === shown.join('\n')) return
+  list.replaceChildren(...wanted.map((name) => new Option('', name)))
+  if (limiterInput.value === '' && wanted.length > 0) limiterInput.value = wanted[0]
+}
+
+element('look-up').addEventListener('submit', (event) => {
+  event.preventDefault()
+  void lookUp(limiterInput.value, keyInput.value)
+})
+element('reset').addEventListener('click', () => {
+  const key = found.key === '' ? '(no key)' : found.key
+  setText(element('confirm-text'), 'All limits of ' + found.limiter + ' forget what ' + key + ' has used.')
+  confirmation.showModal()
+})
+element('cancel').addEventListener('click', () => confirmation.close())
+element('confirm-reset').addEventListener('click', () => void reset())
+`

@@ -1,0 +1,168 @@
+/** The tables of limits, minutes and keys, and the lists of stores and rules. Each text is set as text, never as HTML. */
+export const tablesScript: string = String.raw`// @ts-check
+import { all, nameOf, now, rate, sum, total } from './model.js'
+import { createPlot, draw } from './plot.js'
+/** @typedef {import('./model.js').Message} Message */
+/** @typedef {import('./model.js').Series} Series */
+/** @typedef {{ name: string, row: HTMLElement, cells: HTMLElement[], plot: SVGSVGElement, drawnAt: number }} Row */
+
+/** @param {string} id @returns {HTMLElement} */
+export function element(id) {
+  const found = document.getElementById(id)
+  if (found === null) throw new Error('The page has no ' + id)
+  return found
+}
+
+/** Creates an element with a text. @param {string} tag @param {string} [text] @param {string} [name] */
+export function make(tag, text = '', name = '') {
+  const made = document.createElement(tag)
+  made.textContent = text
+  if (name !== '') made.className = name
+  return made
+}
+
+/** Creates the cell that names a row. @param {string} text */
+export function makeHead(text) {
+  const head = make('th', text)
+  head.setAttribute('scope', 'row')
+  return head
+}
+
+/** @param {number} value */
+export function figure(value) {
+  return value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 1 : 0 })
+}
+
+/** Sets a text unless it is the same, so that a screen reader reports changes only. @param {Element} target @param {string} text */
+export function setText(target, text) {
+  if (target.textContent !== text) target.textContent = text
+}
+
+/** @type {Map<number, Row>} */
+const rows = new Map()
+
+/** The limits by their names. */
+export function limits() {
+  const list = [...all.values()].filter(({ id }) => id !== 0)
+  return list.sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
+}
+
+export function showLimits() {
+  const list = limits()
+  const body = element('limits')
+  element('no-limits').hidden = list.length > 0
+  list.forEach((series, i) => {
+    const { row } = showLimit(series)
+    if (body.children[i] !== row) body.insertBefore(row, body.children[i] ?? null)
+  })
+  for (const [id, { row }] of rows) {
+    if (all.has(id)) continue
+    row.remove()
+    rows.delete(id)
+  }
+}
+
+/** @param {Series} series @returns {Row} */
+function showLimit(series) {
+  const row = rowOf(series)
+  const admitted = total(series, 0)
+  ;[0, 1, 2].forEach((kind) => setText(row.cells[kind], figure(rate(series, kind))))
+  setText(row.cells[3], admitted === 0 ? '–' : Math.round((100 * total(series, 3)) / admitted) + ' %')
+  row.cells[1].className = rate(series, 1) > 0 ? 'bad' : ''
+  if (row.drawnAt !== series.second) draw(row.plot, series, 5)
+  row.drawnAt = series.second
+  return row
+}
+
+/** @param {Series} series @returns {Row} */
+function rowOf(series) {
+  const known = rows.get(series.id)
+  if (known !== undefined && known.name === nameOf(series)) return known
+  known?.row.remove()
+  const made = createRow(series)
+  rows.set(series.id, made)
+  return made
+}
+
+/** @param {Series} series @returns {Row} */
+function createRow(series) {
+  const row = make('tr')
+  const head = makeHead(series.limiter === '' ? nameOf(series) : series.limit)
+  if (series.limiter !== '') head.append(make('span', series.limiter, 'limiter'))
+  const plot = createPlot()
+  plot.classList.add('spark')
+  // The figures beside it and the table of minutes have the same content.
+  plot.setAttribute('aria-hidden', 'true')
+  head.append(plot)
+  const cells = [0, 1, 2, 3].map(() => make('td'))
+  row.append(head, ...cells)
+  return { name: nameOf(series), row, cells, plot, drawnAt: 0 }
+}
+
+/** Shows a row for each of ten minutes, the newest first. @param {Series} series */
+export function showMinutes(series) {
+  const list = Array.from({ length: 10 }, (_, minute) => {
+    const row = make('tr')
+    const to = series.second - minute * 60
+    const name = minute === 0 ? 'the last' : minute + ' to ' + (minute + 1) + ' min ago'
+    row.append(makeHead(name), ...[0, 1, 2].map((kind) => make('td', figure(sum(series, kind, to - 59, to)))))
+    return row
+  })
+  element('minutes').replaceChildren(...list)
+}
+
+/** @param {Message} message @param {(limiter: string, key: string) => void} lookUp */
+export function showTop({ top }, lookUp) {
+  // The list does not change while the keyboard is in it: that would take the focus away.
+  if (top === undefined || element('top').contains(document.activeElement)) return
+  element('top-table').hidden = top.keys.length === 0
+  element('no-top').hidden = top.keys.length > 0
+  element('top').replaceChildren(...top.keys.map((denied) => topRow(denied, lookUp)))
+}
+
+/** @param {import('./model.js').DeniedKey} denied @param {(limiter: string, key: string) => void} lookUp */
+function topRow({ key, limiter, limit, count, error }, lookUp) {
+  const row = make('tr')
+  const button = make('button', 'Look up')
+  button.setAttribute('aria-label', 'Look up ' + key)
+  button.addEventListener('click', () => lookUp(limiter, key))
+  const action = make('td')
+  action.append(button)
+  const least = error > 0 ? figure(count - error) + ' to ' : ''
+  row.append(makeHead(key === '' ? '(no key)' : key), make('td', limiter + ' / ' + limit), make('td', least + figure(count)), action)
+  return row
+}
+
+/** @param {Message} message */
+export function showStates({ stores, rules }) {
+  if (stores === undefined || rules === undefined) return
+  element('no-state').hidden = stores.length + rules.length > 0
+  element('stores').replaceChildren(...stores.map(storeItem))
+  element('rules').replaceChildren(...rules.map(rulesItem))
+}
+
+/** @param {import('./model.js').StoreState} store */
+function storeItem({ name, state, reason, since }) {
+  const item = make('li', name + ': ')
+  const isDegraded = state === 'degraded'
+  const known = (isDegraded ? 'does not answer' : 'answers') + ', since ' + timeOf(since ?? 0)
+  item.append(make('span', since === undefined ? 'no outage seen' : known, isDegraded ? 'bad' : ''))
+  if (reason !== '') item.append(make('p', reason, 'quiet'))
+  return item
+}
+
+/** @param {import('./model.js').RulesState} rules */
+function rulesItem({ version, policies, loadedAt, problem }) {
+  const counted = policies === 1 ? '1 policy' : policies + ' policies'
+  const item = make('li', 'rules: version ' + version + ', ' + counted + ', in force since ' + timeOf(loadedAt))
+  if (problem !== '') item.append(make('p', problem, 'bad'))
+  return item
+}
+
+/** The time of day, with the date if it is another day. @param {number} ms */
+function timeOf(ms) {
+  const date = new Date(ms)
+  const isToday = date.toDateString() === new Date(now).toDateString()
+  return isToday ? date.toLocaleTimeString() : date.toLocaleString()
+}
+`

@@ -1,0 +1,104 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { SluiceError } from '../util/errors.ts'
+import { isSameSite, keyOf, SECURITY_HEADERS } from './access.ts'
+import type { Feed } from './feed.ts'
+import type { KeyAnswer, Keys } from './keys.ts'
+import { files } from './page/index.ts'
+
+const NOT_FOUND = 404
+const METHOD_NOT_ALLOWED = 405
+
+/** Returns the path below a base path, without the query, or `undefined` for a URL elsewhere. */
+export function pathBelow(basePath: string, url = ''): string | undefined {
+  const [path = ''] = url.split('?', 1)
+  if (!path.startsWith(`${basePath}/`) && path !== basePath) return undefined
+  return path.slice(basePath.length)
+}
+
+/** Answers a visitor that is not authorized: the same for every path and method. */
+export function refuseVisitor(response: ServerResponse, challenge: string | undefined): void {
+  const asked = challenge === undefined ? {} : { 'WWW-Authenticate': challenge }
+  response.writeHead(401, { ...asked, 'Cache-Control': 'no-store', 'Content-Length': '0' }).end()
+}
+
+/** Answers authorized visitors: the files of the page, the stream of events, and the two requests about a key. */
+export class Routes {
+  readonly #feed: Feed
+  readonly #keys: Keys
+  #isClosed = false
+
+  constructor(feed: Feed, keys: Keys) {
+    this.#feed = feed
+    this.#keys = keys
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#feed.close()
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse, path: string | undefined): Promise<void> {
+    if (this.#isClosed) return send(response, 503, 'The dashboard is closed.')
+    if (path === undefined) return send(response, NOT_FOUND)
+    if (path === '' || (path === '/' && !hasSlash(request))) return redirect(request, response)
+    if (path !== '/' && !isSameSite(request)) return send(response, 403, 'A page of another site sent this request.')
+    if (path === '/look-up' || path === '/reset') return this.#answerKey(request, response, path)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(response, 'GET, HEAD')
+    if (path === '/events') return this.#stream(request, response)
+    const file = files.get(path)
+    if (file === undefined) send(response, NOT_FOUND)
+    else send(response, 200, file.text, file.type)
+  }
+
+  #stream(request: IncomingMessage, response: ServerResponse): void {
+    if (request.method === 'HEAD') return notAllowed(response, 'GET')
+    if (this.#feed.open(response, SECURITY_HEADERS)) return
+    send(response, 503, 'Too many visitors look at this page.')
+  }
+
+  async #answerKey(request: IncomingMessage, response: ServerResponse, path: '/look-up' | '/reset'): Promise<void> {
+    if (request.method !== 'POST') return notAllowed(response, 'POST')
+    const named = keyOf(request)
+    if (named === undefined) return sendAnswer(response, 400, { problem: 'The request names no limiter and key.' })
+    try {
+      const { limiter, key } = named
+      const answer = path === '/reset' ? this.#keys.reset(limiter, key) : this.#keys.lookUp(limiter, key)
+      sendAnswer(response, 200, await answer)
+    } catch (error) {
+      const code = error instanceof SluiceError ? error.code : 'an error'
+      sendAnswer(response, 502, { problem: `The store did not answer as expected (${code}).` })
+    }
+  }
+}
+
+/** Frameworks take the path of the dashboard off the URL, and keep the whole one. */
+function originalPath(request: IncomingMessage): string {
+  const { originalUrl = request.url ?? '' } = request as { originalUrl?: string; url?: string }
+  return originalUrl.split('?', 1)[0]!
+}
+
+function hasSlash(request: IncomingMessage): boolean {
+  return originalPath(request).endsWith('/')
+}
+
+/** The page names its files relative to itself, so its path ends with a slash. The place is relative, for proxies that change paths. */
+function redirect(request: IncomingMessage, response: ServerResponse): void {
+  const last = originalPath(request).split('/').at(-1)!
+  response.writeHead(302, { ...SECURITY_HEADERS, Location: `./${last}/`, 'Content-Length': '0' }).end()
+}
+
+function notAllowed(response: ServerResponse, allowed: string): void {
+  response.setHeader('Allow', allowed)
+  send(response, METHOD_NOT_ALLOWED)
+}
+
+function sendAnswer(response: ServerResponse, status: number, answer: KeyAnswer): void {
+  send(response, status, JSON.stringify(answer), 'application/json')
+}
+
+/** Node sends no body in an answer to HEAD. */
+function send(response: ServerResponse, status: number, text = '', type = 'text/plain'): void {
+  const length = String(Buffer.byteLength(text))
+  const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': length }
+  response.writeHead(status, { ...SECURITY_HEADERS, ...headers }).end(text)
+}

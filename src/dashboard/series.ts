@@ -1,0 +1,107 @@
+/** The seconds that are kept. */
+export const SECONDS = 600
+
+/** What is counted in each second: the verdicts of a limit, and how often it admitted with less than a fifth left. */
+export const ALLOWED = 0
+export const DENIED = 1
+export const SHADOW_DENIED = 2
+export const NEAR = 3
+const KINDS = 4
+
+export type Kind = typeof ALLOWED | typeof DENIED | typeof SHADOW_DENIED | typeof NEAR
+
+/** The counts of a second: an id, the second, and a count of each kind. */
+export type Row = readonly [
+  id: number,
+  second: number,
+  allowed: number,
+  denied: number,
+  shadowDenied: number,
+  near: number,
+]
+
+/** A series as the page receives it. A kind without counts is an empty list. */
+export interface WholeSeries {
+  readonly id: number
+  readonly limiter: string
+  readonly limit: string
+  /** The last second of the lists, in epoch seconds. */
+  readonly second: number
+  /** A list of counts for each kind, the oldest second first. */
+  readonly counts: readonly (readonly number[])[]
+}
+
+/** The counts of one limit in each of the last 600 seconds: a ring of 9.6 kB. */
+export class Series {
+  readonly id: number
+  readonly limiter: string
+  readonly limit: string
+  readonly #counts = new Uint32Array(SECONDS * KINDS)
+  /** The newest second of the ring. */
+  #second = 0
+  /** The second of the last count. */
+  #last = -Infinity
+  /** The first second that has changed since `rows` was called. */
+  #changedFrom = Infinity
+
+  constructor(id: number, limiter: string, limit: string) {
+    this.id = id
+    this.limiter = limiter
+    this.limit = limit
+  }
+
+  add(kind: Kind, second: number): void {
+    this.advance(second)
+    this.#last = this.#second
+    this.#counts[(this.#second % SECONDS) * KINDS + kind]!++
+    if (this.#changedFrom > this.#second) this.#changedFrom = this.#second
+  }
+
+  /** True if nothing was counted in the last 600 seconds. */
+  isIdle(second: number): boolean {
+    return second - this.#last >= SECONDS
+  }
+
+  /** Empties the seconds up to now. Time never steps back. */
+  advance(second: number): void {
+    const from = Math.max(this.#second + 1, second - SECONDS + 1)
+    for (let each = from; each <= second; each++) {
+      const at = (each % SECONDS) * KINDS
+      this.#counts.fill(0, at, at + KINDS)
+    }
+    this.#second = Math.max(this.#second, second)
+  }
+
+  /** Returns the counts of the seconds that have changed since the last call. */
+  rows(): Row[] {
+    const rows: Row[] = []
+    const oldest = Math.max(this.#changedFrom, this.#second - SECONDS + 1)
+    for (let second = oldest; second <= this.#second; second++) {
+      rows.push([this.id, second, ...this.#at(second)])
+    }
+    this.#changedFrom = Infinity
+    return rows
+  }
+
+  whole(second: number): WholeSeries {
+    this.advance(second)
+    const { id, limiter, limit } = this
+    const kinds: readonly Kind[] = [ALLOWED, DENIED, SHADOW_DENIED, NEAR]
+    const counts = kinds.map((kind) => this.#listOf(kind))
+    return { id, limiter, limit, second: this.#second, counts }
+  }
+
+  #at(second: number): [allowed: number, denied: number, shadowDenied: number, near: number] {
+    const at = (second % SECONDS) * KINDS
+    const [allowed, denied, shadowDenied, near] = this.#counts.subarray(at, at + KINDS)
+    return [allowed!, denied!, shadowDenied!, near!]
+  }
+
+  #listOf(kind: Kind): number[] {
+    const list: number[] = []
+    for (let second = this.#second - SECONDS + 1; second <= this.#second; second++) {
+      list.push(this.#counts[(((second % SECONDS) + SECONDS) % SECONDS) * KINDS + kind]!)
+    }
+    return list.some((count) => count > 0) ? list : []
+  }
+}

@@ -1,0 +1,84 @@
+import type { RulesEvent, RulesInEvent } from '../rules/rules.ts'
+import type { StoreEvent } from '../stores/guard/index.ts'
+import type { Store } from '../stores/store.ts'
+import { channel } from '../util/channel.ts'
+
+/** The most stores and the most rules that are shown. */
+export const MOST_STATES = 20
+/** Longer texts are cut. */
+const LONGEST_TEXT = 300
+
+/** The state of a store as the page shows it. */
+export interface StoreState {
+  readonly name: string
+  readonly state: 'healthy' | 'degraded'
+  readonly reason: string
+  /** When it changed, in epoch milliseconds; `undefined` if it has not changed since the dashboard was created. */
+  readonly since: number | undefined
+}
+
+/** Rules as the page shows them. */
+export interface RulesState {
+  readonly version: number
+  readonly policies: number
+  /** When they came into force, in epoch milliseconds. */
+  readonly loadedAt: number
+  /** What is wrong with a newer document, or with its source; `''` if nothing is. */
+  readonly problem: string
+}
+
+const storeChannel = channel<StoreEvent>('sluice:store')
+const rulesChannel = channel<RulesEvent>('sluice:rules')
+
+/** Follows the states of stores and rules of the process until it is closed. Those that are not given are found by their events. */
+export class States {
+  readonly #stores = new Map<object, StoreState>()
+  readonly #rules = new Map<RulesInEvent, string>()
+
+  constructor(stores: Readonly<Record<string, Store>>, rules: readonly RulesInEvent[]) {
+    for (const [name, store] of Object.entries(stores))
+      this.#stores.set(placeOf(store), { name, state: 'healthy', reason: '', since: undefined })
+    for (const each of rules) this.#rules.set(each, '')
+    storeChannel.subscribe(this.#storeChanged)
+    rulesChannel.subscribe(this.#rulesChanged)
+  }
+
+  get stores(): StoreState[] {
+    return [...this.#stores.values()]
+  }
+
+  get rules(): RulesState[] {
+    return Array.from(this.#rules, ([{ current }, problem]) => {
+      const { version, policies, loadedAt } = current
+      return { version, policies: policies.length, loadedAt, problem }
+    })
+  }
+
+  close(): void {
+    storeChannel.unsubscribe(this.#storeChanged)
+    rulesChannel.unsubscribe(this.#rulesChanged)
+  }
+
+  readonly #storeChanged = ({ store, state, reason }: StoreEvent): void => {
+    const place = placeOf(store)
+    const { name } = this.#stores.get(place) ?? { name: `store ${this.#stores.size + 1}` }
+    if (!this.#stores.has(place) && this.#stores.size >= MOST_STATES) return
+    this.#stores.set(place, { name, state, reason: reason.slice(0, LONGEST_TEXT), since: Date.now() })
+  }
+
+  readonly #rulesChanged = (event: RulesEvent): void => {
+    if (!this.#rules.has(event.rules) && this.#rules.size >= MOST_STATES) return
+    this.#rules.set(event.rules, problemIn(event).slice(0, LONGEST_TEXT))
+  }
+}
+
+/** Wrappers of a store count in the same place. */
+function placeOf(store: Store): object {
+  return store.identity ?? store
+}
+
+function problemIn(event: RulesEvent): string {
+  if (event.event === 'change') return ''
+  if (event.event === 'invalid') return `A new document has ${event.problems.length} mistakes and is not in force.`
+  return 'The source cannot be read. The last rules stay in force.'
+}

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest'
+import { Counters, MOST_LIMITS } from '../../src/dashboard/counters.ts'
+import { SECONDS } from '../../src/dashboard/series.ts'
+import { createLimiter, fixedWindow, type DecisionEvent, memoryStore } from '../../src/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+
+const START = 1_700_000_000_000
+
+function world(): {
+  counters: Counters
+  clock: ReturnType<typeof virtualClock>
+  decide(limit?: string, times?: number, quota?: number): void
+} {
+  const clock = virtualClock(START)
+  const counters = new Counters(clock)
+  function decide(name = 'one', times = 1, quota = 10): void {
+    const limits = fixedWindow({ quota, window: '1d', name })
+    const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits, store: memoryStore({ clock }) })
+    for (let i = 0; i < times; i++) {
+      const event: DecisionEvent = { limiter: 'api', decision: limiter.consume(''), input: '', duration: 0 }
+      counters.count(event)
+    }
+  }
+  return { counters, clock, decide }
+}
+
+const totals = (counters: Counters): object =>
+  Object.fromEntries(
+    counters
+      .whole()
+      .map(({ limit, counts }) => [limit, counts.map((list) => list.reduce((sum, each) => sum + each, 0))]),
+  )
+
+describe('the counters of the dashboard', () => {
+  it('count each verdict of a limit, the whole decision, and what is near the limit', () => {
+    const { counters, decide } = world()
+    decide('one', 13)
+    // Of ten that are admitted, the ninth and the tenth have less than 2 left.
+    expect(totals(counters)).toEqual({ '': [10, 3, 0, 2], one: [10, 3, 0, 2] })
+  })
+
+  it('count a shadow limit apart, and the request as admitted', () => {
+    const { counters, clock } = world()
+    const limits = fixedWindow({ quota: 1, window: '1d', name: 'trial', shadow: true })
+    const limiter = createLimiter({ keyer: () => 'ann', limits, store: memoryStore({ clock }) })
+    for (let i = 0; i < 3; i++)
+      counters.count({ limiter: 'default', decision: limiter.consume(''), input: '', duration: 0 })
+    expect(totals(counters)).toEqual({ '': [3, 0, 2, 1], trial: [1, 0, 2, 1] })
+  })
+
+  it('keep ten minutes, by the second', () => {
+    const { counters, clock, decide } = world()
+    decide('one', 2)
+    clock.advance(1000)
+    decide('one', 3)
+    expect(counters.whole()[1]!.counts[0]!.slice(-2)).toEqual([2, 3])
+    clock.advance((SECONDS - 2) * 1000)
+    expect(totals(counters)).toMatchObject({ one: [5, 0, 0, 0] })
+    clock.advance(1000)
+    expect(totals(counters)).toMatchObject({ one: [3, 0, 0, 0] })
+    clock.advance(SECONDS * 1000)
+    expect(totals(counters)).toMatchObject({ one: [0, 0, 0, 0] })
+  })
+
+  it('report each change once, as the whole count of its second', () => {
+    const { counters, clock, decide } = world()
+    decide('one', 2)
+    expect(counters.changes().series.map(({ limit }) => limit)).toEqual(['', 'one'])
+    decide('one', 1)
+    clock.advance(1000)
+    decide('one', 4)
+    const second = START / 1000
+    expect(counters.changes().rows.filter(([id]) => id === 2)).toEqual([
+      [2, second, 3, 0, 0, 0],
+      [2, second + 1, 4, 0, 0, 0],
+    ])
+    expect(counters.changes()).toEqual({ series: [], rows: [] })
+  })
+
+  it(`show ${MOST_LIMITS} limits, and count further ones together`, () => {
+    const { counters, decide } = world()
+    for (let i = 0; i < MOST_LIMITS + 7; i++) decide(`limit ${i}`)
+    const names = counters.whole().map(({ limit }) => limit)
+    expect(names).toHaveLength(MOST_LIMITS + 2)
+    expect(totals(counters)).toMatchObject({ '': [MOST_LIMITS + 7, 0, 0, 0], other: [7, 0, 0, 0] })
+  })
+
+  it('give the place of a limit that was idle for ten minutes to a new one', () => {
+    const { counters, clock, decide } = world()
+    for (let i = 0; i < MOST_LIMITS; i++) decide(`limit ${i}`)
+    clock.advance((SECONDS - 1) * 1000)
+    for (let i = 1; i < MOST_LIMITS; i++) decide(`limit ${i}`)
+    decide('early')
+    expect(totals(counters)).toMatchObject({ other: [1, 0, 0, 0] })
+    clock.advance(1000)
+    decide('late')
+    expect(totals(counters)).toMatchObject({ late: [1, 0, 0, 0] })
+    expect(totals(counters)).not.toHaveProperty('limit 0')
+    expect(new Set(counters.whole().map(({ id }) => id)).size).toBe(MOST_LIMITS + 2)
+  })
+
+  it('stay small: their messages and memory do not grow with names', () => {
+    const { counters, decide } = world()
+    for (let i = 0; i < 3 * MOST_LIMITS; i++) decide(`${i} `.padEnd(100, 'x'))
+    expect(JSON.stringify(counters.whole()).length).toBeLessThan(MOST_LIMITS * 8000)
+  })
+})

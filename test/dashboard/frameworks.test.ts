@@ -1,0 +1,129 @@
+// The dashboard below /limits in every framework, with parsers of bodies before it, as docs/guides/monitoring.md mounts it.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import express from 'express'
+import express4 from 'express4'
+import Fastify from 'fastify'
+import { Hono } from 'hono'
+import Koa from 'koa'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Dashboard, dashboard } from '../../src/dashboard/index.ts'
+import { createLimiter, fixedWindow } from '../../src/index.ts'
+import { ask, dial, serve, type Served, until } from '../support/http.ts'
+
+const limiter = createLimiter({
+  name: 'mounted',
+  keyer: (key: string) => key,
+  limits: fixedWindow({ quota: 1, window: '1h' }),
+})
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => unknown
+
+async function withFastify(board: Dashboard): Promise<Listener> {
+  const app = Fastify()
+  app.all('/limits/*', (request, reply) => {
+    reply.hijack()
+    board(request.raw, reply.raw)
+  })
+  app.get('/', () => 'app')
+  await app.ready()
+  return (request, response) => app.routing(request, response)
+}
+
+function withKoa(board: Dashboard): Listener {
+  const app = new Koa()
+  app.use((context, next) => {
+    if (!context.path.startsWith('/limits/')) return next()
+    context.respond = false
+    return board(context.req, context.res)
+  })
+  app.use((context) => {
+    context.body = 'app'
+  })
+  return app.callback()
+}
+
+function withHono(board: Dashboard): Listener {
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  app.all('/limits/*', (context) => {
+    board(context.env.incoming, context.env.outgoing)
+    return RESPONSE_ALREADY_SENT
+  })
+  app.get('/', (context) => context.text('app'))
+  const server = createAdaptorServer({ fetch: app.fetch }) as Server
+  return (request, response) => void server.emit('request', request, response)
+}
+
+const mounts: Readonly<Record<string, (board: Dashboard) => Listener | Promise<Listener>>> = {
+  'Express 5': (board) =>
+    express()
+      .use(express.json(), express.text())
+      .use('/limits', board)
+      .get('/', (_, response) => void response.send('app')),
+  'Express 4': (board) =>
+    express4()
+      .use(express4.json())
+      .use('/limits', board)
+      .get('/', (_, response) => void response.send('app')),
+  Fastify: withFastify,
+  Koa: withKoa,
+  Hono: withHono,
+  'node:http': (board) => (request, response) => board(request, response, () => response.end('app')),
+}
+
+const ends: (() => unknown)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end()
+})
+
+async function mounted(name: string): Promise<Served> {
+  const strips = name.startsWith('Express')
+  const board = dashboard({
+    authorize: ({ headers }) => headers['x-admin'] === 'yes',
+    limiters: [limiter],
+    ...(!strips && { basePath: '/limits' }),
+  })
+  const served = await serve(createServer((await mounts[name]!(board)) as never).listeners('request')[0] as never)
+  ends.push(() => served.close(), board.close)
+  return served
+}
+
+describe.each(Object.keys(mounts))('the dashboard in %s', (name) => {
+  const headers = { 'x-admin': 'yes' }
+
+  it('serves its page to authorized visitors, and the application stays', async () => {
+    const served = await mounted(name)
+    expect((await ask(served, '/')).body).toBe('app')
+    expect(await ask(served, '/limits/')).toMatchObject({ status: 401, body: '' })
+    expect((await ask(served, '/limits/', { headers })).body).toContain('<title>Rate limits</title>')
+    expect((await ask(served, '/limits/style.css', { headers })).headers['content-type']).toContain('text/css')
+  })
+
+  it('streams events', async () => {
+    const socket = await dial(await mounted(name), '/limits/events', 'X-Admin: yes\r\n')
+    let text = ''
+    socket.on('data', (data) => (text += String(data)))
+    await until(() => (text.match(/^data: /gm) ?? []).length >= 2, 'a second message')
+    expect(text).toContain('text/event-stream')
+    socket.destroy()
+    await once(socket, 'close')
+  })
+
+  it('resets a key', async () => {
+    limiter.consume('ann')
+    const named = encodeURIComponent(JSON.stringify({ limiter: 'mounted', key: 'ann' }))
+    const reply = await ask(await mounted(name), '/limits/reset', {
+      method: 'POST',
+      headers: { ...headers, 'X-Sluice-Key': named, 'Content-Length': '0' },
+    })
+    expect(reply).toMatchObject({ status: 200, body: '{"isReset":true}' })
+    expect(limiter.peek('ann').allowed).toBe(true)
+  })
+})
+
+it.each(['Express 5', 'Express 4'])('%s redirects to the path with a slash', async (name) => {
+  const reply = await ask(await mounted(name), '/limits', { headers: { 'x-admin': 'yes' } })
+  expect(reply).toMatchObject({ status: 302, headers: { location: './limits/' } })
+})

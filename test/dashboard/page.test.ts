@@ -1,0 +1,281 @@
+// The page of the dashboard, in Chromium. SLUICE_RECORD=pictures writes the pictures of docs/guides/monitoring.md.
+import { createServer, type Server } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import axe, { type AxeResults } from 'axe-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { createDashboard, type Dashboard } from '../../src/dashboard/board.ts'
+import { files } from '../../src/dashboard/page/index.ts'
+import { createLimiter, fixedWindow, gcra, type Limiter, memoryStore } from '../../src/index.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { startChromium, visit } from '../support/chromium.ts'
+import { root } from '../support/programs.ts'
+
+// A browser starts slowly on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await startChromium()
+})
+afterAll(() => browser.close())
+
+interface World {
+  readonly url: string
+  readonly limiter: Limiter<string>
+  readonly board: Dashboard
+  readonly server: Server
+}
+
+let world: World
+let isAdmin: boolean
+let count = 0
+/** Milliseconds by which the clock of the dashboard is late. */
+let ago = 0
+
+/** Starts a server with a dashboard and a limiter: 100 an hour, and 5 in a window that only watches. */
+async function start(late = 0): Promise<World> {
+  isAdmin = true
+  ago = late
+  const store = memoryStore()
+  const limits = [
+    fixedWindow({ quota: 100, window: '1h', name: 'hourly' }),
+    gcra({ quota: 5, window: '10s', name: 'trial', shadow: true }),
+  ]
+  const limiter = createLimiter({ name: `api${++count}`, keyer: (key: string) => key, limits, store })
+  const rules = createRules({ policies: [{ name: 'notes', key: 'ip', limits: [{ quota: 60, window: '1m' }] }] })
+  const clock = { now: () => Date.now() - ago }
+  const options = { authorize: () => isAdmin, limiters: [limiter], stores: { local: store }, rules }
+  const board = createDashboard(options, clock)
+  const server = createServer(board).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, limiter, board, server }
+}
+
+async function stop({ server, board }: World): Promise<void> {
+  board.close()
+  server.closeAllConnections()
+  server.close()
+  await once(server, 'close')
+}
+
+/** Opens the page. Fails for a request to elsewhere, an error, a warning or a violation of the Content-Security-Policy. */
+async function open(use: (page: Page) => Promise<void>, options: BrowserContextOptions = {}, late = 0): Promise<void> {
+  world = await start(late)
+  try {
+    await visit(browser, world.url, options, async (page) => {
+      await page.locator('#connection[data-state=live]').waitFor()
+      await use(page)
+    })
+  } finally {
+    await stop(world)
+  }
+}
+
+/** Notes when a figure of the page changes. */
+const watch = `
+  globalThis.changes = []
+  const notice = new MutationObserver(() => changes.push(Date.now()))
+  for (const id of ['now-allowed', 'now-denied']) notice.observe(document.getElementById(id), { childList: true })`
+
+function burst(times: number, key = 'ann'): void {
+  for (let i = 0; i < times; i++) void world.limiter.consume(key)
+}
+
+/** Resolves when a condition holds in the page. */
+function shows(page: Page, selector: string, text: RegExp): Promise<void> {
+  return page.locator(selector).filter({ hasText: text }).first().waitFor()
+}
+
+/** Waits for so many changes since `watch`. */
+async function changed(page: Page, times: number): Promise<void> {
+  await expect.poll(() => page.evaluate<number>('changes.length'), { timeout: 20_000 }).toBeGreaterThanOrEqual(times)
+}
+
+describe('the page of the dashboard', () => {
+  it('shows a burst within a second', async () => {
+    await open(async (page) => {
+      // Measured in the page: the time of the change that shows it.
+      await page.evaluate(watch)
+      const began = Date.now()
+      burst(150)
+      await changed(page, 1)
+      expect((await page.evaluate<number>('changes[0]')) - began).toBeLessThan(1000)
+      await shows(page, '#limits tr', /hourly/)
+      await shows(page, '#limits tr', /trial/)
+      await page.getByText('The same as a table').click()
+      await shows(page, '#minutes tr', /^the last10050145$/)
+    })
+  })
+
+  it('redraws at most ten times a second, whatever the server does', async () => {
+    await open(async (page) => {
+      await page.evaluate(watch)
+      const began = Date.now()
+      // A thousand decisions a second.
+      const timer = setInterval(() => burst(10, String(Math.random())), 10)
+      try {
+        await changed(page, 15)
+      } finally {
+        clearInterval(timer)
+      }
+      const changes = await page.evaluate<number>('changes.length')
+      expect(changes).toBeLessThanOrEqual(((Date.now() - began) / 1000) * 10 + 2)
+    })
+  })
+
+  it('looks a key up, and resets it after a question', async () => {
+    await open(async (page) => {
+      burst(120)
+      await shows(page, '#top tr', /ann/)
+      await page.locator('#top button').first().click()
+      await shows(page, '#states tr', /hourlydenied for/)
+      expect(await page.locator('#limiter').inputValue()).toBe(`api${count}`)
+      expect(await page.locator('#key').inputValue()).toBe('ann')
+      await page.getByRole('button', { name: 'Reset this key…' }).click()
+      await page.getByRole('button', { name: 'Cancel' }).click()
+      expect((await world.limiter.peek('ann')).allowed).toBe(false)
+      await page.getByRole('button', { name: 'Reset this key…' }).click()
+      await page.getByRole('button', { name: 'Reset', exact: true }).click()
+      await shows(page, '#answer', /The key was reset/)
+      await shows(page, '#states tr', /hourlyallowed0100/)
+      expect((await world.limiter.peek('ann')).allowed).toBe(true)
+    })
+  })
+
+  it('works with the keyboard alone, and returns the focus after the question', async () => {
+    await open(async (page) => {
+      burst(3)
+      await page.keyboard.press('Tab')
+      expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content')
+      await page.locator('#limiter').fill(`api${count}`)
+      await page.keyboard.press('Tab')
+      await page.keyboard.type('ann')
+      await page.keyboard.press('Enter')
+      await shows(page, '#states tr', /hourlyallowed397/)
+      await page.locator('#reset').focus()
+      await page.keyboard.press('Enter')
+      await page.keyboard.press('Escape')
+      expect(await page.evaluate('document.activeElement.id')).toBe('reset')
+      expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid')
+    })
+  })
+
+  it('shows keys as text, whatever they contain', async () => {
+    const key = '<img src=x onerror=alert(1)>\u202e"\'&'
+    await open(async (page) => {
+      burst(120, key)
+      await shows(page, '#top tr', /<img src=x/)
+      await page.locator('#top button').first().click()
+      await shows(page, '#states tr', /hourlydenied/)
+      expect(await page.locator('main img').count()).toBe(0)
+    })
+  })
+
+  it('shows stores and rules', async () => {
+    await open(async (page) => {
+      await shows(page, '#stores li', /local: no outage seen/)
+      await shows(page, '#rules li', /version 1, 1 policy/)
+    })
+  })
+
+  it('reports a lost connection, and connects again', async () => {
+    world = await start()
+    const context = await browser.newContext()
+    try {
+      const page = await context.newPage()
+      await page.goto(world.url)
+      await page.locator('#connection[data-state=live]').waitFor()
+      isAdmin = false
+      world.server.closeAllConnections()
+      await page.locator('#connection[data-state=lost]').waitFor()
+      isAdmin = true
+      await page.locator('#connection[data-state=live]').waitFor()
+    } finally {
+      await context.close()
+      await stop(world)
+    }
+  })
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    for (const [device, width] of [
+      ['phone', 360],
+      ['desktop', 1100],
+    ] as const) {
+      it(`is readable on a ${device} in ${colorScheme}, and passes axe`, async () => {
+        const options = { colorScheme, viewport: { width, height: device === 'phone' ? 800 : 1150 }, bypassCSP: true }
+        await open(
+          async (page) => {
+            busy()
+            await shows(page, '#top tr', /203\.0\.113/)
+            await page.locator('#top button').first().click()
+            await shows(page, '#states tr', /hourly/)
+            expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+            expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(
+              colorScheme === 'dark' ? 'rgb(16, 18, 21)' : 'rgb(245, 246, 248)',
+            )
+            await page.evaluate(axe.source)
+            const { violations } = await page.evaluate<AxeResults>('axe.run()')
+            expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([])
+            await record(page, `dashboard-${device}-${colorScheme}`)
+          },
+          options,
+          591_000,
+        )
+      })
+    }
+  }
+})
+
+/** Ten minutes of decisions about some clients, some of which are denied. */
+function busy(): void {
+  for (let second = 590; second > 0; second--) {
+    ago = second * 1000
+    const load = 1 + Math.round(Math.sin(second / 40) ** 2 * 2)
+    for (let i = 0; i < load; i++) burst(1, `203.0.113.${1 + ((second * (i + 3)) % 7)}`)
+  }
+  ago = 0
+  burst(3, '203.0.113.1')
+}
+
+/** The pictures of docs/guides/monitoring.md. */
+const PICTURES = ['dashboard-desktop-light', 'dashboard-phone-dark']
+
+async function record(page: Page, name: string): Promise<void> {
+  if (process.env['SLUICE_RECORD'] !== 'pictures' || !PICTURES.includes(name)) return
+  await page.evaluate('scrollTo(0, 0)')
+  await page.screenshot({ path: join(root, `docs/img/${name}.png`), scale: 'css' })
+}
+
+describe('the scripts of the page', () => {
+  it('have sound types', async () => {
+    const folder = await mkdtemp(join(root, 'node_modules', '.sluice-page-'))
+    try {
+      for (const [path, { type, text }] of files)
+        if (type === 'text/javascript') await writeFile(join(folder, path), text)
+      const compilerOptions = {
+        strict: true,
+        checkJs: true,
+        allowJs: true,
+        noEmit: true,
+        lib: ['es2023', 'dom', 'dom.iterable'],
+        types: [],
+        target: 'es2023',
+        module: 'esnext',
+        moduleResolution: 'bundler',
+        noUnusedLocals: true,
+      }
+      await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.js'] }))
+      const tsc = join(root, 'node_modules/typescript/bin/tsc')
+      const run = promisify(execFile)(process.execPath, [tsc, '-p', folder, '--pretty', 'false'])
+      expect(await run.catch((error: unknown) => error)).toMatchObject({ stdout: '' })
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+})
