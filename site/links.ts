@@ -1,8 +1,8 @@
 import { posix } from 'node:path'
 import type { MarkdownRenderer } from 'vitepress'
 
-/** Files outside of docs/ that pages link to. The built site has copies of them under the same paths. */
-export const copiedFiles: readonly string[] = ['LICENSE', 'rules.schema.json']
+/** Files that the pages rendered so far link to, such as `LICENSE`. The built site has copies of them under the same paths. */
+export const linkedFiles: Set<string> = new Set()
 
 /** Returns the anchor of a heading, as GitHub makes it. */
 export function anchorOf(heading: string): string {
@@ -22,7 +22,12 @@ export function siteLink(page: string, link: string): string {
   const example = /^examples\/([\w-]+)\.ts$/.exec(target)
   if (example !== null) return `/site/examples/${example[1]}`
   if (target === 'README.md') return anchor === undefined ? '/' : `/#${anchor}`
-  return copiedFiles.includes(target) ? `/${target}` : link
+  return /\.(md|png|svg)$/.test(target) ? link : `/${target}`
+}
+
+/** Returns whether a link from `siteLink` leads to a file that is no page. */
+function isFile(link: string): boolean {
+  return /^\/(?!site\/examples\/)[^#]/.test(link)
 }
 
 /** Lets links of pages lead to where the site has their targets. */
@@ -34,7 +39,9 @@ export function followLinks(markdown: MarkdownRenderer): void {
     for (const link of links) {
       const target = siteLink(page, link.attrGet('href')!)
       link.attrSet('href', target)
-      if (copiedFiles.includes(target.slice(1))) link.attrSet('target', '_self')
+      if (!isFile(target)) continue
+      linkedFiles.add(target.slice(1))
+      link.attrSet('target', '_self')
     }
   })
 }

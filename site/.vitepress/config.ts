@@ -1,7 +1,7 @@
-import { copyFileSync } from 'node:fs'
+import { cpSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { UserConfig } from 'vitepress'
-import { anchorOf, copiedFiles, followLinks } from '../links.ts'
+import { anchorOf, linkedFiles, followLinks } from '../links.ts'
 import { sidebar } from '../navigation.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -33,7 +33,7 @@ const config: UserConfig = {
   },
   vite: { resolve: { alias: { sluice: `${root}src/index.ts` } } },
   buildEnd({ outDir }) {
-    for (const file of copiedFiles) copyFileSync(`${root}${file}`, `${outDir}/${file}`)
+    for (const file of linkedFiles) cpSync(`${root}${file}`, `${outDir}/${file}`)
   },
 }
 

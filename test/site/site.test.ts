@@ -105,6 +105,8 @@ describe('the built site', () => {
     ['docs/guides/redis.md', '../../README.md', '/'],
     ['docs/guides/redis.md', '../../examples/plans.ts', '/site/examples/plans'],
     ['README.md', 'LICENSE', '/LICENSE'],
+    ['docs/guides/monitoring.md', '../grafana.json', '/docs/grafana.json'],
+    ['docs/guides/monitoring.md', '../img/outage.svg', '../img/outage.svg'],
     ['docs/guides/redis.md', '#setup', '#setup'],
     ['docs/guides/redis.md', 'https://example.com/LICENSE', 'https://example.com/LICENSE'],
   ])('on %s, the link %s leads to %s', (page, link, target) => {
