@@ -253,6 +253,11 @@ export const typescript = [
   ),
   clockFault('a lock-out of a wrong clock kept in Lua', '1000 and now + (ending', '1000 and since + (ending'),
   faultInMemory('adjust')('a refund to a wrong clock', 'chargedAt <= now + TOLERANCE_MS * 1000', 'chargedAt > 0'),
+  inFile('src/stores/memory/adjust.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
+    'a settlement that ends with the limit of its charge',
+    'Math.max(life, this.#life(writer, at, units, now))',
+    'life',
+  ),
   outlasting('state')('a key that is new before its wait is over', 'renewal]! >= ending', 'renewal]! >= tick'),
   outlasting('locker')('a block that a key does not outlast', 'attempt.moveRenewal(under, length)', ''),
   outlasting('locker')('a block without a beginning', 'under.capacity + 1)', '0)'),

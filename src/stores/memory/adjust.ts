@@ -52,11 +52,19 @@ export class Adjuster {
     const adds =
       isWriter && slab.lockedUntil(slot, now) <= now && charge.policy.compiled.algorithm.toShared === undefined
     if (kind === 'free' || adds) this.#adjustSlot(charge, units, now, slab, slot)
-    else slab.lock(slot, now, until + this.#life(charge, units, now))
+    else slab.lock(slot, now, until + this.#longestLife(charge, units, now, slab.writtenBy(slot)))
+  }
+
+  /** Returns the longer life of units: under the limit that was charged, or under the one that wrote a row, which may be the key's now. */
+  #longestLife(charge: Charge, units: number, now: number, writer: CompiledLimit | undefined): number {
+    const life = this.#life(charge.policy.compiled, charge.at, units, now)
+    if (writer === undefined || !isCompatible(charge.policy.compiled.algorithm, writer.algorithm)) return life
+    const at = rescale(charge.at, charge.policy.compiled.parameters, writer.parameters)
+    return Math.max(life, this.#life(writer, at, units, now))
   }
 
   /** Returns the microseconds for which units count on a key that has used nothing. */
-  #life({ policy: { compiled }, at }: Charge, units: number, now: number): number {
+  #life(compiled: CompiledLimit, at: number, units: number, now: number): number {
     const attempt = this.#attempt
     attempt.read(compiled, attempt.slab, NONE, now)
     attempt.adjust(compiled, at, units)

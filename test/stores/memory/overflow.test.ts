@@ -118,6 +118,30 @@ describe('a key beyond maxKeys', () => {
     expect(limiter.peek(input, { cost: 0 }).limits[0]!.remaining).toBeLessThan(9)
   })
 
+  it.each(['spacing', 'gcra', 'slidingWindowLog', 'fixedWindow', 'slidingWindowBuckets'])(
+    'counts what is settled later under the limit that it has by then, with %s',
+    (algorithm) => {
+      const clock = virtualClock()
+      const [beyond, exact] = [limiterOn(clock, 1), limiterOn(clock)]
+      const [short, long] = ['1s', '7s'].map((window) => limit({ algorithm, quota: 1, window, name: 'plan' }))
+      const both = [beyond, exact]
+      beyond.consume({ key: 'first', plan: long! })
+      const decisions = both.map((each) => each.consume({ key: 'late', plan: short! }))
+      clock.advance(1500)
+      for (const each of both) expect(each.consume({ key: 'late', plan: long! }).allowed).toBe(true)
+      flood(beyond, long!)
+      both.forEach((each, i) => {
+        each.settle(decisions[i]!, 3)
+      })
+      for (let n = 0; n < 60; n++) {
+        clock.advance(500)
+        const [one, other] = both.map((each) => each.peek({ key: 'late', plan: long! }))
+        if (!other!.allowed) expect(one!.allowed).toBe(false)
+      }
+      expect(beyond.peek({ key: 'late', plan: long! }).allowed).toBe(true)
+    },
+  )
+
   it('that is locked out stays so, however many others come', () => {
     const clock = virtualClock()
     const limiter = limiterOn(clock, 1)
