@@ -74,7 +74,7 @@ describe('the tarball', () => {
   it('is small', async () => {
     const { size } = await stat(packed.tarball)
     const unpacked = [...files.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0)
-    expect(size).toBeLessThan(800_000)
+    expect(size).toBeLessThan(1_000_000)
     expect(unpacked).toBeLessThan(5_000_000)
   })
 
