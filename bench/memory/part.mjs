@@ -3,6 +3,7 @@ import { algorithmTimes } from './algorithms.mjs'
 import { hotKey, manyKeys } from './decisions.mjs'
 import { expiredKeys, floodOfKeys, garbage } from './footprint.mjs'
 import { longLogs } from './long-logs.mjs'
+import { metricsTimes } from './metrics.mjs'
 import { rulesTimes } from './rules.mjs'
 
 /**
@@ -15,6 +16,16 @@ const QUICK = { rounds: 2, peerRounds: 1, ms: 60, keys: 250_000, further: 600_00
 /** In memory: one process, one core. */
 export async function openMemory({ builds, quick }) {
   const run = { builds, core: cores().node, ...(quick ? QUICK : FULL) }
-  const experiments = [hotKey, manyKeys, algorithmTimes, longLogs, rulesTimes, garbage, expiredKeys, floodOfKeys]
+  const experiments = [
+    hotKey,
+    manyKeys,
+    algorithmTimes,
+    longLogs,
+    rulesTimes,
+    metricsTimes,
+    garbage,
+    expiredKeys,
+    floodOfKeys,
+  ]
   return { experiments: experiments.map((experiment) => experiment(run)) }
 }

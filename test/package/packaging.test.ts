@@ -23,6 +23,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
     'perSecond',
     'SluiceError',
     'stack',
+    'topDenied',
   ],
   'sluice/adapter': ['clientKeyer', 'createRequestLimiter', 'ResponseEnd', 'whenClosed'],
   'sluice/dashboard': ['dashboard'],
@@ -33,14 +34,16 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   'sluice/koa': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
   'sluice/nestjs': ['byIP', 'RateLimit', 'RateLimitException', 'RateLimitGuard', 'RateLimitModule', 'SkipRateLimit'],
   'sluice/node': ['byIP', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
+  'sluice/opentelemetry': ['instrument'],
+  'sluice/prometheus': ['collect'],
   'sluice/redis': ['redisStore'],
   'sluice/rules': ['checkRules', 'createRules', 'rulesFrom', 'rulesSchema'],
   'sluice/testing': ['adapterBehaviours', 'algorithmBehaviours', 'storeBehaviours', 'virtualClock'],
 }
 
-/** The adapter for Nest extends classes of Nest, and loads it. */
-const alone = Object.keys(entryPoints).filter((each) => each !== 'sluice/nestjs')
-const nest = ['@nestjs', 'reflect-metadata', 'rxjs']
+/** The adapter for Nest extends classes of Nest, and loads it. Spans are found with the API of OpenTelemetry. */
+const alone = Object.keys(entryPoints).filter((each) => !['sluice/nestjs', 'sluice/opentelemetry'].includes(each))
+const loaded = ['@nestjs', '@opentelemetry', 'reflect-metadata', 'rxjs']
 
 const packed = packedPackage()
 
@@ -52,7 +55,7 @@ describe('the tarball', () => {
 
   it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/(playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|docs\/img\/[\w/-]+\.(png|svg)|examples\/[\w-]+\.ts)$/
+      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/grafana\.json|docs\/(playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|docs\/img\/[\w/-]+\.(png|svg)|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
@@ -155,10 +158,11 @@ describe('installed without a framework', () => {
     expect(names).toEqual(await node(home, 'list-names.js', { MODULES: alone.join(' ') }))
   })
 
-  it('exports its names for Nest where Nest is installed', async () => {
-    await link(home, ...nest)
+  it('exports its names for Nest and OpenTelemetry where they are installed', async () => {
+    await link(home, ...loaded)
+    const others = Object.keys(entryPoints).filter((each) => !alone.includes(each))
     for (const list of ['list-names.js', 'require-names.cjs'])
-      expect(await node(home, list, { MODULES: 'sluice/nestjs' })).toEqual(namesOf(['sluice/nestjs']))
+      expect(await node(home, list, { MODULES: others.join(' ') })).toEqual(namesOf(others))
   })
 
   it('has a command', async () => {
@@ -180,11 +184,11 @@ describe('installed with every framework', () => {
   let home: string
   beforeAll(async () => {
     home = await packed.project('every-framework', { type: 'module' }, { 'list-loaded.js': listLoaded })
-    await link(home, ...frameworks, ...nest)
+    await link(home, ...frameworks, ...loaded)
   })
 
   for (const name of Object.keys(entryPoints)) {
-    it(`${name} loads no framework${alone.includes(name) ? '' : ' but Nest'}`, async () => {
+    it(`${name} loads no framework${name === 'sluice/nestjs' ? ' but Nest' : ''}`, async () => {
       expect(await node(home, 'list-loaded.js', { MODULE: name })).toEqual([])
     })
   }
@@ -300,7 +304,7 @@ describe('in a strict TypeScript project', () => {
   })
 
   describe('with the frameworks and their types', () => {
-    beforeAll(() => link(home, ...frameworks, ...nest, '@types'))
+    beforeAll(() => link(home, ...frameworks, ...loaded, '@types'))
 
     it('an Express application compiles and is limited', async () => {
       expect(await faults('server', server, ['node'])).toEqual([])

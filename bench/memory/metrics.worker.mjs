@@ -1,0 +1,44 @@
+// Nanoseconds per decision on one hot key: without a subscriber, with one that does nothing, and with metrics.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { entry } from '../lib/entry.mjs'
+import { median } from '../lib/statistics.mjs'
+import { finish, job } from '../lib/worker.mjs'
+import { SAME_KEY } from './keys.mjs'
+import { MOST_ON_ONE_KEY, roomyLimit } from './limits.mjs'
+import { timed, warmUp } from './loop.mjs'
+import { ours } from './subjects.mjs'
+
+const WARM_UP = 2
+const LAPS = 7
+const lap = { ms: job.ms / LAPS, most: MOST_ON_ONE_KEY / (4 * (WARM_UP + LAPS)) }
+
+const sluice = await entry(job.root, 'sluice')
+const { collect } = await entry(job.root, 'sluice/prometheus')
+const make = () => ours(sluice, [roomyLimit(sluice, 'limit')])
+await warmUp(make)
+const subject = await make()
+
+/** A registry that is never scraped. */
+const registry = { registerMetric() {}, removeSingleMetric() {} }
+function nothing() {}
+
+/** Each begins to listen, and returns a function that ends it. */
+const listeners = {
+  'no subscriber': () => () => {},
+  'an empty subscriber': () => {
+    subscribe('sluice:decision', nothing)
+    return () => unsubscribe('sluice:decision', nothing)
+  },
+  metrics: () => collect(registry).close,
+}
+
+const laps = Object.fromEntries(Object.keys(listeners).map((name) => [name, []]))
+for (let i = 0; i < WARM_UP + LAPS; i++) {
+  for (const [name, listen] of Object.entries(listeners)) {
+    const end = listen()
+    const ns = await timed(subject, ['hot'], SAME_KEY, lap)
+    end()
+    if (i >= WARM_UP) laps[name].push(ns)
+  }
+}
+finish(Object.fromEntries(Object.entries(laps).map(([name, samples]) => [name, median(samples)])))
