@@ -8,7 +8,7 @@ const page = new URL('../../docs/internals/performance.md', import.meta.url)
 const BEGIN = '<!-- sizes -->'
 const END = '<!-- end of sizes -->'
 /** No adapter may be larger, in kB. */
-const LARGEST = 56
+const LARGEST = 62
 /** What has a parser of YAML, the Lua texts, or the suites. */
 const LARGER = ['sluice/redis', 'sluice/rules', 'sluice/testing']
 
