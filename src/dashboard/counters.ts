@@ -1,3 +1,4 @@
+import { isNearLimit } from '../limiter/near-limit.ts'
 import type { DecisionEvent } from '../limiter/events.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
@@ -50,7 +51,7 @@ export class Counters {
       const kind = kindOf(status)
       this.#add(series, kind, second)
       if (kind === SHADOW_DENIED) isShadowDenied = true
-      if (!decision.allowed || !isNearLimit(status)) continue
+      if (!decision.allowed || !status.allowed || !isNearLimit(status)) continue
       isNear = true
       this.#add(series, NEAR, second)
     }
@@ -117,9 +118,4 @@ function cut(name: string): string {
 function kindOf({ allowed, limit }: LimitStatus): Kind {
   if (allowed) return ALLOWED
   return limit.shadow === true ? SHADOW_DENIED : DENIED
-}
-
-/** True if less than a fifth of the capacity is left. */
-function isNearLimit({ allowed, used, remaining }: LimitStatus): boolean {
-  return allowed && remaining < (used + remaining) / 5
 }

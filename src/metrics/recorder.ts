@@ -1,6 +1,7 @@
 import { heldRequests } from '../limiter/held.ts'
 import { decisions, type DecisionEvent } from '../limiter/events.ts'
 import type { Decision } from '../limiter/decision.ts'
+import { isNearLimit } from '../limiter/near-limit.ts'
 import { Charge, isCharge, type LimitStatus, type Policy } from '../stores/store.ts'
 import type { Counts, LimiterCounts } from './counts.ts'
 import { Series } from './series.ts'
@@ -87,8 +88,7 @@ export class Recorder {
     const counts = this.#countsOf(status)
     if (status.allowed) {
       counts.allowed++
-      // The capacity is what remains and what is used.
-      if (decision.allowed && 4 * status.remaining < status.used) counts.nearLimit++
+      if (decision.allowed && isNearLimit(status)) counts.nearLimit++
       return false
     }
     if (status.limit.shadow !== true) counts.denied++
