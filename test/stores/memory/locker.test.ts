@@ -65,9 +65,11 @@ it('where all counters are shared, a lock-out holds for the key, is not made sho
   limiter.block('a', '1h')
   expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
   expect(codes()).toEqual([])
-  limiter.block('a', 0)
-  expect(codes()).toEqual(['SLUICE_SHARED_COUNTERS'])
-  expect(limiter.consume('a').allowed).toBe(false)
+  for (const shorter of ['1s', 0] as const) {
+    limiter.block('a', shorter)
+    expect(codes()).toEqual(['SLUICE_SHARED_COUNTERS'])
+    expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
+  }
 })
 
 it('a locked key moves into the table when there is room, and stays locked', () => {
