@@ -1,19 +1,11 @@
 // A server with a limit, and a dashboard below /limits that shows it live. PORT=3000 node dist/examples/dashboard.js, and log in as
 // operator with the password in DASHBOARD_PASSWORD.
-import { createHash, timingSafeEqual } from 'node:crypto'
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer } from 'node:http'
 import { createLimiter, fixedWindow } from 'sluice'
 import { dashboard } from 'sluice/dashboard'
 import { byIP, rateLimit } from 'sluice/node'
+import { authorization, isOperator } from './operator.ts'
 import { serve } from './visits.ts'
-
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
-const credentials = Buffer.from(`operator:${process.env.DASHBOARD_PASSWORD ?? 'change me'}`).toString('base64')
-
-/** True for the operator's password. The comparison takes the same time for every other one. */
-function isOperator({ headers }: IncomingMessage): boolean {
-  return timingSafeEqual(digest(headers.authorization ?? ''), digest(`Basic ${credentials}`))
-}
 
 const limits = fixedWindow({ quota: 2, window: '1h', name: 'hourly' })
 const limiter = createLimiter({ name: 'api', keyer: byIP, limits })
@@ -28,7 +20,6 @@ const hello = rateLimit({ limiter })((_request, response) => void response.end('
 // The dashboard comes before the limit, so that nobody is locked out of it.
 const server = createServer((request, response) => board(request, response, () => hello(request, response)))
 
-const authorization = `Basic ${credentials}`
 const key = encodeURIComponent(JSON.stringify({ limiter: 'api', key: '127.0.0.1' }))
 server.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
 await serve(server, [

@@ -2,9 +2,13 @@
 import express from 'express'
 import { gcra, perHour, slidingWindowLog } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
+import { board } from './operator.ts'
 import { serve } from './visits.ts'
 
 const app = express()
+
+// The dashboard comes before the limits, so that nobody is locked out of it.
+app.use(board)
 
 // A route that is declared before the app's limit has only its own limit: at most 3 logins in any 15 minutes.
 const loginLimit = rateLimit({ keyer: byIP, limits: slidingWindowLog({ quota: 3, window: '15m', name: 'login' }) })
@@ -21,4 +25,4 @@ app.get('/', (request, response) => {
 })
 
 const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
-await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])
+await serve(server, ['GET /limits/', 'GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

@@ -2,9 +2,16 @@
 import Fastify from 'fastify'
 import { gcra, perHour, slidingWindowLog } from 'sluice'
 import { byIP, rateLimit } from 'sluice/fastify'
+import { board } from './operator.ts'
 import { serve } from './visits.ts'
 
 const app = Fastify()
+
+// The dashboard has no limit, so that nobody is locked out of it.
+app.all('/limits/*', { config: { rateLimit: false } }, (request, reply) => {
+  reply.hijack()
+  board(request.raw, reply.raw)
+})
 
 // All routes and the 404 handler: 5 requests at once, one more every 2 seconds, and at most 1000 an hour.
 const burst = gcra({ quota: 5, window: '10s', name: 'burst' })
@@ -17,4 +24,4 @@ app.post('/login', { config: { rateLimit: loginLimit } }, () => 'welcome')
 app.get('/', (request) => `hello, you have ${request.rateLimit?.remaining} left`)
 
 await app.listen({ port: Number(process.env.PORT ?? 0), host: '127.0.0.1' })
-await serve(app.server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])
+await serve(app.server, ['GET /limits/', 'GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

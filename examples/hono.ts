@@ -1,12 +1,20 @@
 // A Hono app with limits: one for the whole app, and a stricter one for a route.
 import type { Server } from 'node:http'
-import { createAdaptorServer } from '@hono/node-server'
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono } from 'hono'
 import { gcra, perHour, slidingWindowLog } from 'sluice'
 import { byIP, rateLimit } from 'sluice/hono'
+import { board } from './operator.ts'
 import { serve } from './visits.ts'
 
-const app = new Hono()
+const app = new Hono<{ Bindings: HttpBindings }>()
+
+// The dashboard comes before the limits, so that nobody is locked out of it.
+app.all('/limits/*', (context) => {
+  board(context.env.incoming, context.env.outgoing)
+  return RESPONSE_ALREADY_SENT
+})
 
 // A route that is declared before the app's limit has only its own limit: at most 3 logins in any 15 minutes.
 // `byIP` takes the socket's address on Node; elsewhere: ipKeyer({ address: (context) => getConnInfo(context).remote.address })
@@ -21,4 +29,4 @@ app.get('/', (context) => context.text(`hello, you have ${context.get('rateLimit
 
 const server = createAdaptorServer({ fetch: app.fetch }) as Server
 server.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
-await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])
+await serve(server, ['GET /limits/', 'GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

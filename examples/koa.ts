@@ -2,9 +2,17 @@
 import Koa from 'koa'
 import { gcra, perHour, slidingWindowLog } from 'sluice'
 import { byIP, rateLimit } from 'sluice/koa'
+import { board } from './operator.ts'
 import { serve } from './visits.ts'
 
 const app = new Koa()
+
+// The dashboard comes before the limits, so that nobody is locked out of it.
+app.use(function limits(context, next) {
+  if (!context.path.startsWith('/limits/')) return next()
+  context.respond = false
+  return board(context.req, context.res)
+})
 
 // A route before the app's limit has only its own limit: at most 3 logins in any 15 minutes.
 // With @koa/router: router.post('/login', loginLimit, handler)
@@ -25,4 +33,4 @@ app.use(function hello(context) {
 })
 
 const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
-await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])
+await serve(server, ['GET /limits/', 'GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

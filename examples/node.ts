@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { gcra, perHour, slidingWindowLog } from 'sluice'
 import { byIP, rateLimit, rateLimitOf } from 'sluice/node'
 import { WebSocketServer } from 'ws'
+import { board } from './operator.ts'
 import { serve } from './visits.ts'
 
 // At most 3 logins in any 15 minutes.
@@ -20,7 +21,8 @@ const hello = limit((request, response) => {
 
 const server = createServer((request, response) => {
   const isLogin = request.method === 'POST' && request.url === '/login'
-  return (isLogin ? login : hello)(request, response)
+  // The dashboard comes before the limits, so that nobody is locked out of it.
+  return board(request, response, () => (isLogin ? login : hello)(request, response))
 })
 
 // Opening a WebSocket charges the same limit. Above the limit it gets a 429 and is closed.
@@ -31,4 +33,4 @@ const open = limit.upgrade((request, socket, head) => {
 server.on('upgrade', open)
 
 server.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
-await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])
+await serve(server, ['GET /limits/', 'GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

@@ -51,14 +51,17 @@ const perApp = [
   '  quota exceeded: login',
 ]
 
+/** The dashboard answers strangers with an empty 401. */
+const withDashboard = ['GET /limits/: 401', '  ', ...perApp]
+
 /** The output of each example, without times. */
 const outputs: Readonly<Record<string, readonly string[]>> = {
-  express: perApp,
-  fastify: perApp,
-  koa: perApp,
+  express: withDashboard,
+  fastify: withDashboard,
+  koa: withDashboard,
   fetch: perApp,
-  hono: perApp,
-  node: perApp,
+  hono: withDashboard,
+  node: withDashboard,
   'graphql-costs': [
     'GET /graphql?query={posts(first:%2060){title}}: 200, RateLimit: "points";r=n',
     '  {"data":{"posts":[{"title":"one"},{"title":"two"},{"title":"three"}]}}',
@@ -188,7 +191,7 @@ async function firstLine({ stdout }: ChildProcess): Promise<string> {
 describe('the examples', { timeout: MINUTE }, () => {
   it('are all tested', async () => {
     const programs = (await readdir(join(root, 'examples'))).filter((each) => each.endsWith('.ts'))
-    const others = ['outage.ts', 'showcase.ts', 'visits.ts']
+    const others = ['operator.ts', 'outage.ts', 'showcase.ts', 'visits.ts']
     expect(programs.toSorted()).toEqual([...Object.keys(outputs).map((name) => `${name}.ts`), ...others].toSorted())
   })
 
