@@ -32,10 +32,16 @@ const server = `
 
 const asModule = server.replace("import express = require('express')", "import express from 'express'")
 const limited = [200, 429]
-/** The adapter for Nest loads it. */
-const nest = ['@nestjs', 'reflect-metadata', 'rxjs']
+/** The adapter for Nest and `sluice/opentelemetry` load them. */
+const nest = ['@nestjs', 'reflect-metadata', 'rxjs', '@opentelemetry']
 /** With CommonJS. Jest cannot load Nest 12 with `require`. */
-const nest11 = ['@nestjs/common@11.2.10', '@nestjs/core@11.2.10', 'reflect-metadata@0.2.2', 'rxjs@7.8.2']
+const nest11 = [
+  '@nestjs/common@11.2.10',
+  '@nestjs/core@11.2.10',
+  'reflect-metadata@0.2.2',
+  'rxjs@7.8.2',
+  '@opentelemetry/api@1.9.1',
+]
 const expressTypes = ['@types/express@5.0.6', '@types/node@20.19.43']
 
 function local(home: string, name: string, ...args: readonly string[]): Promise<string> {
@@ -155,7 +161,7 @@ describe('test runners', () => {
     })
     test.each(${JSON.stringify(entryPoints)})('%s loads', async (name) => {
       expect(Object.keys(await load(name)).length).toBeGreaterThan(0)
-    })`
+    }, 60_000)`
   const suite = `
     const { createLimiter, everyone, perMinute } = require('sluice')
     const load = require

@@ -155,7 +155,9 @@ describe('config.rateLimit', () => {
     app.get('/', handler)
     await expect(app.ready()).rejects.toMatchObject({
       code: 'UNKNOWN_OPTION',
-      message: expect.stringMatching(/^Route GET "\/" .*"max"; it has limiter, .*, hook \(sluice\S+\)$/) as string,
+      message: expect.stringMatching(
+        /^Route GET "\/" .*"max"; it has limiter, .*, hook\. Instead of "max", write .*\(sluice\S+\)$/,
+      ) as string,
     })
   })
 
