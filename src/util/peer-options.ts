@@ -27,7 +27,7 @@ const EQUALS: readonly Equal[] = [
   ['allow', "allow: ['10.0.0.0/8'], or skip", ['allowList', 'whitelist']],
   ['skip', 'skip', ['skipIf', 'ignoreUserAgents']],
   ['onOutage', "onOutage: 'open'", ['passOnStoreError', 'skipOnError']],
-  ['name', 'name', ['nameSpace', 'namespace', 'keyPrefix', 'prefix']],
+  ['name', 'name', ['nameSpace', 'namespace', 'keyPrefix']],
   ['store', 'store: redisStore(client)', ['redis', 'storeClient', 'client', 'storage', 'driver', 'db']],
 ]
 
