@@ -15,6 +15,8 @@ export interface Model {
   saturate(t: number, n: number): void
   /** Notes a denied request. */
   see(t: number): void
+  /** A key that starts part-full is not new again before one window after a wait. */
+  keep?(t: number, wait: number): void
 }
 
 /** Returns the model of a limit. `W` is its window in ticks. */
@@ -59,12 +61,15 @@ const whole = (n: number): bigint => BigInt(n)
 function leaking(L: number, W: number, B: number, initial: number | undefined): Model {
   let level = 0n
   let last: number | undefined
+  let kept = -Infinity
+  const startsPartFull = initial !== undefined && initial < B
+  // The key is new again after a full bucket for one window, and not before it was kept.
+  const isNew = (t: number): boolean =>
+    last === undefined || (level - whole(t - last) * whole(L) + whole(W) * whole(L) <= 0n && t >= kept)
   const at = (t: number): bigint => {
-    const start = initial === undefined ? 0n : whole(B - initial) * whole(W)
-    if (last === undefined) return start
+    if (last === undefined || (startsPartFull && isNew(t)))
+      return initial === undefined ? 0n : whole(B - initial) * whole(W)
     const left = level - whole(t - last) * whole(L)
-    // The key is new again after a full bucket for one window.
-    if (initial !== undefined && initial < B && left + whole(W) * whole(L) <= 0n) return start
     return left > 0n ? left : 0n
   }
   const space = (t: number): bigint => whole(B) * whole(W) - at(t)
@@ -79,8 +84,10 @@ function leaking(L: number, W: number, B: number, initial: number | undefined): 
     saturate: (t) => set(t, whole(B) * whole(W)),
     // A bucket that does not start full starts to fill with the first request.
     see: (t) => {
-      const isNew = last === undefined || level - whole(t - last) * whole(L) + whole(W) * whole(L) <= 0n
-      if (initial !== undefined && initial < B && isNew) set(t, at(t))
+      if (startsPartFull && isNew(t)) set(t, at(t))
+    },
+    keep: (t, wait) => {
+      if (startsPartFull && !isNew(t)) kept = Math.max(kept, t + wait + W)
     },
   }
 }
@@ -90,25 +97,31 @@ function intervals(L: number, W: number, B: number, initial: number | undefined)
   const birth = initial === undefined ? 0 : B - initial
   let used = 0
   let start: number | undefined
+  let kept = -Infinity
   const pass = (t: number): { used: number; start: number } => {
     if (start === undefined) return { used: birth, start: t }
     let now = { used, start }
     while (now.used > 0 && t >= now.start + W) now = { used: Math.max(0, now.used - L), start: now.start + W }
     if (now.used > 0) return now
-    const isNew = birth > 0 ? t >= now.start + W : true
+    const isNew = birth > 0 ? t >= now.start + W && t >= kept : true
     return { used: isNew ? birth : 0, start: t }
   }
   const set = (to: { used: number; start: number }): void => {
     used = to.used
     start = to.start
   }
+  const isNew = (t: number): boolean => start === undefined || (pass(t).start === t && pass(t).used === birth)
   return {
     admits: (t, n) => pass(t).used + n <= B,
     remaining: (t) => Math.max(0, B - pass(t).used),
     charge: (t, n) => set({ used: pass(t).used + n, start: pass(t).start }),
     saturate: (t) => set({ used: B, start: pass(t).start }),
     see: (t) => {
-      if (birth > 0 && pass(t).start === t && pass(t).used === birth) set(pass(t))
+      if (birth > 0 && isNew(t)) set(pass(t))
+    },
+    keep: (t, wait) => {
+      if (birth > 0 && (used > 0 || start !== undefined) && !(isNew(t) && start !== t))
+        kept = Math.max(kept, t + wait + W)
     },
   }
 }
