@@ -88,9 +88,12 @@ describe.each(['src/http', 'src/cli', 'src/stores'])('%s', (folder) => {
     each.endsWith('.ts'),
   )
   const names = builtIn.map(({ name }) => name).join('|')
+  // Examples in the help, a proposal to the user, and the one algorithm without a quota.
+  const named = ['replay/command.ts', 'replay/expression.ts', 'replay/replay.ts', 'suggest/command.ts']
 
   it('names no algorithm', () => {
     const found = files.flatMap((file) => {
+      if (folder === 'src/cli' && named.includes(file)) return []
       const code = withoutComments(readFileSync(join(root, folder, file), 'utf8'))
       return [...code.matchAll(new RegExp(`\\b(${names})\\b`, 'g'))].map(([name]) => `${file}: ${name}`)
     })

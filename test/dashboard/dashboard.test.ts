@@ -181,7 +181,7 @@ describe('a page of another site', () => {
     expect(Object.keys(reply.headers).filter((each) => each.startsWith('access-control'))).toEqual([])
   })
 
-  it('is told apart from the page of the dashboard', async () => {
+  it('differs from the page of the dashboard', async () => {
     const served = await started({ limiters: [limiter] })
     for (const headers of [{ 'Sec-Fetch-Site': 'same-origin' }, { Origin: served.url }, {}])
       expect((await ask(served, '/reset', about('ann', 'api', headers as Record<string, string>))).status).toBe(200)

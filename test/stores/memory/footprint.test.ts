@@ -35,8 +35,8 @@ describe('limiters in a process', () => {
   })
 
   it('cost little, a thousand of them with two limits each', () => {
-    expect(footprint.perLimiter).toBeLessThan(6000)
-    expect(footprint.perLimiterUsed).toBeLessThan(12_000)
+    expect(footprint.perLimiter).toBeLessThan(7000)
+    expect(footprint.perLimiterUsed).toBeLessThan(15_000)
   })
 })
 

@@ -155,7 +155,9 @@ it('what is no client is refused', () => {
     ['redis://:secret@localhost', 'a string'],
   ]) {
     expect(() => redisStore(given as RedisClient)).toThrow(
-      new RegExp(`^client: expected a client of ioredis, .*such as new Redis\\(url\\).*; got ${shown as string} \\(sluice`),
+      new RegExp(
+        `^client: expected a client of ioredis, .*such as new Redis\\(url\\).*; got ${shown as string} \\(sluice`,
+      ),
     )
   }
 })
