@@ -70,7 +70,8 @@ function bars(title, rows) {
   }
 }
 
-async function svg(spec) {
+/** Draws a vega-lite chart. */
+export async function svg(spec) {
   const config = { axis: { labelLimit: 300 } }
   const { spec: compiled } = compile({ background: 'white', padding: 12, config, ...spec })
   const view = new View(parse(compiled), { renderer: 'none' })

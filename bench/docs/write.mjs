@@ -41,7 +41,8 @@ function section(title, { when, quick, builds, machine, rows, failures }) {
   return [`### ${title}`, `${run}.`, ...tablesOfPart, ...missing].join('\n\n')
 }
 
-function markdown(head, lines) {
+/** A table in Markdown. */
+export function markdown(head, lines) {
   const cells = (texts) => `| ${texts.map((text) => text.replaceAll('|', '\\|')).join(' | ')} |`
   const rules = head.map((name) => (name === '' || name === 'budget' ? '---' : '---:'))
   return [cells(head), cells(rules), ...lines.map(cells)].join('\n')

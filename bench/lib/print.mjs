@@ -7,8 +7,12 @@ export function printPart(name, { rows, failures, builds, machine, quick, second
   const versions = Object.entries(builds).map(([build, version]) => `${build}: ${version}`)
   const run = [...versions, ...Object.values(machine), `${seconds} s`, ...(quick ? ['a quick run'] : [])]
   console.log(`\n${bold(name)} — ${run.join(', ')}`)
-  for (const { title, head, lines } of tables(rows)) console.log(`\n${bold(title)}\n${aligned([head, ...lines])}`)
+  for (const table of tables(rows)) printTable(table)
   for (const failure of failures) console.log(`\nNot measured: ${failure}`)
+}
+
+export function printTable({ title, head, lines }) {
+  console.log(`\n${bold(title)}\n${aligned([head, ...lines])}`)
 }
 
 /** Prints how many budgets are met, the budgets that are missed, and the rows that are slower. */

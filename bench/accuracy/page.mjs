@@ -1,0 +1,143 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { svg } from '../docs/plots.mjs'
+import { markdown } from '../docs/write.mjs'
+import { formatted } from '../lib/results.mjs'
+
+const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
+const PAGE = 'internals/accuracy.md'
+const BEGIN = '<!-- results: written by `npm run accuracy` -->'
+const END = '<!-- /results -->'
+
+/** The tables of the page. */
+export function tablesOf({ requests, algorithms, counters, costs }) {
+  const of = (share) => percent(share / requests)
+  const logs = algorithms.map((each) => [
+    each.name,
+    of(each.denied),
+    of(each.tooStrict),
+    of(each.tooLenient),
+    of(each.tooStrict + each.tooLenient),
+  ])
+  const windows = algorithms.map((each) => [each.name, String(each.worst), of(each.ownLenient), of(each.ownStrict)])
+  const prices = costs.map((each) => [
+    each.name,
+    each.bytesAfterOne.toFixed(0),
+    each.bytesAfterQuota.toFixed(0),
+    each.nanoseconds.toFixed(0),
+  ])
+  const published = counters.map((each) => [
+    `${each.quota} in ${each.seconds} s`,
+    percent(each.above),
+    percent(each.tooStrict + each.tooLenient),
+    percent(each.tooStrict),
+    percent(each.tooLenient),
+    percent(each.difference),
+    each.sourcesOver.toLocaleString('en'),
+    each.sourcesMissed.toLocaleString('en'),
+    each.sourcesLimitedBelow.toLocaleString('en'),
+  ])
+  return [
+    {
+      title: 'Against a sliding log that decides the same traffic',
+      head: ['', 'denied', 'too strict', 'too lenient', 'different'],
+      lines: logs,
+    },
+    {
+      title: 'Against the requests that the algorithm itself admitted',
+      head: ['', 'most in any minute', 'admitted beyond 100', 'denied below 100'],
+      lines: windows,
+    },
+    {
+      title: 'Cost',
+      head: ['', 'bytes per key after 1 request', 'after 100 requests', 'ns per decision'],
+      lines: prices,
+    },
+    {
+      title: 'Two counters that count every request, against the exact number',
+      head: [
+        'limit',
+        'above the limit',
+        'wrong',
+        'too strict',
+        'too lenient',
+        'mean difference',
+        'sources above',
+        'of these never limited',
+        'limited, but never above',
+      ],
+      lines: published,
+    },
+  ]
+}
+
+/** Writes the results into the page, between its markers, and the plots. Returns the names of the files. */
+export async function writePage(results) {
+  const drawn = plots(results)
+  for (const { name, spec } of drawn) writeFileSync(`${docs}img/${name}`, await svg(spec))
+  const file = docs + PAGE
+  const page = readFileSync(file, 'utf8')
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
+  if (begin === -1 || end < begin) throw new Error(`docs/${PAGE}: expected the markers ${BEGIN} and ${END}`)
+  const text = `${page.slice(0, begin + BEGIN.length)}\n\n${sections(results, drawn)}\n\n${page.slice(end)}`
+  writeFileSync(file, await formatted(text, file))
+  return [`docs/${PAGE}`, ...drawn.map(({ name }) => `docs/img/${name}`)]
+}
+
+function sections(results, drawn) {
+  const { when, requests, seed, machine } = results
+  const run = [when, `${requests.toLocaleString('en')} requests`, `seed ${seed}`]
+  const tables = tablesOf(results).map(({ title, head, lines }) => `### ${title}\n\n${markdown(head, lines)}`)
+  const images = drawn.map(({ name, spec }) => `![${spec.title}](../img/${name})`)
+  return [`${[...run, ...Object.values(machine)].join('; ')}.`, ...images, ...tables].join('\n\n')
+}
+
+function plots({ requests, algorithms }) {
+  const sort = algorithms.map(({ name }) => name)
+  const different = algorithms.flatMap((each) => [
+    { name: each.name, kind: 'too strict', share: (100 * each.tooStrict) / requests },
+    { name: each.name, kind: 'too lenient', share: (100 * each.tooLenient) / requests },
+  ])
+  const y = { field: 'name', type: 'nominal', title: null, sort }
+  const colour = {
+    field: 'kind',
+    type: 'nominal',
+    title: null,
+    scale: { domain: ['too strict', 'too lenient'], range: ['#1f77b4', '#d62728'] },
+  }
+  return [
+    {
+      name: 'accuracy-different.svg',
+      spec: {
+        title: 'Requests that the exact sliding log decides differently',
+        data: { values: different },
+        width: 420,
+        height: { step: 22 },
+        mark: 'bar',
+        encoding: {
+          y,
+          x: { field: 'share', type: 'quantitative', title: '% of all requests', stack: 'zero' },
+          color: colour,
+        },
+      },
+    },
+    {
+      name: 'accuracy-worst.svg',
+      spec: {
+        title: 'Most requests admitted in any minute, with a quota of 100',
+        data: { values: algorithms.map(({ name, worst }) => ({ name, worst })) },
+        width: 420,
+        height: { step: 22 },
+        mark: { type: 'bar', color: '#1f77b4' },
+        encoding: { y, x: { field: 'worst', type: 'quantitative', title: 'requests' } },
+      },
+    },
+  ]
+}
+
+/** Two significant digits, or more for a larger share: `0.0031 %`, `12.3 %`. */
+function percent(share) {
+  const value = 100 * share
+  if (value === 0) return '0 %'
+  return `${value >= 10 ? value.toFixed(1) : Number(value.toPrecision(2))} %`
+}
