@@ -57,7 +57,7 @@ function readOptions(args) {
 /** Runs jobs, so many at a time. Results are in the order of the jobs. */
 async function runAll(jobs, lanes) {
   const results = []
-  const waiting = jobs.map((each, index) => ({ ...each, index })).reverse()
+  const waiting = jobs.map((each, index) => ({ ...each, index })).toReversed()
   async function lane() {
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       console.error(`${new Date().toISOString().slice(11, 19)} ${next.title}`)
@@ -72,6 +72,11 @@ async function runAll(jobs, lanes) {
 
 const names = Object.keys(subjects)
 
+/** The results of the subjects, with their names. */
+function named(results) {
+  return names.map((name, index) => Object.assign({ name }, results[index]))
+}
+
 /** Decisions do not depend on the machine, so they are compared on two cores at once. */
 async function decisions({ root, requests, seed }) {
   const algorithmJobs = names.map((name) => ({ title: name, file: ALGORITHM, job: { name, root, requests, seed } }))
@@ -85,8 +90,8 @@ async function decisions({ root, requests, seed }) {
     when: new Date().toISOString().slice(0, 10),
     requests,
     seed,
-    algorithms: names.map((name, index) => ({ name, ...results[index] })),
-    counters: THRESHOLDS.map((threshold, index) => ({ ...threshold, ...results[names.length + index] })),
+    algorithms: named(results),
+    counters: THRESHOLDS.map((threshold, index) => Object.assign({}, threshold, results[names.length + index])),
   }
 }
 
@@ -95,7 +100,7 @@ async function costs({ root, requests, seed }) {
   const job = { root, requests: Math.min(requests, 10_000_000), seed }
   const jobs = names.map((name) => ({ title: `cost of ${name}`, file: COST, job: { ...job, name } }))
   const results = await runAll(jobs, 1)
-  return { machine: machine(), costs: names.map((name, index) => ({ name, ...results[index] })) }
+  return { machine: machine(), costs: named(results) }
 }
 
 const KEPT = fileURLToPath(new URL('../results/accuracy.json', import.meta.url))
