@@ -39,7 +39,8 @@ const MOST_KEYS = 16_000_000
  * limits that pass through this store end it at once; others, such as those of another process, within `maxAge`.
  *
  * A denial by a `strict` limit charges the request, so the store is asked each time, as for `wait`. In a denial that is answered
- * here, `retryAfter` and `resetAfter` count down, and `remaining` can be as old as `maxAge`.
+ * here, `retryAfter` and `resetAfter` count down, and `remaining` can be as old as `maxAge`. So can the `resetAfter` of a bucket with
+ * `initial`, which each denial may prolong.
  *
  * Make one for a store and give it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
  * What the guard gives back or refunds later then ends the denials here. In the other order they last for up to `maxAge` longer.

@@ -86,10 +86,10 @@ export class Slab {
     this.locks?.fill(0, 2 * slot, 2 * slot + 2)
   }
 
-  /** Notes that the limit of a slot changes, and until when the state before counts. It does not if that is over. */
+  /** Notes that the limit of a slot changes, and until when the state before counts. Nothing is noted if that is over. */
   markChange(slot: number, now: number, until: number): void {
+    if (until <= now) return
     const ending = Math.max(until, this.changeUntil(slot))
-    if (ending <= now) return
     this.#changes ??= new Float64Array(2 * this.capacity)
     this.#changes[2 * slot] = ending
     this.#changes[2 * slot + 1] = now

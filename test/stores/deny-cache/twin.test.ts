@@ -38,10 +38,10 @@ function compareFigures(cached: Decision, plain: Decision): void {
     const { remaining, retryAfter, resetAfter } = cached.limits[i]!
     const tick = compiled(status.limit).micros / 1000
     expect(remaining).toBeLessThanOrEqual(status.remaining)
-    for (const [given, expected] of [
-      [retryAfter, status.retryAfter],
-      [resetAfter, status.resetAfter],
-    ] as const) {
+    const figures = [[retryAfter, status.retryAfter]]
+    // Any denial may prolong how long a bucket that starts part-full is remembered. The cache reports that as it was before.
+    if (status.limit['initial'] === undefined) figures.push([resetAfter, status.resetAfter])
+    for (const [given, expected] of figures as [number, number][]) {
       // After a refund, a limit that allows is reported as it was before.
       if (status.allowed) expect(given).toBeGreaterThan(expected - tick)
       else if (tick < 1) expect(given).toBe(expected)

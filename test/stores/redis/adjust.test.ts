@@ -72,6 +72,26 @@ describe('settled later', () => {
     await limiter.refund(after)
     expect((await limiter.peek(there)).allowed).toBe(true)
   })
+  it.each(['memory', 'memory beyond maxKeys', 'Redis'])(
+    'a charge is given back when nothing was left of the limit before it: %s',
+    async (kind) => {
+      const clock = virtualClock()
+      const memory = { clock, ...(kind === 'memory' ? {} : { maxKeys: 1, onFull: () => undefined }) }
+      const store: Store = kind === 'Redis' ? redisStore(redis.client, { clock }) : memoryStore(memory)
+      let key = 'another'
+      const limiter = createLimiter({ name: 'nothing left', store, keyer: () => key, limits: (limit: Limit) => limit })
+      await limiter.consume(there)
+      key = 'key'
+      const slower = gcra({ quota: 1, window: '120s', name: 'changing' })
+      // From the second request on, it is known for two minutes that the limit has changed.
+      await limiter.consume(slower)
+      await limiter.consume(fast)
+      clock.advance(10_000)
+      const decision = await limiter.consume(there, { cost: 10 })
+      await limiter.refund(decision)
+      expect((await limiter.peek(there, { cost: 0 })).limits[0]!.remaining).toBe(10)
+    },
+  )
   const changes = [
     ['memory', fine, coarse],
     ['memory', coarse, fine],

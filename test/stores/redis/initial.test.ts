@@ -99,6 +99,17 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
       }
     })
 
+    it('admits one that waits as long as a peek says after a block that ends with the lock-out before it', async () => {
+      const limiter = limiterOf(`same end ${refill}`, tokenBucket({ ...bucket, block: '1d' }))
+      // A request that is never admitted begins a lock-out, and has no wait.
+      await limiter.consume('k', { cost: 11 })
+      await limiter.block('k', '1d')
+      const { retryAfter } = await limiter.peek('k')
+      expect(retryAfter).toBe(86_400_000)
+      clock.advance(retryAfter)
+      expect((await limiter.consume('k')).allowed).toBe(true)
+    })
+
     it('admits one that waits as long as a peek says after a block', async () => {
       const limiter = limiterOf(`peek ${refill}`, bucket)
       await limiter.block('k', '1d')

@@ -193,7 +193,7 @@ end
 local function lockOne(group, attempt, length)
   if plan.mode == 'extend' and lockEnd(attempt.lockedSince, attempt.lock) >= now + length then return end
   local ending = length > 0 and now + length or 0
-  if attempt.lock == ending then return end
+  if ending == 0 and attempt.lock == 0 then return end
   if length > 0 then outlastLock(group, attempt, length) end
   attempt.lock, attempt.lockedSince = ending, now
   group.changes, group.lasting = true, max(group.lasting, length / 1000000)

@@ -152,8 +152,8 @@ end
 local function noteChange(group, attempt, signature)
   local record = attempt.record
   if not record or record.signature == signature and not attempt.isCarriedOver then return end
-  local ending = max(attempt.change, now + lifeOf(group, record, 0))
-  if ending > now then attempt.change, attempt.changedAt = ending, now end
+  local ending = now + lifeOf(group, record, 0)
+  if ending > now then attempt.change, attempt.changedAt = max(attempt.change, ending), now end
 end
 
 -- The record that a limit leaves. One that is not charged keeps its own; where there is none, it is the state of a key that was never seen.
