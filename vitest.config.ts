@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { ViteUserConfig } from 'vitest/config'
 import manifest from './package.json' with { type: 'json' }
@@ -16,6 +17,8 @@ const config: ViteUserConfig = {
   resolve: { alias: ownNames() },
   test: {
     include: ['test/**/*.test.ts'],
+    // Many files wait for servers and processes most of the time, so more of them run at once than there are processors.
+    maxWorkers: availableParallelism() + 1,
     testTimeout: 20_000,
     hookTimeout: 60_000,
   },
