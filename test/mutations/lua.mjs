@@ -127,7 +127,11 @@ export const lua = [
   requests('a peek that charges', "plan.mode ~= 'peek'", "plan.mode ~= 'consume'"),
   requests('ticks of another length', 'attempt.params.perMs == 1000, ', 'attempt.params.perMs == 1, '),
   requests('keys of another transaction', 'commit(evaluate(first))', 'commit(evaluate(0))'),
-  failures('a failure without the name of its limit', 'if current then words =', 'if not current then words ='),
+  failures(
+    'a failure without the name of its limit',
+    'if attempt == current then return i',
+    'if attempt == current then return 0',
+  ),
   requests('milliseconds rounded up', 'floor(now / 1000)', 'ceil(now / 1000)'),
 
   decide('a limit that is not locked stepped as locked', 'attempt.lock <= now then', 'attempt.lock > now then'),

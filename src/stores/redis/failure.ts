@@ -1,4 +1,6 @@
 import { SluiceError } from '../../util/errors.ts'
+import type { Charge } from '../store.ts'
+import { kindName } from './signature.ts'
 
 /** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
@@ -54,6 +56,20 @@ export function failure(cause: unknown): SluiceError {
     `Redis could not decide: ${text === undefined ? message : `${text} (${message})`}`,
     { cause },
   )
+}
+
+/**
+ * Returns the error of a transaction that failed alone. The script writes `#`, the place of the charge and the words of its algorithm.
+ * They say nothing about Redis, whatever they are. All other words are those of Redis.
+ */
+export function transactionFailure(words: string, charges: readonly Charge[]): SluiceError {
+  const [, place, fault] = /^#(\d+) ([^]*)$/.exec(words) ?? []
+  if (fault === undefined) return failure(new Error(words))
+  const policy = charges[Number(place) - 1]?.policy
+  const where = policy && `limit "${policy.limit.name}", algorithm ${kindName(policy.compiled.algorithm)}: `
+  return new SluiceError('STORE_REJECTED', `Redis could not decide: ${where ?? ''}${fault}`, {
+    cause: new Error(fault),
+  })
 }
 
 function isRejection(error: unknown): boolean {

@@ -129,9 +129,9 @@ export class RedisQueue {
       const reply = await this.#call(request)
       this.#ahead = Number(reply[0]) / 1000 - steadyClock.now()
       this.#reached()
-      request.settle(reply, (i, message) => {
-        if (message === undefined) group[i]!.resolve()
-        else group[i]!.reject(failure(new Error(message)))
+      request.settle(reply, (i, failed) => {
+        if (failed === undefined) group[i]!.resolve()
+        else group[i]!.reject(failed)
       })
     } catch (error) {
       for (const pending of group) pending.reject(failure(error))

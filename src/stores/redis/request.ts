@@ -1,6 +1,8 @@
 import type { Algorithm } from '../../algorithms/algorithm.ts'
+import type { SluiceError } from '../../util/errors.ts'
 import { cached } from '../policy-cache.ts'
 import type { Charge, Policy } from '../store.ts'
+import { transactionFailure } from './failure.ts'
 import { readVerdict } from './reply.ts'
 import { signature } from './signature.ts'
 
@@ -45,12 +47,12 @@ export class ScriptRequest {
   }
 
   /** Writes the verdicts of a reply into the charges. Calls `done` for each transaction, with what went wrong, if anything. */
-  settle(reply: readonly unknown[], done: (index: number, failure: string | undefined) => void): void {
+  settle(reply: readonly unknown[], done: (index: number, failure: SluiceError | undefined) => void): void {
     const now = Number(reply[0])
     let at = 1
     for (let i = 0; i < this.transactions.length; i++) {
       const { mode, charges } = this.transactions[i]!
-      const failure = failureIn(reply[at])
+      const failure = failureIn(reply[at], charges)
       if (failure !== undefined || mode === 'forget' || changes(mode)) at++
       else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
       done(i, failure)
@@ -143,6 +145,6 @@ function encode({ limit, compiled }: Policy): string {
 }
 
 /** Where a transaction begins there is a number, or else what went wrong. Some clients hand over numbers as texts. */
-function failureIn(value: unknown): string | undefined {
-  return typeof value === 'string' && Number.isNaN(Number(value)) ? value : undefined
+function failureIn(value: unknown, charges: readonly Charge[]): SluiceError | undefined {
+  return typeof value === 'string' && Number.isNaN(Number(value)) ? transactionFailure(value, charges) : undefined
 }

@@ -12,7 +12,7 @@ import {
   SluiceError,
   stack,
 } from '../../../src/index.ts'
-import { failure } from '../../../src/stores/redis/failure.ts'
+import { failure, transactionFailure } from '../../../src/stores/redis/failure.ts'
 import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { families } from '../../support/redis-clients.ts'
@@ -331,6 +331,12 @@ it.each([
   'Socket closed unexpectedly',
 ])('"%s" says that the server cannot decide', (message) => {
   expect(failure(new Error(message)).code).toBe('STORE_FAILED')
+})
+
+it('a refusal of Redis 6.2, which is a text, says the same as one of Redis 7', () => {
+  const words = "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'."
+  expect(transactionFailure(words, []).code).toBe('STORE_FAILED')
+  expect(transactionFailure(`#0 ${words}`, []).code).toBe('STORE_REJECTED')
 })
 
 it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {

@@ -5,6 +5,7 @@ import {
   createLimiter,
   defineAlgorithm,
   fixedWindow,
+  guard,
   type Limit,
   type Limiter,
 } from '../../../src/index.ts'
@@ -81,7 +82,9 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
       expect([a, b]).toMatchObject(
         [1, 2].map(() => ({ status: 'fulfilled', value: { allowed: true, remaining: 5 - round } })),
       )
-      const reason = String((failed as PromiseRejectedResult).reason)
+      const { reason: error } = failed as PromiseRejectedResult
+      expect(error).toMatchObject({ code: 'STORE_REJECTED' })
+      const reason = String(error)
       expect(reason).toMatch(message)
       expect(reason).toContain('limit "bad"')
       expect(reason).toContain(encodeURIComponent(`${kind}, ${name}`))
@@ -89,6 +92,25 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
     }
     expect(await connect(port).exists('sluice:own:bad')).toBe(0)
   })
+
+  it.each(['OOM', 'READONLY', 'LOADING', 'BUSY', 'NOPERM', 'socket', 'connections', 'NOSCRIPT', 'unknown command'])(
+    'that fails under a limit named "%s" is no outage',
+    async (name) => {
+      const { port } = await server()
+      const bad = algorithm(`${kind} ${name}`, step(`error('boom, no connect, ${name}')`))
+      const store = guard(redisStore(clientOn(port)), { deadline: '10s' })
+      const limiter = createLimiter<string>({
+        name: 'own',
+        keyer: (key) => key,
+        limits: [fixedWindow({ quota: 9, window: '1d' }), bad({ quota: 5, window: '1d', name })],
+        store,
+      })
+      for (let n = 0; n < 5; n++) {
+        const failed = await Promise.resolve(limiter.consume('k')).catch((error: unknown) => error)
+        expect(failed).toMatchObject({ code: 'STORE_REJECTED', message: expect.stringContaining(`limit "${name}"`) })
+      }
+    },
+  )
 
   it('that does not end is killed, and the next call works', async () => {
     const { port } = await server('--busy-reply-threshold', '20')

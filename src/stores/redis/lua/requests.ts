@@ -139,12 +139,20 @@ local function work()
   end
 end
 
--- An error of Redis is a table. Any other comes from the algorithm that runs, which is named.
+-- The place of the charge whose algorithm runs, from 1, or 0.
+local function placeOfCurrent()
+  for i, attempt in ipairs(attempts) do
+    if attempt == current then return i end
+  end
+  return 0
+end
+
+-- An error of Redis begins with a code in capitals, before Redis 7 behind an '@' and a line. Any other comes from the algorithm that
+-- runs. It is replied with the place of its charge, and without names: names of users must not look like errors of Redis.
 local function replyFailure(failure)
-  local words = type(failure) == 'table' and failure.err
-  if not words then
-    words = tostring(failure)
-    if current then words = 'limit "' .. current.name .. '", algorithm ' .. match(current.signature, '^[^,]*') .. ': ' .. words end
+  local words = tostring(type(failure) == 'table' and failure.err or failure)
+  if not find(words, '^@') and not find(words, '^%u[%u_]+%f[^%u_]') then
+    words = '#' .. placeOfCurrent() .. ' ' .. words
   end
   current, replied = false, began
   addReply(words)
