@@ -6,7 +6,8 @@ import { type DecisionEvent, fixedWindow } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
-const log = pino({ base: null, timestamp: false, messageKey: 'message' })
+// A synchronous destination loses no line when the process ends.
+const log = pino({ base: null, timestamp: false, messageKey: 'message' }, pino.destination({ sync: true }))
 
 subscribe('sluice:decision', (message) => {
   const { limiter, decision, input } = message as DecisionEvent<Request>

@@ -16,7 +16,8 @@ export function verifyCounts({ fault, family }: Options, figures: Figures): void
   // A client that sends a request again may have it charged twice. valkey-glide does not wait for a late answer.
   const most = fault.isLate === true && family.name !== 'valkey-glide' ? 0 : 2 * figures.handed
   expect(figures.kept, `charges that were not given back: ${text}`).toBeLessThanOrEqual(most)
-  if (fault.effect === 'outage') expect(figures.degraded, text).toBeGreaterThan(50)
+  // A busy machine makes fewer decisions while the outage lasts.
+  if (fault.effect === 'outage') expect(figures.degraded, text).toBeGreaterThan(10)
 }
 
 /** Checks times, loosely. */
