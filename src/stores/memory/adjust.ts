@@ -45,10 +45,14 @@ export class Adjuster {
    * Adds units to a row that may be another key's. Where the state or a lock of others may hide what this key has used, the row denies
    * until all of it would be over.
    */
-  #addToRow(charge: Charge, units: number, now: number, { slab }: Sketch, row: Row, own: Row | undefined): void {
+  #addToRow(charge: Charge, units: number, now: number, sketch: Sketch, row: Row, own: Row | undefined): void {
+    const { slab } = sketch
     const { slot, kind, isWriter, until } = row
-    if (kind === 'free') slab.clear(slot)
-    if (kind === 'free' && own !== undefined) return slab.adopt(slot, slab, own.slot)
+    if (kind === 'free' && own !== undefined) {
+      slab.clear(slot)
+      return slab.adopt(slot, slab, own.slot)
+    }
+    if (kind === 'free') sketch.claim(slot, now)
     const adds =
       isWriter && slab.lockedUntil(slot, now) <= now && charge.policy.compiled.algorithm.toShared === undefined
     if (kind === 'free' || adds) this.#adjustSlot(charge, units, now, slab, slot)

@@ -73,7 +73,7 @@ export class Locker {
     for (const { slot, kind } of rows) {
       const isOwn = kind === 'own' || kind === 'free'
       if (length === 0 && kind !== 'own') continue
-      if (kind === 'free') sketch.slab.clear(slot)
+      if (kind === 'free') sketch.claim(slot, now)
       this.#lockSlot(compiled, sketch.slab, slot, now, length, isOwn ? mode : 'extend')
       sketch.own(slot, isOwn ? key : undefined)
     }

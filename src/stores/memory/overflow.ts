@@ -116,8 +116,7 @@ export class OverflowAttempt {
 
   /** Writes the state that follows the best row. Where there is a row of the key's own, that one is the best. */
   #keepOwn({ attempt, row }: RowAttempt, { policy }: Charge, now: number): void {
-    const { slab } = this.#sketch
-    if (row.kind === 'free') slab.clear(row.slot)
+    if (row.kind === 'free') this.#sketch.claim(row.slot, now)
     if (attempt !== this.#best.attempt) return this.#copyBest(row.slot)
     attempt.slot = row.slot
     attempt.keep(policy.compiled, now)
@@ -193,7 +192,7 @@ export class OverflowAttempt {
     const { slab } = this.#sketch
     for (const { kind, slot } of this.#sketch.rows(this.#key, policy.compiled.signature, now)) {
       const isOwn = kind === 'own' || kind === 'free'
-      if (kind === 'free') slab.clear(slot)
+      if (kind === 'free') this.#sketch.claim(slot, now)
       if (isOwn) slab.countDenials(slot, count, now, until)
       else this.#addDenials(slot, count, now, until)
       this.#sketch.own(slot, isOwn ? this.#key : undefined)
@@ -214,7 +213,7 @@ export class OverflowAttempt {
   #lock({ policy }: Charge, now: number, until: number): void {
     const { slab } = this.#sketch
     for (const { kind, slot } of this.#sketch.rows(this.#key, policy.compiled.signature, now)) {
-      if (kind === 'free') slab.clear(slot)
+      if (kind === 'free') this.#sketch.claim(slot, now)
       slab.lock(slot, now, Math.max(until, slab.lockedUntil(slot, now)))
       this.#sketch.own(slot, kind === 'own' || kind === 'free' ? this.#key : undefined)
     }

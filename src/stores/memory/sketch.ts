@@ -89,6 +89,16 @@ export class Sketch {
     return !rows.every(isShared)
   }
 
+  /**
+   * Clears a free slot for a key. What the key was charged before is not given back: it may have been in a slot that is shared now, and
+   * another limit may have drained it there.
+   */
+  claim(slot: number, now: number): void {
+    this.slab.clear(slot)
+    // A limit that counts in milliseconds rounds the time of its charges down.
+    this.slab.markChange(slot, now - 1000, now + this.slab.longestState)
+  }
+
   free(slot: number): void {
     this.slab.clear(slot)
     this.#owners[slot] = NOBODY

@@ -25,8 +25,9 @@ export class Slab {
   denials: Denials | undefined
   /** The epoch second in which each slot expires. It is only written on a decision, and read in runs by a sweep. */
   #expiries: Uint32Array
-  /** The microseconds for which the most lasting state or lock was kept. */
+  /** The microseconds for which the most lasting state or lock was kept, and the most lasting state. */
   #longest = 0
+  #longestState = 0
   readonly #limits = new LimitIds()
 
   constructor(capacity: number) {
@@ -113,6 +114,12 @@ export class Slab {
     const kept = Math.max(locked, denied, this.changeUntil(slot))
     this.#expiries[slot] = Math.max(secondAfter(now + lasting), secondAfter(kept))
     if (lasting > this.#longest) this.#longest = lasting
+    if (lasting > this.#longestState) this.#longestState = lasting
+  }
+
+  /** Returns the microseconds for which the most lasting state was kept. */
+  get longestState(): number {
+    return this.#longestState
   }
 
   /** Returns the epoch second at which a slot expires. */

@@ -118,6 +118,20 @@ describe('a key beyond maxKeys', () => {
     expect(limiter.peek(input, { cost: 0 }).limits[0]!.remaining).toBeLessThan(9)
   })
 
+  it('gets nothing back of a charge that a shorter limit has drained while others used its counters', () => {
+    const clock = virtualClock()
+    const limiter = full(clock)
+    const long = limit({ algorithm: 'slidingWindowCounter', quota: 2, window: '1m', name: 'plan' })
+    const short = limit({ algorithm: 'slidingWindowCounter', quota: 3, window: '1s', name: 'plan' })
+    const before = limiter.consume({ key: 'late', plan: long }, { cost: 2 })
+    expect(limiter.consume({ key: 'late', plan: short }).allowed).toBe(true)
+    flood(limiter, short)
+    clock.advance(3000)
+    expect(limiter.consume({ key: 'late', plan: long }, { cost: 2 }).allowed).toBe(true)
+    limiter.refund(before)
+    expect(limiter.consume({ key: 'late', plan: long }).allowed).toBe(false)
+  })
+
   it.each(['spacing', 'gcra', 'slidingWindowLog', 'fixedWindow', 'slidingWindowBuckets'])(
     'counts what is settled later under the limit that it has by then, with %s',
     (algorithm) => {
