@@ -153,6 +153,11 @@ export const lua = [
     'or not allowed and not attempt.persist',
   ),
   decide('an expiry for the shorter of two limits', 'max(lasting, reset /', 'min(lasting, reset /'),
+  outlasting(
+    'a block that a part-full key does not outlast',
+    'if ending == 0 and attempt.lock == 0',
+    'if attempt.lock == ending',
+  ),
   outlasting('a key that is new before its wait is over', 'place] >= tick + left', 'place] >= tick'),
   outlasting(
     'a block that a new key does not outlast',

@@ -263,6 +263,12 @@ export const typescript = [
   outlasting('locker')('a block without a beginning', 'under.capacity + 1)', '0)'),
   outlasting('forecast')('a birth forgotten in a forecast', 'if (persist) attempt', 'if (!persist) attempt'),
   changes('adjust')('a refund of a charge before a change', '!slab.hasChanged(slot, chargedAt, now) && ', ''),
+  inFile('src/stores/memory/sketch.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
+    'a refund of a charge that was in a counter of others',
+    'this.slab.markChange(slot, now - 1000, now + this.slab.longestState)',
+    '',
+  ),
+  changes('slab')('a change noted when nothing is left to change', 'if (until <= now) return\n', ''),
   changes('slab')(
     'a change forgotten with what comes after',
     ', this.changeUntil(slot))\n    this.#exp',
