@@ -10,6 +10,7 @@ export const PATH_PATTERN: RegExp =
 /** The longest pattern. A longer path of a request is matched as a whole. */
 const LONGEST_PATTERN = 1024
 
+const SLASH = 47
 /** Represents an empty segment. No other segment is written like this. */
 const EMPTY = '%'
 const PLAIN = /^[\w~-][\w.~-]*$/
@@ -33,12 +34,41 @@ export function canonicalPattern(pattern: string): string {
 
 /**
  * Returns the spellings under which a request is matched: the canonical one first. A router may also see an empty segment as a
- * parameter, resolve dots or cut a path at a semicolon, so a path with any of these has further ones.
+ * parameter, resolve dots, or read a semicolon or a backslash in its own way, so a path with any of these has further ones.
  * @param target a path, a path with a query, or a URL
  * @example pathForms('/Users//42/?a=b') // ['/users/42', '/users/%/42/%']
  */
 export function pathForms(target: string): readonly string[] {
   const path = pathOf(target)
+  return isPlain(target, path) ? formsOf(path) : readings(target, path).flatMap(formsOf)
+}
+
+/** True when all routers take the same for the path. */
+function isPlain(target: string, path: string): boolean {
+  if (target.charCodeAt(0) !== SLASH || target.charCodeAt(1) === SLASH) return false
+  return !path.includes(';') && !path.includes('\\')
+}
+
+/** An absolute URL. Every other target begins with a slash, or with a character that some routers take for one. */
+const URL_TARGET = /^https?:\/\//i
+
+/**
+ * Returns everything that a router may take for the path, the path itself first. `URL` reads backslashes as slashes, as Koa does before
+ * a `#`, and two slashes as the begin of a host. Fastify ignores the first character (`*login`), and what follows a semicolon.
+ */
+function readings(target: string, path: string): string[] {
+  const found = [path]
+  if (target.charCodeAt(0) !== SLASH && !URL_TARGET.test(target)) found.push(pathOf(`/${target.slice(1)}`))
+  found.push(...found.filter((each) => each.includes('\\')).map((each) => each.replaceAll('\\', '/')))
+  found.push(
+    ...found.filter((each) => each.startsWith('//')).map((each) => pathOf(`http://${each.replace(/^\/+/, '')}`)),
+  )
+  found.push(...found.filter((each) => each.includes(';')).map((each) => each.slice(0, each.indexOf(';'))))
+  return found
+}
+
+/** Returns the spellings of a path, the canonical one first. */
+function formsOf(path: string): string[] {
   const segments = path.split('/')
   segments.shift()
   const literal = segments.map((segment) => (segment === '' ? EMPTY : canonicalSegment(segment)))
@@ -46,19 +76,18 @@ export function pathForms(target: string): readonly string[] {
   const forms = [canonical]
   if (canonical.length < literal.length && path !== '/') forms.push(literal)
   if (path.includes('.') || path.includes('%2')) forms.push(...resolvedForms(literal))
-  const written = forms.map((form) => `/${form.join('/')}`)
-  const semicolon = path.indexOf(';')
-  return semicolon === -1 ? written : [...written, ...pathForms(path.slice(0, semicolon))]
+  return forms.map((form) => `/${form.join('/')}`)
 }
 
 /** Returns the path of a request target: without scheme, host, query and fragment. */
 function pathOf(target: string): string {
   let start = 0
-  if (target.charCodeAt(0) !== 47) {
+  if (target.charCodeAt(0) !== SLASH) {
     const authority = target.indexOf('://')
-    const slash = authority === -1 ? -1 : target.indexOf('/', authority + 3)
-    if (slash === -1) return authority === -1 ? `/${target}` : '/'
-    start = slash
+    if (authority === -1) return `/${target}`
+    const length = target.slice(authority + 3).search(/[/\\?#]/)
+    if (length === -1) return '/'
+    start = authority + 3 + length
   }
   const end = target.slice(start).search(/[?#]/)
   return end === -1 ? target.slice(start) : target.slice(start, start + end)

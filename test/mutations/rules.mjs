@@ -24,6 +24,8 @@ export const rules = [
   paths('an empty segment is no parameter', 'forms.push(literal)', 'forms.push(canonical)'),
   paths('dots are not resolved', 'else if (segment === DOT + DOT) result.pop()', 'else resolved.push(segment)'),
   paths('an encoded letter is another letter', 'folded(decoded(segment))', 'folded(segment)'),
+  paths('a backslash is no slash', "replaceAll('\\\\', '/')", "replaceAll('\\\\', '-')"),
+  paths('the first character of a target is its own', 'target.slice(1)', 'target.slice(0)'),
   paths('letter case matters', 'return segment.toLowerCase()', 'return segment'),
   dimensions('GET is not HEAD', "[this.#values.of(name), this.#values.of('HEAD')]", '[this.#values.of(name)]'),
   dimensions('a parameter at the end is optional', 'data.length === undefined || data.length === length', 'true'),

@@ -52,6 +52,21 @@ describe('a path', () => {
     ['/a.json', '/a.json'],
     ['/v1/items%3Abatch', '/v1/items:batch'],
     ['/100%', '/100%25'],
+    ['/login', '/\\login'],
+    ['/login', '/login\\#'],
+    ['/api/login', '/api\\login'],
+    ['/login', '/x\\..\\login'],
+    ['/login', '/x/..\\login;session=1'],
+    ['/login', 'http://example.com\\login'],
+    ['/login', '*login'],
+    ['/api/login', 'xapi/login?a=/b'],
+    ['/login', '?login'],
+    ['/', '*'],
+    ['/login', '//localhost/login'],
+    ['/login', '/\\localhost\\login'],
+    ['/login', '///localhost/login'],
+    ['/', 'http://example.com?a/b'],
+    ['/', 'http://example.com#/a'],
   ])('of the policy %s matches %s', (pattern, path) => {
     expect(isLimited(pattern, path)).toBe(true)
   })
@@ -86,7 +101,7 @@ describe('a path', () => {
         expect(pathForms(path)[0]).toMatch(/^\//)
       }),
     )
-    for (const part of ['/', '/.', '/..', ';', '/;', '%', '/%2e', '%00', '/a']) {
+    for (const part of ['/', '\\', '\\..;', '/.', '/..', ';', '/;', '%', '/%2e', '%00', '/a']) {
       const started = performance.now()
       isLimited('/a/:b/*', part.repeat(16_000 / part.length))
       expect(performance.now() - started).toBeLessThan(500)

@@ -33,6 +33,11 @@ function limiting(path: string): string[] {
   return matchingPolicies(rules, facts, 0).map(({ rule }) => rule.match!.path as string)
 }
 
+/** Returns the paths that a pattern means, exactly as they are written. */
+function pattern(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+').replace('*', '.*')}$`)
+}
+
 /** Apps that answer each pattern with it, and everything else with 404. */
 const apps: Readonly<Record<string, () => Promise<RequestListener>>> = {
   async express() {
@@ -50,6 +55,14 @@ const apps: Readonly<Record<string, () => Promise<RequestListener>>> = {
     for (const path of PATTERNS) app.get(path, (_request, reply) => void reply.send(path))
     await app.ready()
     return (incoming, outgoing) => app.routing(incoming, outgoing)
+  },
+  async 'the URL of the platform'() {
+    return ({ url }, response) => {
+      const base = 'http://localhost'
+      const pathname = URL.canParse(url!, base) ? new URL(url!, base).pathname : ''
+      const answered = PATTERNS.find((path) => pattern(path).test(pathname))
+      response.writeHead(answered === undefined ? 404 : 200).end(answered)
+    }
   },
   async hono() {
     const app = new Hono()
@@ -90,10 +103,17 @@ const word = fc.constantFrom(
   '%2e%2e',
   '%',
   'x;y',
+  'api\\x',
+  'x\\..',
+  'login\\',
 )
 const paths = fc
-  .tuple(fc.array(word, { maxLength: 5 }), fc.constantFrom('', '/', '?q=/a', '//', ';s', '#', '/?'))
-  .map(([words, end]) => `/${words.join('/')}${end}`)
+  .tuple(
+    fc.constantFrom('/', '/', '//', '/\\', '*', 'http://localhost/', 'http://localhost?'),
+    fc.array(word, { maxLength: 5 }),
+    fc.constantFrom('', '/', '?q=/a', '//', ';s', '#', '/?', '\\', '\\#'),
+  )
+  .map(([start, words, end]) => `${start}${words.join('/')}${end}`)
 
 describe.each(Object.entries(apps))('what a route of %s answers', (_name, listen) => {
   let server: Server
