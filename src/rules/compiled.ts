@@ -18,6 +18,10 @@ export interface Dimension {
   /** As in a document: `path`, `header.x-device`, the name of an attribute. */
   readonly part: string
   find(facts: Facts): readonly Cell[]
+  /**
+   * Returns true if a request has one of these cells whatever a router takes for this part. Default: if `find` finds one of them.
+   */
+  surelyHas?(facts: Facts, cells: ReadonlySet<Cell>): boolean
   /** Returns what a request has, for explanations. */
   actual(facts: Facts): string | undefined
 }

@@ -2,7 +2,7 @@ import { addRoute, createRouter, findAllRoutes, type RouterContext } from 'rou3'
 import { Cell, type Dimension } from './compiled.ts'
 import type { Facts } from './facts.ts'
 import { NetworkMap } from '../http/keys/networks.ts'
-import { canonicalPattern } from './paths.ts'
+import { canonicalPattern, withoutEmptySegments } from './paths.ts'
 
 const NOTHING: readonly Cell[] = Object.freeze([])
 
@@ -136,6 +136,11 @@ export class PathDimension implements Dimension {
     const found = this.#match(first)
     for (const path of others) for (const cell of this.#match(path)) if (!found.includes(cell)) found.push(cell)
     return found
+  }
+
+  surelyHas({ paths }: Facts, cells: ReadonlySet<Cell>): boolean {
+    const matches = (path: string): boolean => this.#match(withoutEmptySegments(path)).some((cell) => cells.has(cell))
+    return paths.length > 0 && paths.every(matches)
   }
 
   actual(facts: Facts): string | undefined {

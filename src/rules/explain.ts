@@ -4,6 +4,7 @@ import type { Limit } from '../limits/limit.ts'
 import type { CompiledPolicy, CompiledRules, Condition } from './compiled.ts'
 import type { OverrideRule, PolicyRule } from './document.ts'
 import { Facts } from './facts.ts'
+import { surelyHolds } from './match.ts'
 
 /** What rules say about one request, policy by policy. */
 export interface Explanation {
@@ -45,7 +46,9 @@ export function explainRules(rules: CompiledRules, input: RulesInput, now: numbe
 }
 
 function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): PolicyExplanation {
-  const conditions = policy.conditions.map((condition) => explainCondition(condition, facts))
+  const conditions = policy.conditions.map((condition) =>
+    explainCondition(condition, facts, policy.rule.allow === true),
+  )
   const hasEnded = now >= policy.until
   const key = policy.key?.of(facts)
   const override = key === undefined ? undefined : policy.overrides.get(key)
@@ -62,7 +65,8 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
   }
 }
 
-function explainCondition({ dimension, cells, expected }: Condition, facts: Facts): ConditionExplanation {
-  const holds = dimension.find(facts).some((cell) => cells.has(cell))
+function explainCondition(condition: Condition, facts: Facts, isAllowing: boolean): ConditionExplanation {
+  const { dimension, cells, expected } = condition
+  const holds = isAllowing ? surelyHolds(condition, facts) : dimension.find(facts).some((cell) => cells.has(cell))
   return { part: dimension.part, expected, actual: dimension.actual(facts), holds }
 }

@@ -24,10 +24,18 @@ class Matcher {
     return false
   }
 
-  matches({ conditions }: CompiledPolicy): boolean {
+  matches({ conditions, rule }: CompiledPolicy): boolean {
     for (let i = 0; i < conditions.length; i++) if (!this.holds(conditions[i]!)) return false
-    return true
+    return rule.allow !== true || conditions.every((each) => surelyHolds(each, this.#facts))
   }
+}
+
+/**
+ * Returns true if a condition holds whatever a router takes for the path. A policy with `allow` needs this: another spelling of its path
+ * must not exempt what a router takes for another path.
+ */
+export function surelyHolds({ dimension, cells }: Condition, facts: Facts): boolean {
+  return dimension.surelyHas?.(facts, cells) ?? dimension.find(facts).some((cell) => cells.has(cell))
 }
 
 /**

@@ -43,6 +43,11 @@ export function pathForms(target: string): readonly string[] {
   return isPlain(target, path) ? formsOf(path) : readings(target, path).flatMap(formsOf)
 }
 
+/** Returns one of the spellings without repeated slashes and without a slash at its end. */
+export function withoutEmptySegments(form: string): string {
+  return `/${nonEmpty(form.slice(1).split('/'), EMPTY).join('/')}`
+}
+
 /** True when all routers take the same for the path. */
 function isPlain(target: string, path: string): boolean {
   if (target.charCodeAt(0) !== SLASH || target.charCodeAt(1) === SLASH) return false

@@ -30,6 +30,7 @@ export const rules = [
   dimensions('GET is not HEAD', "[this.#values.of(name), this.#values.of('HEAD')]", '[this.#values.of(name)]'),
   dimensions('a parameter at the end is optional', 'data.length === undefined || data.length === length', 'true'),
   networks('a network has one bit more', '2 ** dropped', '2 ** (dropped + 1)'),
+  dimensions('one reading of a path is enough for `allow`', 'paths.every(matches)', 'paths.some(matches)'),
   match('a policy applies at its end', 'now < policy.until', 'now <= policy.until'),
   match(
     'one condition of several is enough',

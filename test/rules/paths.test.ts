@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalPattern, isPathPattern, pathForms } from '../../src/rules/paths.ts'
 import { compileRules } from '../../src/rules/compile.ts'
+import { explainRules } from '../../src/rules/explain.ts'
 import { Facts } from '../../src/rules/facts.ts'
 import { matchingPolicies } from '../../src/rules/match.ts'
 import { plainReader } from '../../src/limiter/rule-source.ts'
@@ -12,6 +13,50 @@ function isLimited(pattern: string, path: string): boolean {
   const facts = new Facts(plainReader, { path }, {}) as Facts
   return matchingPolicies(compileRules({ policies: [policy] }), facts, 0).length > 0
 }
+
+/** Returns whether a request path passes uncounted by a policy with `allow`. */
+function isExempt(path: string): boolean {
+  const rules = compileRules({
+    policies: [
+      { name: 'open', match: { path: ['/api/health', '/api/open/*'] }, allow: true },
+      { name: 'api', match: { path: '/api/*' }, key: 'everyone', limits: [{ quota: 1, window: '1m' }] },
+    ],
+  })
+  const facts = new Facts(plainReader, { path }, {}) as Facts
+  const isAllowed = matchingPolicies(rules, facts, 0).some(({ rule }) => rule.allow === true)
+  expect(explainRules(rules, { path }, 0).allowedBy !== undefined).toBe(isAllowed)
+  return isAllowed
+}
+
+describe('a path that a policy allows', () => {
+  it.each([
+    '/api/health',
+    '/API/%68ealth',
+    '/api/health?a',
+    '/api/open',
+    '/api/open/a/b',
+    '/api/open/health',
+    '/api/health/',
+    '/api///health//',
+  ])('%s passes uncounted', (path) => {
+    expect(isExempt(path)).toBe(true)
+  })
+
+  it.each([
+    '/api/secret/../health',
+    '/api/secret/%2e%2E/health',
+    '/api/open/../secret',
+    '/api/health/../secret',
+    '/api/health;/secret',
+    '/api/secret\\..\\health',
+    '/api/open\\..\\secret',
+    '//host/api/health',
+    'xapi/health',
+    '/api/secret//../../api/health',
+  ])('%s does not, since a router may see another path', (path) => {
+    expect(isExempt(path)).toBe(false)
+  })
+})
 
 describe('a path', () => {
   it.each([
