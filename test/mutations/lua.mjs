@@ -181,7 +181,7 @@ export const lua = [
     'attempt.allowed, attempt.persist = attempt.cost == 0,',
     'attempt.allowed, attempt.persist = attempt.cost < 0,',
   ),
-  adjust('the tick of a charge not rescaled', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
+  changes('the tick of a charge not rescaled', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
   adjust('a debt refused', 'if units < 0 and not isCertain', 'if units > 0 and not isCertain'),
   changes('a refund of a charge before a change', 'charged > attempt.changedAt', 'charged > 0'),
   adjust('a refund of expired state', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),

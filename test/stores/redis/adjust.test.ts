@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
+  type Algorithm,
   createLimiter,
+  defineAlgorithm,
   fixedWindow,
   gcra,
   type Limit,
@@ -17,6 +19,37 @@ const slow = gcra({ quota: 10, window: '10s', name: 'changing' })
 const fine = slidingWindowCounter({ quota: 10, window: '1d', name: 'changing' })
 const coarse = slidingWindowCounter({ quota: 100_000, window: '1d', name: 'changing' })
 const fast = gcra({ quota: 10, window: '1s', name: 'changing' })
+
+/** Reports as `remaining` the millisecond of the charge that was last settled. Many units make it count in ticks of a millisecond. */
+const chargeTime: Algorithm<'quota'> = {
+  name: 'charge time',
+  options: [],
+  parameters: ['quota'],
+  cells: [{ name: 'charged at', ticks: 1 }],
+  initialState: [0],
+  deriveParameters: ({ quota }) => ({ quota }),
+  maxValue: ({ quota }) => quota,
+  step(params, cells, offset, now, cost, out) {
+    const charged = cells[offset]!
+    const remaining = Math.floor(charged / params.perMs)
+    Object.assign(out, { allowed: true, at: now, retry: 0, remaining, reset: 1000 * params.perMs, delay: 0 })
+    Object.assign(out, { charged: cost, persist: false, next: Float64Array.of(charged) })
+  },
+  adjust(_params, _cells, _offset, _now, chargedAt, _units, out) {
+    out.persist = true
+    out.next[0] = chargedAt
+  },
+  convert(_params, _from, cells, offset, _now, out) {
+    out.next[0] = cells[offset]!
+  },
+  lua: `return {
+    step = function(params, cells, offset, now, cost)
+      return true, now, 0, floor(cells[offset + 1] / params.perMs), 1000 * params.perMs, 0, cost, false, cells[offset + 1]
+    end,
+    adjust = function(params, cells, offset, now, chargedAt) return true, chargedAt end,
+    convert = function(params, from, cells, offset) return cells[offset + 1] end,
+  }`,
+}
 
 describe('settled later', () => {
   const redis = redisForAll()
@@ -92,6 +125,28 @@ describe('settled later', () => {
       expect((await limiter.peek(there, { cost: 0 })).limits[0]!.remaining).toBe(10)
     },
   )
+  const charged = defineAlgorithm(chargeTime)
+  it.each(['memory', 'Redis'])('a charge comes with its time in the ticks of the limit by then: %s', async (kind) => {
+    const [few, many] = [10, 2 ** 51].map((quota) => charged({ quota, window: '1d', name: 'changing' }))
+    for (const [one, other] of [
+      [few!, many!],
+      [many!, few!],
+    ] as const) {
+      const clock = virtualClock()
+      const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(redis.client, { clock })
+      const limiter = createLimiter({
+        name: `time ${one.quota}`,
+        store,
+        keyer: () => 'key',
+        limits: (limit: Limit) => limit,
+      })
+      const [at, decision] = [clock.now(), await limiter.consume(one)]
+      clock.advance(100)
+      await limiter.consume(other)
+      await limiter.settle(decision, 5)
+      expect((await limiter.peek(other)).limits[0]!.remaining).toBe(at)
+    }
+  })
   const changes = [
     ['memory', fine, coarse],
     ['memory', coarse, fine],
