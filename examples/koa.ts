@@ -9,7 +9,7 @@ const app = new Koa()
 
 // The dashboard comes before the limits, so that nobody is locked out of it.
 app.use(function limits(context, next) {
-  if (!context.path.startsWith('/limits/')) return next()
+  if (!/^\/limits(\/|$)/.test(context.path)) return next()
   context.respond = false
   return board(context.req, context.res)
 })

@@ -56,14 +56,14 @@ export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<FastifyRequest> {
 
 /**
  * The client's address in `request.ip`. IPv6 addresses are cut to their /56.
- * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
+ * @example await app.register(rateLimit, { keyer: byIP, limits: perMinute(100) })
  */
 export const byIP: SyncKeyer<FastifyRequest> = ipKeyer()
 
 /**
  * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
  * header.
- * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
+ * @example await app.register(rateLimit, { keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
 export function byHeader(name: string): SyncKeyer<FastifyRequest> {
   return headerKeyer(

@@ -67,7 +67,10 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   },
 }
 
-/** Returns the decision of the latest rate limit of a request, or `undefined` if it passed none. */
+/**
+ * Returns the decision of the latest rate limit of a request, or `undefined` if it passed none.
+ * @example rateLimitOf(request)?.remaining
+ */
 export function rateLimitOf(request: Request): Decision | undefined {
   return decisions.get(request)
 }

@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler, Next } from 'hono'
+import type { Context, Env, MiddlewareHandler, Next } from 'hono'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
@@ -23,22 +23,29 @@ declare module 'hono' {
   }
 }
 
+/** The environment of a `Context` without a type argument, in which every name has the type `any`. */
+type AnyEnv = Context extends Context<infer E> ? E : never
+
 /**
  * The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. A request is the
- * context of Hono.
+ * context of Hono. `E` is the environment of the app, as in `new Hono<E>()`.
  */
-export type RateLimitOptions = LimiterSource<Context> &
-  HttpOptions<Context, Response> & {
+export type RateLimitOptions<E extends Env = AnyEnv> = LimiterSource<Context<E>> &
+  HttpOptions<Context<E>, Response> & {
     /**
      * Answers a denied request instead of the 429: it returns a response, or calls `next`. `context.json` and the like start
      * with status 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added to the response. A larger
      * `Retry-After` of that response stays. `next` undoes the status and `Cache-Control`. If its promise is pending for ten seconds, the process
      * warning `SLUICE_NOT_ANSWERED` is emitted once.
      */
-    readonly onDenied?: OnDenied
+    readonly onDenied?: OnDenied<E>
   }
 
-type OnDenied = (context: Context, next: Next, decision: Decision) => MaybePromise<Response | void>
+type OnDenied<E extends Env = AnyEnv> = (
+  context: Context<E>,
+  next: Next,
+  decision: Decision,
+) => MaybePromise<Response | void>
 
 /** The headers that all rate limits of a request have set before there is a response. */
 const drafts = new WeakMap<Context, Headers>()
@@ -114,8 +121,14 @@ function startDenial(context: Context, status: number): () => void {
  * uses ours. An error of a keyer or of the store goes to the `onError` of the app.
  * Throws `SluiceError` for a wrong or unknown option.
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
+ * @example
+ * interface Env {
+ *   Variables: { user: { id: string } }
+ * }
+ * const app = new Hono<Env>()
+ * app.use(rateLimit<Env>({ keyer: (context) => context.get('user').id, limits: perMinute(100) }))
  */
-export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
+export function rateLimit<E extends Env = AnyEnv>(options: RateLimitOptions<E>): MiddlewareHandler {
   validateHttpOptions(options)
   const requestLimiter = createRequestLimiter(optionsForDrafts(options, sentResponseOf), adapter)
   const exposed = ['Retry-After', ...writtenHeaders(headerConfig(options))]

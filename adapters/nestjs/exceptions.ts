@@ -7,16 +7,21 @@ import type { Exchange } from './exchange.ts'
 
 /** A denial as {@link RateLimitFilter} sends it: problem details, the same as a page or as text, or the `message` of the options. */
 export interface DenialBody {
+  /** 429, the `statusCode` of the options, or 503. */
   readonly status: number
+  /** The media type of the body. */
   readonly type: string
+  /** The body as text. */
   readonly body: string
 }
 
 /** Fields of an error of GraphQL. */
 export interface DenialExtensions {
+  /** `SERVICE_UNAVAILABLE` if the store did not answer and the limiter is closed then. */
   readonly code: 'TOO_MANY_REQUESTS' | 'SERVICE_UNAVAILABLE'
   /** Seconds, at least 1. Absent when the same call is never admitted. */
   readonly retryAfter?: number | undefined
+  /** The problem details, or the `message` of the options. */
   readonly problem: unknown
 }
 
@@ -33,6 +38,7 @@ export interface DenialExtensions {
  * }
  */
 export class RateLimitException extends HttpException {
+  /** The decision, with the verdicts of all limits. Its `retryAfter` is `Infinity` if the call is never admitted. */
   readonly decision: Decision
   /** What {@link RateLimitFilter} sends. */
   readonly denial: DenialBody

@@ -9,6 +9,7 @@ import { type NestResponse, send } from './platform.ts'
  * @example app.useGlobalFilters(new RateLimitFilter()) // for `rateLimit` guards without the module
  */
 export class RateLimitFilter implements ExceptionFilter<RateLimitException> {
+  /** Called by Nest for each denial. */
   catch(exception: RateLimitException, host: ArgumentsHost): void {
     // An error of GraphQL is sent by its driver.
     if (host.getType<string>() !== 'http') throw exception

@@ -25,6 +25,7 @@ export class RateLimitGuard implements CanActivate {
     limits.use()
   }
 
+  /** Called by Nest for each call. Throws the exception of a denial. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (await this.shouldSkip(context)) return true
     const { limiter, own } = this.#limits.appliedTo(context)

@@ -15,6 +15,7 @@ export interface ModuleScope {
 
 /** Creates the options of the module, for `useClass` and `useExisting`. */
 export interface RateLimitOptionsFactory {
+  /** Returns the options of the module, or a promise of them. */
   createRateLimitOptions(): MaybePromise<RateLimitOptions>
 }
 
@@ -22,8 +23,11 @@ export interface RateLimitOptionsFactory {
 export interface RateLimitAsyncOptions extends ModuleScope, Pick<ModuleMetadata, 'imports'> {
   /** The providers that `useFactory` receives. */
   readonly inject?: NonNullable<Extract<Provider, { inject?: unknown }>['inject']>
+  /** Returns the options, or a promise of them. It receives the providers of `inject`. */
   readonly useFactory?: (...injected: never[]) => MaybePromise<RateLimitOptions>
+  /** A class that creates the options. Nest creates an instance for the module. */
   readonly useClass?: Type<RateLimitOptionsFactory>
+  /** A class whose instance exists already as a provider. */
   readonly useExisting?: Type<RateLimitOptionsFactory>
 }
 

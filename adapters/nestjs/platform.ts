@@ -12,7 +12,9 @@ export interface NestRequest {
 
 /** What responses of Express and replies of Fastify have in common. */
 export interface NestResponse {
+  /** The status of the response. */
   readonly statusCode: number
+  /** Returns a header of the response. */
   getHeader(name: string): number | string | string[] | undefined
 }
 

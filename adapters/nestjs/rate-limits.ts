@@ -14,7 +14,15 @@ export interface Applied {
   readonly own: OwnLimits | undefined
 }
 
-/** The limits of the module, and those of classes and handlers. */
+/**
+ * The limits of the module, and those of classes and handlers. The constructor of a guard of your own passes it on.
+ * @example
+ * class OwnGuard extends RateLimitGuard {
+ *   constructor(limits: RateLimits, readonly users: Users) {
+ *     super(limits)
+ *   }
+ * }
+ */
 export class RateLimits implements OnModuleInit, OnApplicationBootstrap {
   readonly #options: RateLimitOptions
   readonly #modules: ModulesContainer
@@ -48,6 +56,7 @@ export class RateLimits implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
+  /** Warns if there is no guard. */
   onApplicationBootstrap(): void {
     if (this.#isUsed) return
     warn(

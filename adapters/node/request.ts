@@ -18,7 +18,10 @@ export const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, nev
   setDecision: (request, decision) => void decisions.set(request, decision),
 }
 
-/** Returns the decision of the latest rate limit of a request, or `undefined` if it passed none. */
+/**
+ * Returns the decision of the latest rate limit of a request, or `undefined` if it passed none.
+ * @example rateLimitOf(request)?.remaining
+ */
 export function rateLimitOf(request: IncomingMessage): Decision | undefined {
   return decisions.get(request)
 }

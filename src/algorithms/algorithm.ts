@@ -41,6 +41,7 @@ export interface ParameterInput {
 
 /** What a step returns: the verdict, and the next state. One object is reused for many steps. */
 export interface Outcome {
+  /** Whether the cost is admitted. */
   allowed: boolean
   /** The tick of the step: `now`, or the key's newest time if the clock has stepped back. */
   at: number

@@ -7,9 +7,11 @@ export interface Edit {
   drop: number
   /** The time of the entry from which `takeCost` is subtracted. */
   takeTime: number
+  /** The cost to subtract from the entry of `takeTime`; 0 for none. */
   takeCost: number
   /** An entry is added when `pushCost` > 0. It is not older than the newest; one of the same time is added to it. */
   pushTime: number
+  /** The cost of the entry that is added; 0 for none. */
   pushCost: number
 }
 

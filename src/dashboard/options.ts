@@ -5,6 +5,7 @@ import type { Store } from '../stores/store.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import type { AnyLimiter } from './keys.ts'
 
+/** Options of `dashboard`. */
 export interface DashboardOptions<Request extends IncomingMessage = IncomingMessage> {
   /**
    * Returns true for a request that may see the dashboard, look keys up and reset them. Any other value, and an error, is a no. It is

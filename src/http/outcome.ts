@@ -1,6 +1,6 @@
 import type { Limit } from '../limits/limit.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { oneOf, optionalFunction } from '../util/validate.ts'
+import { optionalFunction, refuse } from '../util/validate.ts'
 
 /** Which responses are meant: those with a status below 400, all others, or those for which a function returns true. */
 export type Outcome<Request, Response> =
@@ -47,6 +47,7 @@ export function validateOutcomeOptions(options: OutcomeOptions<never, never>): v
   optionalFunction('settleWith', options.settleWith)
   for (const name of ['refundWhen', 'resetWhen'] as const) {
     const when = options[name]
-    if (when !== undefined && typeof when !== 'function') oneOf(name, when, ['success', 'failure'])
+    if (when !== undefined && typeof when !== 'function' && when !== 'success' && when !== 'failure')
+      refuse(name, "'success', 'failure' or a function", when)
   }
 }

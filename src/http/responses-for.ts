@@ -14,6 +14,7 @@ export type HeaderRecord = Readonly<Record<string, string>>
 
 /** The response to a request that was not admitted, as plain data. */
 export interface ProblemResponse {
+  /** 429, the `statusCode` that was asked for, or 503. */
   readonly status: Denial['status']
   /** The rate-limit headers, `Retry-After`, `Cache-Control`, `Vary` and `Content-Type`. */
   readonly headers: HeaderRecord

@@ -4,6 +4,7 @@ import type { Decision } from './decision.ts'
 import type { Key } from './keyers.ts'
 import type { WaitOptions } from './waiter.ts'
 
+/** Options of `consume` and `peek`. */
 export interface ConsumeOptions {
   /** The cost against every limit. Default: the limiter's `cost`, else 1. */
   readonly cost?: number
@@ -25,7 +26,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    * `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options.
    */
   consume(input: Input, options?: ConsumeOptions): Answer
-  /** Returns what `consume` would decide. Charges nothing. */
+  /** Returns what `consume` would decide. Charges nothing. Throws as `consume` does. With `cost: 0`, its `limits` show the quotas as they are. */
   peek(input: Input, options?: ConsumeOptions): Answer
   /**
    * Resolves when the input is admitted, first come first served for each key, after the delay of a `leakyBucket`. Rejects
@@ -57,8 +58,8 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   block(input: Input, duration: Duration): Done<Answer>
   /**
    * Admits nobody with this key for a duration from now on, such as the `Retry-After` of an upstream that answered 429. The same as
-   * `block`, but it never makes a lock-out shorter: of two that overlap, the later end counts. Those that `wait` go on in their order
-   * then. Throws as `block` does.
+   * `block`, but it never makes a lock-out shorter: of two that overlap, the later end counts, and 0 changes nothing. Those that `wait` go
+   * on in their order then. Throws as `block` does.
    * @example limiter.pause(upstream, Number(response.headers.get('retry-after')) * 1000)
    */
   pause(input: Input, duration: Duration): Done<Answer>
@@ -79,13 +80,23 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   key(key: Key | readonly (Key | undefined)[], input?: Input): KeyedLimiter<Answer>
 }
 
-/** A limiter for one key: the methods of `Limiter` without an input. */
+/**
+ * A limiter for one key: the methods of `Limiter` without an input.
+ * @example limiter.key('ann').block('15m')
+ */
 export interface KeyedLimiter<Answer extends MaybePromise<Decision> = MaybePromise<Decision>> {
+  /** Decides, and charges an admitted request of this key. Throws as `Limiter.consume` does. */
   consume(options?: ConsumeOptions): Answer
+  /** Returns what `consume` would decide. Charges nothing. */
   peek(options?: ConsumeOptions): Answer
+  /** Resolves when a request of this key is admitted. Rejects with `WAIT_TOO_LONG`, `WAIT_QUEUE_FULL` and `NEVER_ADMITTED`. */
   wait(options?: WaitOptions): Promise<Decision>
+  /** Deletes the state of the key under every limit, lock-outs included. */
   reset(): Done<Answer>
+  /** Locks the key out for a duration: milliseconds, or a text such as `'15m'`; 0 ends a lock-out. Throws `INVALID_OPTION`, `NOT_SUPPORTED`. */
   block(duration: Duration): Done<Answer>
+  /** Admits nothing with this key for a duration. It never makes a lock-out shorter, and 0 changes nothing. Throws as `block` does. */
   pause(duration: Duration): Done<Answer>
+  /** Charges units past any limit, as a debt. Throws `INVALID_COST`. */
   penalize(units: Penalty): Done<Answer>
 }

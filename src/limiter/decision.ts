@@ -7,6 +7,7 @@ import { Charge, isCharge, type Degraded, type LimitStatus } from '../stores/sto
  * const { allowed, retryAfter } = limiter.consume(request)
  */
 export interface Decision {
+  /** Whether the input is admitted. */
   readonly allowed: boolean
   /** Time to wait before the request may continue (`leakyBucket`), else 0. */
   readonly delay: number

@@ -109,11 +109,11 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   block(input: Input, duration: Duration): MaybePromise<void> {
-    return this.#lock(input, checkedLength('block', duration, 0), 'set')
+    return this.#lock(input, checkedLength('block', duration), 'set')
   }
 
   pause(input: Input, duration: Duration): MaybePromise<void> {
-    return this.#lock(input, checkedLength('pause', duration, 1), 'extend')
+    return this.#lock(input, checkedLength('pause', duration), 'extend')
   }
 
   penalize(input: Input, units: Penalty): MaybePromise<void> {

@@ -9,12 +9,13 @@ import type { Decision } from './decision.ts'
  *
  * subscribe('sluice:decision', (message) => {
  *   const { limiter, decision } = message as DecisionEvent
- *   if (!decision.allowed) console.log(limiter, decision.binding?.name, decision.retryAfter)
+ *   if (!decision.allowed) console.log(limiter, decision.binding?.limit.name, decision.retryAfter)
  * })
  */
 export interface DecisionEvent<Input = unknown> {
   /** The name of the limiter, by default `default`. For a stack the names of its parts, joined by `+`. */
   readonly limiter: string
+  /** The decision, with the verdicts of all limits. */
   readonly decision: Decision
   /** What the limiter decided on, such as the request. */
   readonly input: Input

@@ -7,9 +7,9 @@ import { SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { milliseconds, refuse } from '../util/validate.ts'
 
-/** Returns the milliseconds of a lock-out, from `least` on. Throws `INVALID_OPTION`. */
-export function checkedLength(method: string, duration: Duration, least: 0 | 1): number {
-  if (duration === 0 && least === 0) return 0
+/** Returns the milliseconds of a lock-out, from 0. Throws `INVALID_OPTION`. */
+export function checkedLength(method: string, duration: Duration): number {
+  if (duration === 0) return 0
   const ms = milliseconds(`${method}: duration`, duration)
   if (ms > LONGEST_LOCK) refuse(`${method}: duration`, "at most '36525d', 100 years", duration)
   warnIfShort(`${method}: duration`, duration)

@@ -14,12 +14,19 @@ import { warn } from '../util/warn.ts'
 export type LimitFunc<Input> = (input: Input) => MaybePromise<Limit | readonly Limit[] | undefined>
 /** A LimitFunc that returns no promise. */
 export type SyncLimitFunc<Input> = (input: Input) => Limit | readonly Limit[] | undefined
+/** A limit, a function that returns limits, or an array of both. */
 export type Limits<Input> = Limit | LimitFunc<Input> | readonly (Limit | LimitFunc<Input>)[]
+/** `Limits` without promises. */
 export type SyncLimits<Input> = Limit | SyncLimitFunc<Input> | readonly (Limit | SyncLimitFunc<Input>)[]
 /** Returns what an input costs against a limit: a whole number from 0. */
 export type CostFunc<Input> = (input: Input, limit: Limit) => MaybePromise<number>
+/** A CostFunc that returns no promise. */
 export type SyncCostFunc<Input> = (input: Input, limit: Limit) => number
 
+/**
+ * Options of `createLimiter`.
+ * @example createLimiter({ keyer: (user: { id: string }) => user.id, limits: perMinute(100), name: 'api' })
+ */
 export interface LimiterOptions<Input> {
   /** Returns the key of an input: who is counted. */
   readonly keyer: Keyer<Input>
@@ -62,8 +69,11 @@ export interface RulesLimiterOptions<Input> {
   readonly shared?: boolean
   /** Called with each decision, as in `LimiterOptions`. */
   readonly onDecision?: OnDecision<Input>
+  /** Not with rules. */
   readonly keyer?: never
+  /** Not with rules. */
   readonly limits?: never
+  /** Not with rules. */
   readonly cost?: never
 }
 

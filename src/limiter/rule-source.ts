@@ -44,12 +44,15 @@ export interface InputReader<Input> {
 
 /** An input of a limiter with rules and without HTTP. */
 export interface RulesInput {
+  /** The method of a request, in capitals, for the condition `method`. */
   readonly method?: string | undefined
+  /** The path of a request, for the condition `path`. */
   readonly path?: string | undefined
   /** The client's address. */
   readonly ip?: string | undefined
   /** From names in any letter case to values. */
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
+  /** Values for all other conditions and keys, by their names. */
   readonly attributes?: Readonly<Record<string, unknown>> | undefined
 }
 

@@ -6,6 +6,7 @@ import { sleep } from '../util/timer.ts'
 import { refuse } from '../util/validate.ts'
 import type { Decision } from './decision.ts'
 
+/** Options of `wait`. */
 export interface WaitOptions {
   /** The cost against every limit. Default: the limiter's `cost`, else 1. */
   readonly cost?: number

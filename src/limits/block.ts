@@ -2,9 +2,13 @@ import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validat
 
 /** A `block` that grows, as a limit keeps it. Durations are in milliseconds. */
 export interface GrowingBlock {
+  /** Denials before each lock-out. */
   readonly after: number
+  /** The length of the first lock-out. */
   readonly for: number
+  /** How many times longer each further lock-out is. */
   readonly factor: number
+  /** The longest lock-out. */
   readonly upTo: number
 }
 
@@ -12,7 +16,9 @@ export interface GrowingBlock {
 export interface Growth {
   /** Denials before each lock-out. */
   readonly after: number
+  /** How many times longer each further lock-out is. */
   readonly factor: number
+  /** The longest lock-out. */
   readonly upTo: number
   /** For how long denials count, from the last of them or from the end of its lock-out on. */
   readonly memory: number

@@ -9,6 +9,7 @@ export interface QuotaOptions extends CommonOptions {
   readonly window: Duration
 }
 
+/** Options of `gcra`. */
 export interface GcraOptions extends QuotaOptions {
   /** Units that can be used back to back, from 0. A burst of 0 admits nothing. Default: `quota`. */
   readonly burst?: number
@@ -17,13 +18,15 @@ export interface GcraOptions extends QuotaOptions {
 /**
  * Allows `quota` per `window`, evenly: each unit returns after `window / quota`. Up to `burst` units can be used back to back.
  * The default choice: two numbers of state, no window edges, an exact wait.
- * Throws `SluiceError` for a wrong option, as all factories do.
+ * At most `burst + quota - 1` units pass in any window: `2 * quota - 1` by default.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example gcra({ quota: 100, window: '1m', burst: 20 })
  */
 export function gcra(options: GcraOptions): Limit {
   return limit({ ...options, algorithm: 'gcra' })
 }
 
+/** Options of `tokenBucket`. */
 export interface TokenBucketOptions extends QuotaOptions {
   /** Tokens the bucket holds, from 0. A capacity of 0 admits nothing. Default: `quota`. */
   readonly capacity?: number
@@ -34,13 +37,15 @@ export interface TokenBucketOptions extends QuotaOptions {
 }
 
 /**
- * A bucket of `capacity` tokens. A request takes one token, and `quota` tokens return per `window`.
+ * A bucket of `capacity` tokens. A request takes one token, and `quota` tokens return per `window`. At most `capacity + quota - 1` units
+ * pass in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example tokenBucket({ quota: 10, window: '1s', capacity: 50 })
  */
 export function tokenBucket(options: TokenBucketOptions): Limit {
   return limit({ ...options, algorithm: 'tokenBucket' })
 }
 
+/** Options of `leakyBucket`. */
 export interface LeakyBucketOptions extends QuotaOptions {
   /** Length of the queue, from 0. A capacity of 0 admits nothing. Default: `quota`. */
   readonly capacity?: number
@@ -49,13 +54,15 @@ export interface LeakyBucketOptions extends QuotaOptions {
 }
 
 /**
- * A queue that empties evenly, one request per `window / quota`. A request that does not fit is denied.
+ * A queue that empties evenly, one request per `window / quota`. A request that does not fit is denied. At most `capacity + quota - 1`
+ * requests are admitted in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example leakyBucket({ quota: 5, window: '1s', capacity: 20 })
  */
 export function leakyBucket(options: LeakyBucketOptions): Limit {
   return limit({ ...options, algorithm: 'leakyBucket' })
 }
 
+/** Options of `fixedWindow`. */
 export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
   /** Milliseconds, or a string such as `'1m'`. With `anchor: 'calendar'`: `'1d'`, `'1w'`, `'1mo'` or `'1y'`. */
   readonly window: Duration | '1mo' | '1y'
@@ -73,6 +80,7 @@ export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
 
 /**
  * Allows `quota` in each window. Simple and cheap. Up to twice the quota can pass around the edge between two windows.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example fixedWindow({ quota: 1000, window: '1d', anchor: 'clock' })
  * @example fixedWindow({ quota: 10_000, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
  */
@@ -82,6 +90,7 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
 
 /**
  * Allows `quota` in any window, exactly: it keeps every admitted request until it is `window` old. The quota is at most 100,000.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowLog({ quota: 5, window: '15m' })
  */
 export function slidingWindowLog(options: QuotaOptions): Limit {
@@ -90,13 +99,14 @@ export function slidingWindowLog(options: QuotaOptions): Limit {
 
 /**
  * Counts two windows on the clock and weights the older one by how much of it still overlaps. Three numbers of state come
- * close to a sliding window.
+ * close to a sliding window. Up to twice the quota can pass in a window, for traffic that is not even. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowCounter({ quota: 100, window: '1m' })
  */
 export function slidingWindowCounter(options: QuotaOptions): Limit {
   return limit({ ...options, algorithm: 'slidingWindowCounter' })
 }
 
+/** Options of `slidingWindowBuckets`. */
 export interface SlidingWindowBucketsOptions extends QuotaOptions {
   /** Sub-windows, at most 100,000. Must divide the window. Default 10. */
   readonly buckets?: number
@@ -104,6 +114,7 @@ export interface SlidingWindowBucketsOptions extends QuotaOptions {
 
 /**
  * Counts in sub-windows. Never allows more than `quota` in any window. A unit returns at most one sub-window late.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowBuckets({ quota: 500, window: '1h', buckets: 60 })
  */
 export function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limit {
@@ -112,7 +123,7 @@ export function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limi
 
 /**
  * Tony Finch's hybrid: allows bursts while a window's quota lasts, then an even rate until the quota is back. Its author
- * prefers `gcra`.
+ * prefers `gcra`. At most `2 * quota - 1` units pass in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example quotaLinear({ quota: 100, window: '1m' })
  */
 export function quotaLinear(options: QuotaOptions): Limit {
@@ -120,7 +131,8 @@ export function quotaLinear(options: QuotaOptions): Limit {
 }
 
 /**
- * Denies requests while the measured rate, smoothed exponentially over `window`, exceeds `quota`.
+ * Denies requests while the measured rate, smoothed exponentially over `window`, exceeds `quota`. Up to twice the quota can pass in a
+ * window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example exponential({ quota: 100, window: '1h', strict: true })
  */
 export function exponential(options: QuotaOptions): Limit {
@@ -128,7 +140,7 @@ export function exponential(options: QuotaOptions): Limit {
 }
 
 /**
- * Requires at least `gap` between two requests.
+ * Requires at least `gap` between two requests: milliseconds, or a text such as `'2s'`. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example spacing('2s')
  */
 export function spacing(gap: Duration, common?: CommonOptions): Limit {
@@ -139,7 +151,8 @@ export function spacing(gap: Duration, common?: CommonOptions): Limit {
 }
 
 /**
- * Allows `quota` per second, with `gcra`.
+ * Allows `quota` per second, with `gcra`: at most `2 * quota - 1` in the first second of a key, then `quota`.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perSecond(10)
  */
 export function perSecond(quota: number, common?: CommonOptions): Limit {
@@ -147,7 +160,8 @@ export function perSecond(quota: number, common?: CommonOptions): Limit {
 }
 
 /**
- * Allows `quota` per minute, with `gcra`.
+ * Allows `quota` per minute, with `gcra`: at most `2 * quota - 1` in the first minute of a key, then `quota`.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perMinute(100, { name: 'sustained' })
  */
 export function perMinute(quota: number, common?: CommonOptions): Limit {
@@ -155,7 +169,8 @@ export function perMinute(quota: number, common?: CommonOptions): Limit {
 }
 
 /**
- * Allows `quota` per hour, with `gcra`.
+ * Allows `quota` per hour, with `gcra`: at most `2 * quota - 1` in the first hour of a key, then `quota`.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perHour(1000)
  */
 export function perHour(quota: number, common?: CommonOptions): Limit {
@@ -163,7 +178,8 @@ export function perHour(quota: number, common?: CommonOptions): Limit {
 }
 
 /**
- * Allows `quota` per day, with `gcra`.
+ * Allows `quota` per day, with `gcra`: at most `2 * quota - 1` in the first day of a key, then `quota`.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perDay(10_000)
  */
 export function perDay(quota: number, common?: CommonOptions): Limit {

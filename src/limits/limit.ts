@@ -37,7 +37,8 @@ export interface CommonOptions {
   readonly name?: string
   /**
    * Charges denied requests too, so that a client that keeps retrying stays denied until it pauses for `retryAfter`. Refused with
-   * `anchor: 'clock'` and `refill: 'interval'`, where capacity returns at a fixed time. Default false.
+   * `anchor: 'clock'`, `anchor: 'calendar'` and `refill: 'interval'`, where capacity returns at a fixed time, and with `shadow`. Default
+   * false.
    */
   readonly strict?: boolean
   /**
@@ -51,10 +52,13 @@ export interface CommonOptions {
 
 /** A limit as written in code or in JSON. Durations are checked when the limit is made. */
 export interface LimitInput extends Omit<CommonOptions, 'block'> {
+  /** The name of an algorithm, such as `'gcra'`. */
   readonly algorithm: string
   /** Units per window: a whole number from 0. A quota of 0 admits nothing. */
   readonly quota?: number
+  /** Milliseconds, or a text such as `'1m'`. */
   readonly window?: number | string
+  /** As in `CommonOptions`. Default: no lock-out. */
   readonly block?: number | string | object
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
@@ -62,15 +66,19 @@ export interface LimitInput extends Omit<CommonOptions, 'block'> {
 
 /** How often something is allowed: plain frozen data, the same from code or from JSON. */
 export interface Limit {
+  /** The name of its algorithm, such as `'gcra'`. */
   readonly algorithm: string
+  /** Its identity in headers, state and metrics, such as `100-per-1m`. */
   readonly name: string
   /** Units per window. */
   readonly quota: number
   /** The window in milliseconds. */
   readonly window: number
+  /** Whether denied requests are charged, too. */
   readonly strict?: boolean
   /** Lock-out after a denial, in milliseconds. */
   readonly block?: number | GrowingBlock
+  /** Whether it is evaluated and reported, and never denies. */
   readonly shadow?: boolean
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
@@ -82,8 +90,10 @@ const registry = new Map<string, Algorithm>(builtIn.map((each) => [each.name, ea
 const compiledLimits = shared('limits', () => new WeakMap<Limit, CompiledLimit>())
 
 /**
- * Registers an algorithm of your own, so that limits can name it. Throws `DUPLICATE_ALGORITHM` if another one has that name.
- * @returns a factory of its limits
+ * Registers an algorithm of your own, so that limits can name it, and returns a factory of its limits. Throws `DUPLICATE_ALGORITHM`
+ * if another one has that name.
+ * @example const coolDown = defineAlgorithm(algorithm) // as in `docs/extending/algorithm.md`
+ * createLimiter({ keyer, limits: coolDown({ quota: 3, window: '1m' }) })
  */
 export function defineAlgorithm(algorithm: Algorithm): (options: Omit<LimitInput, 'algorithm'>) => Limit {
   const known = registry.get(algorithm.name)
@@ -104,7 +114,8 @@ export function knownAlgorithms(): readonly Algorithm[] {
 
 /**
  * Makes a limit from plain data, such as a rule read from a file.
- * Throws `SluiceError` with the option, what was expected and what was given.
+ * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`, `UNKNOWN_ALGORITHM` and, for numbers that are too large to count exactly, `OUT_OF_RANGE`.
+ * The message names the option, what was expected and what was given.
  * @example limit({ algorithm: 'gcra', quota: 100, window: '1m' })
  */
 export function limit(json: LimitInput): Limit {
@@ -153,7 +164,7 @@ function algorithmNamed(name: unknown): Algorithm {
 function normalized(json: LimitInput, algorithm: Algorithm): Limit {
   const quota = wholeNumber('quota', json.quota, 0)
   const unit = algorithm.windowUnit?.(json)
-  const window = unit?.longest ?? milliseconds('window', json.window)
+  const window = unit?.longest ?? windowLength(json.window)
   warnIfShort('window', json.window)
   warnIfShort('block', json.block)
   if (isBlockOptions(json.block))
@@ -170,6 +181,12 @@ function normalized(json: LimitInput, algorithm: Algorithm): Limit {
     ...(json.block !== undefined && { block: checkedBlock(json.block) }),
     ...(json.shadow !== undefined && { shadow: validShadow(json) }),
   })
+}
+
+function windowLength(window: unknown): number {
+  if (window === '1mo' || window === '1y')
+    refuse('window', "a duration such as '1d', or fixedWindow with anchor: 'calendar'", window)
+  return milliseconds('window', window)
 }
 
 function isBlockOptions(block: LimitInput['block']): block is BlockOptions {

@@ -1,5 +1,6 @@
 import { knownOptions, wholeNumber } from '../util/validate.ts'
 
+/** Options of `collect` and `instrument`. */
 export interface MetricsOptions {
   /**
    * The most pairs of limiter and limit that are shown, from 1; a limiter as a whole is one of them. All others count together, as

@@ -4,6 +4,7 @@ import { type Clock, clockGiven, steadyClock } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { type Estimate, RecentSketch } from './recent-sketch.ts'
 
+/** Options of `topDenied`. */
 export interface TopDeniedOptions {
   /** The most keys in the list, from 1 to 10,000. Default 100. Memory is about 10 kB for each. */
   readonly size?: number
@@ -37,6 +38,7 @@ export interface TopDeniedList {
   readonly unlisted: number
 }
 
+/** What `topDenied` returns. */
 export interface TopDenied {
   /** Returns the keys that were denied most. It takes a few milliseconds for a `size` of 100. */
   list(): TopDeniedList

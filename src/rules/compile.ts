@@ -16,7 +16,10 @@ export function compileRules(document: unknown, options: ReadOptions = {}, befor
   return index(policies, limits)
 }
 
-/** Returns all mistakes of a document, in its order; none for a document that can be used. */
+/**
+ * Returns all mistakes of a document, in its order; none for a document that can be used.
+ * @example for (const { path, message } of checkRules(document)) console.log(path, message)
+ */
 export function checkRules(document: unknown, options: ReadOptions = {}): readonly RulesProblem[] {
   return readDocument(document, options).problems
 }

@@ -2,6 +2,7 @@
 export interface RulesDocument {
   /** Where an editor finds the schema of this document. It has no effect. */
   readonly $schema?: string
+  /** All policies. Their order has no effect on what is allowed. */
   readonly policies: readonly PolicyRule[]
 }
 
@@ -16,6 +17,7 @@ export interface PolicyRule {
    * several.
    */
   readonly key?: string | readonly string[]
+  /** How often is allowed. Required, unless `allow` is true. */
   readonly limits?: readonly LimitRule[]
   /** Other limits for single keys. */
   readonly overrides?: readonly OverrideRule[]
@@ -31,6 +33,7 @@ export interface PolicyRule {
   readonly until?: string
 }
 
+/** What happens to requests while the store does not answer: see the option `onOutage` of `guard`. */
 export type OnOutage = 'local' | 'open' | 'closed'
 
 /** The conditions of a policy. Other names than these four are attributes: equal to a value, or to one of a list. */
@@ -60,9 +63,13 @@ export interface LimitRule {
   readonly quota: number
   /** Milliseconds, or a text such as `1m`. */
   readonly window: number | string
+  /** Identifies the state of the limit. Default: the policy's name, as above. */
   readonly name?: string
+  /** Charges denied requests, too. Default false. */
   readonly strict?: boolean
+  /** Locks a key out after a denial: milliseconds, a text such as `15m`, or a block that grows. Default: no lock-out. */
   readonly block?: number | string | BlockRule
+  /** Evaluates and reports, but never denies a request. Default false. */
   readonly shadow?: boolean
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
@@ -93,6 +100,7 @@ export interface OverrideRule {
   readonly until?: string
 }
 
+/** A key, or a part of one, as a document writes it. */
 export type KeyText = string | number
 
 /** The part of a limit that an override changes. */
@@ -112,6 +120,7 @@ export interface RulesProblem {
 export interface RulesVersion {
   /** Given by the source, or else a count of the documents in this process. */
   readonly version: number
+  /** The policies of the document. */
   readonly policies: readonly PolicyRule[]
   /** When it came into force, in epoch milliseconds of this process. */
   readonly loadedAt: number

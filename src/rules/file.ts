@@ -6,6 +6,7 @@ import type { Rules } from './rules.ts'
 import { type SourceOptions, startRules } from './start.ts'
 import { formatOf } from './text/text.ts'
 
+/** Options of `rulesFile`. */
 export interface FileOptions<Input> extends SourceOptions<Input> {
   /**
    * How often the file is read again where the system does not report changes, such as on a network drive. Default `'2s'`. It is
@@ -26,7 +27,9 @@ export interface FileOptions<Input> extends SourceOptions<Input> {
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
  * `UNKNOWN_OPTION`. JSON may have 16 MiB, YAML 1 MiB.
  * @example
- * const rules = await rulesFile('rules.yaml', { attributes: (request) => ({ tenant: request.user?.tenant }) })
+ * const rules = await rulesFile('rules.yaml', {
+ *   attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }),
+ * })
  * app.use(rateLimit({ rules, store }))
  */
 export async function rulesFile<Input = unknown>(

@@ -15,11 +15,12 @@ import type { CompiledRules } from './compiled.ts'
 import type { RulesDocument, RulesProblem, RulesVersion } from './document.ts'
 import { ShadowRules, type ShadowOptions } from './shadow.ts'
 
+/** Options of `createRules`, and of every source of rules. */
 export interface RulesOptions<Input> {
   /**
    * Returns what the application knows about an input: the attributes that documents match, and use as keys and costs. It is
    * called once for each request, and only if the document names an attribute.
-   * @example rulesFile('rules.yaml', { attributes: (request: Request) => ({ tenant: request.user?.tenant }) })
+   * @example rulesFile('rules.yaml', { attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }) })
    */
   readonly attributes?: (input: Input, ...rest: readonly never[]) => MaybePromise<Readonly<Record<string, unknown>>>
   /** Returns the client's address. Default: what the framework reports. */
@@ -53,6 +54,10 @@ const channelOfRules: Channel<RulesEvent> = channel('sluice:rules')
 /**
  * Rules in force, for the option `rules` of `rateLimit` and `createLimiter`. Requests read one version of them in this process,
  * never the source.
+ * @example
+ * const rules = await rulesFile('rules.yaml')
+ * rules.on('change', ({ after }) => console.log(`version ${after.version}`))
+ * app.use(rateLimit({ rules }))
  */
 export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements RuleSource<Input> {
   readonly #options: RulesOptions<Input>
@@ -189,6 +194,7 @@ function versionOf({ policies }: CompiledRules, version: number): RulesVersion {
   })
 }
 
+/** Options of `rules.replace`. */
 export interface ReplaceOptions {
   /** The number of the document. Default: one more than that of the document before. */
   readonly version?: number

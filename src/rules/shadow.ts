@@ -4,6 +4,7 @@ import { knownOptions, refuse } from '../util/validate.ts'
 import { type RulesInForce, RulesCharges } from './charges.ts'
 import type { CompiledRules } from './compiled.ts'
 
+/** Options of `rules.shadow`. */
 export interface ShadowOptions<Input> {
   /** Called for each request that the document would have denied, with both decisions. What it returns is not used. */
   readonly onDenied?: (denied: ShadowDenial<Input>) => void
@@ -11,6 +12,7 @@ export interface ShadowOptions<Input> {
 
 /** A request that a document in shadow would have denied. */
 export interface ShadowDenial<Input> {
+  /** What was decided, such as the request. */
   readonly input: Input
   /** The decision of the document in shadow. */
   readonly decision: Decision
@@ -36,16 +38,25 @@ export interface ShadowReport {
   readonly limits: readonly ShadowLimit[]
 }
 
+/** What a limit of a document in shadow would have denied. */
 export interface ShadowLimit {
+  /** The name of its policy. */
   readonly policy: string
+  /** The name of the limit. */
   readonly limit: string
+  /** Requests that it would have denied. */
   readonly denied: number
 }
 
 /** What the name of a limiter has before the state of a document in shadow. */
 const SHADOW = 'shadow:'
 
-/** A document that is evaluated in addition to the one in force. It counts in the same store under other names. */
+/**
+ * A document that is evaluated in addition to the one in force. It counts in the same store under other names.
+ * @example const trial = rules.shadow(tightened)
+ * console.log(trial.report.newlyDenied)
+ * trial.close()
+ */
 export class ShadowRules<Input> {
   readonly #compiled: CompiledRules
   readonly #onDenied: ((denied: ShadowDenial<Input>) => void) | undefined
@@ -75,6 +86,7 @@ export class ShadowRules<Input> {
     this.#forget = forget
   }
 
+  /** What the document would have done, since it was given. */
   get report(): ShadowReport {
     return {
       since: this.#since,

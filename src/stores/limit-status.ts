@@ -2,6 +2,7 @@ import type { Limit } from '../limits/limit.ts'
 
 /** The verdict of one limit. All times are in milliseconds. */
 export interface LimitStatus {
+  /** The limit. */
   readonly limit: Limit
   /** The name of the limiter; `'default'` for a limiter without a name, and `'rules/<policy>'` for a policy of rules. */
   readonly limiter: string

@@ -2,17 +2,20 @@ import { type Clock, steadyClock } from '../util/clock.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled, compiledAt } from '../limits/limit.ts'
 import { brand, hasBrand } from '../util/copies.ts'
+import type { DecisionMode, Degraded } from './decision-mode.ts'
 import type { Forecast } from './forecast.ts'
 import type { LimitStatus } from './limit-status.ts'
 import type { LockMode } from './lock-mode.ts'
 import type { CacheEntry } from './policy-cache.ts'
 
+export type { DecisionMode, Degraded } from './decision-mode.ts'
 export type { LimitStatus } from './limit-status.ts'
 
 /** A limit as one limiter uses it. It names the state in a store. Made once per limiter and limit. */
 export interface Policy {
   /** The limiter's name. */
   readonly limiter: string
+  /** The limit. */
   readonly limit: Limit
   /** What steps it. A limit on the calendar has another one in each of its windows. */
   compiled: CompiledLimit
@@ -41,7 +44,10 @@ function renew(policy: Policy, [from, until]: readonly [from: number, until: num
 /** The charges of each version of the package. */
 export const CHARGE: unique symbol = Symbol.for('sluice.Charge')
 
-/** A charge: limit, key and cost on the way into a store, and the store's verdict on the way out. */
+/**
+ * A charge: limit, key and cost on the way into a store, and the store's verdict on the way out.
+ * @example see `docs/extending/store.md`
+ */
 export class Charge implements LimitStatus {
   readonly limit: Limit
   readonly limiter: string
@@ -78,6 +84,7 @@ export class Charge implements LimitStatus {
   }
 
   // On the prototype, so that a logged or serialised decision does not show internals.
+  /** The limit as its limiter uses it. */
   get policy(): Policy {
     return this.#policy
   }
@@ -139,15 +146,6 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
   return hasBrand(status, CHARGE)
 }
 
-/** `consume` charges if all enforced limits admit. `peek` charges nothing. */
-export type DecisionMode = 'consume' | 'peek'
-
-/**
- * How a decision was made when the store could not decide. `'local'`: by limits in this process. `'open'`: admitted and not
- * counted. `'closed'`: denied.
- */
-export type Degraded = 'open' | 'closed' | 'local'
-
 interface StoreBase {
   /** The clock option of the store, if it was given. Points in time in headers use this clock, too. */
   readonly clock?: Clock | undefined
@@ -184,7 +182,9 @@ interface StoreBase {
 export interface Inquiry {
   /** The store writes verdicts into the charges that are here when it answers. They are copies once the decision was given up. */
   readonly charges: readonly Charge[]
+  /** Called with the answer of the store. */
   answered(degraded: Degraded | undefined): void
+  /** Called when the store has failed. */
   failed(error: unknown): void
 }
 
@@ -195,6 +195,7 @@ export function timeOf(store: Store): number {
 
 /** A store that decides at once. */
 export interface SyncStore extends StoreBase {
+  /** Marks a store that returns values, not promises. */
   readonly sync: true
   /** Decides charges, all or nothing, and writes each verdict into its charge. */
   take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Degraded | undefined
@@ -207,6 +208,7 @@ export interface SyncStore extends StoreBase {
   lock?(charges: readonly Charge[], ms: number, mode: LockMode): void
   /** Deletes the state of a key under every limit of a limiter. */
   forget(limiter: string, key: string): void
+  /** Releases what the store holds, such as timers. A client that it was given stays open. */
   close(): void
 }
 
@@ -215,8 +217,9 @@ export interface SyncStore extends StoreBase {
  * not decide; `guard` counts these as an outage. It rejects with another code when the request was wrong.
  */
 export interface AsyncStore extends StoreBase {
+  /** Marks a store that returns promises. */
   readonly sync: false
-  /** @param fresh true if the answer must be the store's own: a wrapper that remembers answers asks it again. Default false. */
+  /** Decides as a `SyncStore` does. `fresh`: the answer must be the store's own, and not one that a wrapper remembers. Default false. */
   take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Promise<Degraded | undefined>
   /**
    * Does the same as `take` without a promise, for a guard, and returns true. Returns false, and does nothing, when only `take`
@@ -228,9 +231,13 @@ export interface AsyncStore extends StoreBase {
    * has to be asked. Optional: such an answer says nothing about the health of the store, and needs no deadline.
    */
   recall?(charges: readonly Charge[]): boolean
+  /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are given back. */
   adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
+  /** Locks the key of each charge out under its limit, as the `lock` of a `SyncStore` does. Optional. */
   lock?(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void>
+  /** Deletes the state of a key under every limit of a limiter. */
   forget(limiter: string, key: string): Promise<void>
+  /** Releases what the store holds, such as timers. A client that it was given stays open. */
   close(): Promise<void>
 }
 

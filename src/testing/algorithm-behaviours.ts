@@ -6,6 +6,7 @@ import type { Behaviour, SearchOptions } from './behaviour.ts'
 import { equal, holds } from './expect.ts'
 import { search } from './search.ts'
 
+/** Options of `algorithmBehaviours`. */
 export interface AlgorithmSuiteOptions extends SearchOptions {
   /** For an algorithm that measures a rate instead of counting: one unit more than `remaining` may fit. Default false. */
   readonly measured?: boolean

@@ -3,7 +3,9 @@
  * @example for (const { name, run } of behaviours) test(name, run)
  */
 export interface Behaviour {
+  /** What is checked, as the title of a test. */
   readonly name: string
+  /** Rejects when the behaviour is wrong. */
   run(): Promise<void>
 }
 

@@ -6,6 +6,7 @@ import { refuse } from './validate.ts'
  * @example memoryStore({ clock: Date })
  */
 export interface Clock {
+  /** Returns epoch milliseconds, fractions allowed. */
   now(): number
   /**
    * Calls `wake` once `ms` milliseconds have passed on this clock, and returns a function that cancels it. Waits and delays

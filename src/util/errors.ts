@@ -39,12 +39,17 @@ export function helpFor(code: string): string {
  * The one error class of this package: a mistake in the code or a fault of a store, never a denial. Its message ends with the
  * place in the documentation that explains it. `instanceof` is also true for an error of another copy of the package,
  * such as its CommonJS modules.
- *
  * @example
- * try { perSecond(-1) } catch (error) { error.code } // 'INVALID_OPTION'
+ * try {
+ *   perSecond(-1)
+ * } catch (error) {
+ *   if (error instanceof SluiceError) console.log(error.code) // 'INVALID_OPTION'
+ * }
  */
 export class SluiceError extends Error {
+  /** Always `SluiceError`. */
   override readonly name: string = 'SluiceError'
+  /** Why it was thrown, such as `INVALID_OPTION`. */
   readonly code: SluiceErrorCode
 
   constructor(code: SluiceErrorCode, reason: string, options?: ErrorOptions) {

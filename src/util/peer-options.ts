@@ -1,12 +1,16 @@
 type Equal = readonly [option: string, written: string, theirs: readonly string[]]
 
-/** For each option of this package: how to write it, and its names in other rate limiters. */
+/** For each option of this package: how to write it, and its names in other rate limiters, or in the wrong place. */
 const EQUALS: readonly Equal[] = [
   [
     'limits',
     "limits: perMinute(100), or limits: fixedWindow({ quota: 100, window: '1m' })",
-    ['windowMs', 'max', 'timeWindow', 'duration', 'points', 'ttl', 'throttlers'],
+    ['windowMs', 'max', 'timeWindow', 'duration', 'points', 'ttl', 'throttlers', 'quota', 'window', 'algorithm'],
   ],
+  ['limits', "limits: perMinute(100, { block: '15m' })", ['block']],
+  ['limits', 'limits: perMinute(100, { strict: true })', ['strict']],
+  ['limits', 'limits: perMinute(100, { shadow: true })', ['shadow']],
+  ['limits', "limits: gcra({ quota: 100, window: '1m', burst: 20 })", ['burst']],
   ['limits', "block: '15m' in a limit", ['blockDuration', 'ban']],
   ['limits', 'name in a limit', ['identifier']],
   ['quota', 'quota', ['max', 'limit', 'points']],

@@ -203,5 +203,23 @@ test('a Hono app with an environment of its own takes the middleware, and its co
     expectTypeOf(context.req.param('id')).toEqualTypeOf<string>()
     return context.text('ok')
   })
-  expect(app.routes).toHaveLength(4)
+  app.use(
+    forHono.rateLimit<Env>({
+      keyer: (context) => context.get('user').id,
+      limits: (context) => (context.env.KEY === 'x' ? perSecond(1) : undefined),
+      skip: (context) => context.var.user.id === 'root',
+      onDenied: (context, _next, decision) => context.json({ user: context.var.user.id, wait: decision.retryAfter }),
+    }),
+  )
+  // The keyer says which environment it is.
+  forHono.rateLimit({
+    keyer: ofUser,
+    limits: (context) => {
+      expectTypeOf(context.get('user')).toEqualTypeOf<{ readonly id: string }>()
+      return perSecond(1)
+    },
+  })
+  // @ts-expect-error -- the environment has no such variable
+  forHono.rateLimit<Env>({ keyer: (context) => context.get('tenant').id, limits: perSecond(1) })
+  expect(app.routes).toHaveLength(5)
 })

@@ -23,7 +23,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => unknown
 
 async function withFastify(board: Dashboard): Promise<Listener> {
   const app = Fastify()
-  app.all('/limits/*', (request, reply) => {
+  app.all('/limits*', (request, reply) => {
     reply.hijack()
     board(request.raw, reply.raw)
   })
@@ -35,7 +35,7 @@ async function withFastify(board: Dashboard): Promise<Listener> {
 function withKoa(board: Dashboard): Listener {
   const app = new Koa()
   app.use((context, next) => {
-    if (!context.path.startsWith('/limits/')) return next()
+    if (!/^\/limits(\/|$)/.test(context.path)) return next()
     context.respond = false
     return board(context.req, context.res)
   })
@@ -99,6 +99,14 @@ describe.each(Object.keys(mounts))('the dashboard in %s', (name) => {
     expect(await ask(served, '/limits/')).toMatchObject({ status: 401, body: '' })
     expect((await ask(served, '/limits/', { headers })).body).toContain('<title>Rate limits</title>')
     expect((await ask(served, '/limits/style.css', { headers })).headers['content-type']).toContain('text/css')
+  })
+
+  it('redirects from the path without a slash at its end', async () => {
+    const served = await mounted(name)
+    const { status, headers: sent } = await ask(served, '/limits', { headers })
+    expect([status, sent['location']]).toEqual([302, './limits/'])
+    expect((await ask(served, '/limits', {})).status).toBe(401)
+    expect((await ask(served, '/limitsfoo', { headers })).body).not.toContain('Rate limits')
   })
 
   it('streams events', async () => {

@@ -114,7 +114,10 @@ describe('an unknown option', () => {
     ['passOnStoreError', "onOutage: 'open'"],
     ['allowList', "allow: ['10.0.0.0/8'], or skip"],
     ['redis', 'store: redisStore(client)'],
-  ])('suggests the equal of %s of another package', (name, equal) => {
+    ['window', 'limits: perMinute(100)'],
+    ['block', "limits: perMinute(100, { block: '15m' })"],
+    ['strict', 'limits: perMinute(100, { strict: true })'],
+  ])('suggests the equal of %s', (name, equal) => {
     const options = { keyer: () => 'ann', limits: perMinute(5), [name]: true }
     expect(() => rateLimit(options as never)).toThrow(`. Instead of "${name}", write ${equal}`)
   })
@@ -125,6 +128,21 @@ describe('an unknown option', () => {
     [() => limit({ algorithm: 'gcra', points: 5, window: '1s' }), 'Instead of "points", write quota'],
   ])('suggests the equal of an option of a limit: %s', (make, expected) => {
     expect(make).toThrow(expected)
+  })
+
+  it('names the functions that an option accepts', () => {
+    const options = { keyer: () => 'ann', limits: perMinute(5), resetWhen: 'ok' }
+    expect(() => rateLimit(options as never)).toThrow(
+      "resetWhen: expected 'success', 'failure' or a function, got \"ok\"",
+    )
+  })
+
+  it('says which limit has months and years', () => {
+    const monthly = { quota: 5, window: '1mo' } as const
+    expect(() => fixedWindow(monthly)).toThrow(
+      "window: expected a duration such as '1d', or fixedWindow with anchor: 'calendar'",
+    )
+    expect(() => gcra(monthly as never)).toThrow("anchor: 'calendar'")
   })
 
   it('suggests only options that exist', () => {

@@ -39,7 +39,10 @@ export function givenAddressKey(options: AddressOptions<never>): (address: strin
   return addressKeyer(options.ipv6Subnet)
 }
 
-/** Creates the `ipKeyer` of an adapter whose user says where to find the address. */
+/**
+ * Creates the `ipKeyer` of an adapter whose user says where to find the address.
+ * @example export const ipKeyer = (options: AddressOptions<[request: IncomingMessage]>) => givenAddressKeyer(options)
+ */
 export function givenAddressKeyer<Request>(options: AddressOptions<[request: Request]>): SyncKeyer<Request> {
   const key = givenAddressKey(options)
   const { address, ipv6Subnet } = options
@@ -48,7 +51,16 @@ export function givenAddressKeyer<Request>(options: AddressOptions<[request: Req
   })
 }
 
-/** Creates the `ipKeyer` of an adapter. It warns, once for each app, when the proxy settings make the addresses worthless. */
+/**
+ * Creates the `ipKeyer` of an adapter. It warns, once for each app, when the proxy settings make the addresses worthless. Throws
+ * `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example const byIP = clientKeyer({
+ *   address: (request: IncomingMessage) => request.socket.remoteAddress,
+ *   proxyHeader: (request) => proxyHeaderIn(request.headers),
+ *   trust: () => 'nobody',
+ *   app: () => undefined,
+ * })
+ */
 export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKeyerOptions = {}): SyncKeyer<Request> {
   knownOptions('ipKeyer', options, ['ipv6Subnet'])
   const key = addressKeyer(options.ipv6Subnet)

@@ -10,7 +10,10 @@ const NO_ROUTE = 'no route'
 
 const warnedApps = new WeakSet<object>()
 
-/** Returns the key of a request whose route is not known yet, and warns once for each app. */
+/**
+ * Returns the key of a request whose route is not known yet, and warns once for each app.
+ * @example const byRoute = (request: express.Request) => (request.route === undefined ? unroutedKey(request.app) : routeKey(request.method, request.route.path))
+ */
 export function unroutedKey(app: object): string {
   if (!warnedApps.has(app)) {
     warnedApps.add(app)
@@ -23,7 +26,10 @@ export function unroutedKey(app: object): string {
   return NO_ROUTE
 }
 
-/** Returns the key of a route: its methods, and its pattern as it was declared. HEAD counts as GET. */
+/**
+ * Returns the key of a route: its methods, and its pattern as it was declared. HEAD counts as GET.
+ * @example routeKey(['GET', 'HEAD'], '/users/:id') // 'GET /users/:id'
+ */
 export function routeKey(methods: string | readonly string[], pattern: RoutePattern | undefined): string {
   if (pattern === undefined) return NO_ROUTE
   const counted = new Set([methods].flat().map((method) => (method === 'HEAD' ? 'GET' : method)))
@@ -33,6 +39,7 @@ export function routeKey(methods: string | readonly string[], pattern: RoutePatt
 /**
  * Creates the `byHeader` of an adapter. `getHeader` returns a header of the request by its lower-case name.
  * Throws `INVALID_OPTION` for a text that is not the name of a header.
+ * @example const byHeader = (name: string) => headerKeyer((request: IncomingMessage, header) => request.headers[header] as string, name)
  */
 export function headerKeyer<Request>(
   getHeader: (request: Request, name: string) => string | undefined,

@@ -18,6 +18,7 @@ interface Closing {
 /**
  * The `onEnd` of an `HttpAdapter` for Node responses. Such a response closes once, when it was sent or aborted. A response that
  * waits for others on its connection also ends with the connection.
+ * @example const stop = whenClosed(response, () => console.log('sent or aborted'))
  */
 export function whenClosed(response: NodeResponse, listener: () => void): () => void {
   const connection = response.socket === null ? response.req?.socket : undefined
@@ -38,7 +39,10 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
   return stop
 }
 
-/** The `markAborted` of an `HttpAdapter` for Node responses: sets the status 499. */
+/**
+ * The `markAborted` of an `HttpAdapter` for Node responses: sets the status 499.
+ * @example markAborted(response) // response.statusCode is 499
+ */
 export function markAborted(response: { statusCode: number }): void {
   response.statusCode = ABORTED
 }

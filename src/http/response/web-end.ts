@@ -2,6 +2,10 @@
  * Tells when the response to a request ends, for frameworks where a handler returns the response. It ends when its body was
  * read completely, when the runtime stops reading it, or when the request is aborted. A response without a body, and a response
  * to HEAD, ends at once.
+ * @example
+ * const end = new ResponseEnd(request)
+ * end.listen(() => console.log('sent or aborted'))
+ * return end.deliver(await handle(request))
  */
 export class ResponseEnd {
   readonly #request: Pick<Request, 'method' | 'signal'>

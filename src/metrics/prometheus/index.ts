@@ -7,7 +7,9 @@ export type { Collection, MetricsOptions }
 
 /** The part of a `Registry` of prom-client that is used. */
 export interface MetricsRegistry {
+  /** Adds a metric. */
   registerMetric(metric: object): void
+  /** Removes a metric by its name. */
   removeSingleMetric(name: string): void
 }
 

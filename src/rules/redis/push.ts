@@ -7,6 +7,7 @@ import type { RulesDocument } from '../document.ts'
 import { LARGEST, parseText, type RulesFormat } from '../text/text.ts'
 import { type PulledRules, RedisDocument, type RedisPlace, type RulesPush, unreachable } from './stored.ts'
 
+/** Options of `pushRules`. */
 export interface PushOptions extends RedisPlace {
   /**
    * The version that this document replaces, 0 for none: the push is refused if another one is there. Default: any version, so

@@ -7,6 +7,7 @@ import { LARGEST, parseText } from '../text/text.ts'
 import { canSubscribe, subscribe } from './announcements.ts'
 import { RedisDocument, type RedisPlace } from './stored.ts'
 
+/** Options of `redisRules`. */
 export interface RedisRulesOptions<Input> extends SourceOptions<Input>, RedisPlace {
   /**
    * How often Redis is asked for another version, for pushes whose announcement did not arrive. Default `'10s'`, and
@@ -28,7 +29,10 @@ const SPREAD = 100
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
  * `UNKNOWN_OPTION`.
  * @example
- * const rules = await redisRules(client, { name: 'api', attributes: (request) => ({ tenant: request.user?.tenant }) })
+ * const rules = await redisRules(client, {
+ *   name: 'api',
+ *   attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }),
+ * })
  * app.use(rateLimit({ rules, store: redisStore(client) }))
  */
 export async function redisRules<Input = unknown>(

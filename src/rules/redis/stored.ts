@@ -28,7 +28,9 @@ export interface RulesPush {
 
 /** A document as it was pushed. */
 export interface PulledRules extends RulesPush {
+  /** The document as it was pushed, with its comments. */
   readonly text: string
+  /** The format of the text. */
   readonly format: RulesFormat
 }
 

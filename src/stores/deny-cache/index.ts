@@ -17,6 +17,7 @@ import {
 } from '../store.ts'
 import { Denials } from './denials.ts'
 
+/** Options of `denyCache`. */
 export interface DenyCacheOptions {
   /**
    * The most keys that are remembered for each limit, from 2. Beyond it the cache forgets the older half, and asks the store about them

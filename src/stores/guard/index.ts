@@ -10,6 +10,7 @@ import { Reporter, type StoreChange, type StoreEvent } from './reporter.ts'
 
 export type { StoreChange, StoreEvent }
 
+/** Options of `guard`. */
 export interface GuardOptions {
   /** How long a decision waits for the store, whatever the client of the store waits for. Default `'50ms'`. */
   readonly deadline?: Duration

@@ -15,6 +15,7 @@ import { type FullTable, isMemoryStore, Tables } from './tables.ts'
 
 export type { FullTable }
 
+/** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
   /**
    * The most keys that each limit remembers, from 1. Beyond it no limited key is forgotten: new keys share counters until old ones

@@ -9,8 +9,11 @@ import { type SketchHolder, Table } from './table.ts'
 
 /** Which limit has reached `maxKeys`. */
 export interface FullTable {
+  /** The name of the limiter. */
   readonly limiter: string
+  /** The name of the limit. */
   readonly limit: Limit
+  /** The option `maxKeys` of the store. */
   readonly maxKeys: number
 }
 

@@ -27,13 +27,19 @@ interface IoredisNode {
 
 /** ioredis and iovalkey: a single server, or a `Cluster`. */
 export interface IoredisLike extends IoredisNode {
+  /** True for a cluster. */
   readonly isCluster?: boolean
+  /** Its option `keyPrefix` is respected. */
   readonly options?: { readonly keyPrefix?: string | undefined }
+  /** Sends `EVALSHA`. */
   evalsha(sha: string, keys: number, ...rest: string[]): Promise<unknown>
+  /** Sends `EVAL`. */
   eval(text: string, keys: number, ...rest: string[]): Promise<unknown>
+  /** Sends `FCALL`. Without it scripts are used. */
   fcall?(name: string, keys: number, ...rest: string[]): Promise<unknown>
   /** Only a cluster has slots and nodes: the servers of each slot, its primary first. */
   readonly slots?: unknown
+  /** Returns the primaries of a cluster. */
   nodes?(role: 'master'): readonly IoredisNode[]
 }
 
@@ -44,13 +50,19 @@ interface ScriptOptions {
 
 /** node-redis: `createClient()`, `createCluster()`, a pool, or a sentinel. */
 export interface NodeRedisLike {
+  /** Sends `EVALSHA`. */
   evalSha(sha: string, options: ScriptOptions): Promise<unknown>
+  /** Sends `EVAL`. */
   eval(text: string, options: ScriptOptions): Promise<unknown>
+  /** Sends `FCALL`. Without it scripts are used. */
   fCall?(name: string, options: ScriptOptions): Promise<unknown>
+  /** Sends `FUNCTION LOAD`. */
   functionLoad?(text: string): Promise<unknown>
   /** Only a cluster has slots, and primaries. */
   readonly slots?: unknown
+  /** The primaries of a cluster. */
   readonly masters?: readonly unknown[]
+  /** Returns the client of one server of a cluster. */
   nodeClient?(node: never): unknown
   /** Its option `keyPrefix`: a text or a Buffer. */
   readonly _keyPrefix?: { toString(): string } | undefined
@@ -63,11 +75,13 @@ interface Shard {
 
 /** valkey-glide: `GlideClient` or `GlideClusterClient`. */
 export interface GlideLike {
+  /** Sends a command. */
   customCommand(command: string[]): Promise<unknown>
   /** Sharded channels are a cluster's: only its client has them. */
   readonly ssubscribe?: unknown
 }
 
+/** A client of ioredis, iovalkey, node-redis or valkey-glide. */
 export type RedisClient = IoredisLike | NodeRedisLike | GlideLike
 
 /**

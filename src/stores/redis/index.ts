@@ -15,6 +15,7 @@ import { bySlot, takeBySlot } from './cross-slot.ts'
 
 export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
 
+/** Options of `redisStore`. */
 export interface RedisStoreOptions {
   /** What keys in Redis begin with. Default `'sluice:'`. */
   readonly prefix?: string

@@ -18,7 +18,9 @@ export interface Exchange {
 
 /** Writes a response in chunks. The headers are sent with the first one. */
 export interface Sink {
+  /** Writes a chunk. */
   write(text: string): void
+  /** Writes the last chunk. */
   end(text: string): void
   /** Calls the listener when the client hangs up, or the response was sent. */
   closed(listener: () => void): void
@@ -26,19 +28,26 @@ export interface Sink {
 
 /** What a handler answers: a text or chunks. The default status is 200. */
 export interface Answer {
+  /** Default 200. */
   readonly status?: number
+  /** The body, if it is a text. */
   readonly text?: string
+  /** Writes the body in chunks. */
   readonly stream?: (sink: Sink) => void
 }
 
+/** A handler of an app, in any framework. */
 export type Handler = (exchange: Exchange) => Answer | Promise<Answer>
 
 /** An app: a first middleware, limits in order, routes with their own limits, and a handler for everything else. */
 export interface AppSetup {
   /** Runs before the limits, and does not answer. */
   readonly before?: (exchange: Pick<Exchange, 'set'>) => void
+  /** Options of the limits of the app, in order. */
   readonly limits: readonly AnyOptions[]
+  /** Routes, with limits of their own. */
   readonly routes: readonly { readonly path: string; readonly limit?: AnyOptions; readonly handler: Handler }[]
+  /** The handler of all other requests. */
   readonly handler: Handler
 }
 
@@ -48,6 +57,7 @@ export interface Served {
   readonly url: string
   /** The errors that reached the error handling of the framework. */
   readonly errors: readonly unknown[]
+  /** Stops the server and closes its connections. */
   close(): Promise<void>
 }
 
@@ -59,6 +69,7 @@ export type Lack = 'early-headers' | 'proxy-trust' | 'rules'
 
 /** A framework with its adapter, for the behaviours. */
 export interface AdapterHarness {
+  /** What the framework cannot do. Default: nothing. */
   readonly lacks?: readonly Lack[]
   /** The keyers of the adapter. `byIP` uses the address of the socket. */
   readonly keyers: {
@@ -71,6 +82,7 @@ export interface AdapterHarness {
   readonly address?: unknown
   /** Returns a header of a request, by its lower-case name. */
   header(request: unknown, name: string): string | undefined
+  /** Returns the method of a request, in capitals. */
   method(request: unknown): string
   /** Creates a limit without an app. Throws, or rejects, for wrong options. */
   make(options: AnyOptions): unknown
@@ -83,7 +95,10 @@ export interface AdapterHarness {
   serve(setup: AppSetup): Promise<Served>
 }
 
-/** Serves a Node listener on a free port of 127.0.0.1, for a harness. */
+/**
+ * Serves a Node listener on a free port of 127.0.0.1, for a harness.
+ * @example serve: ({ handler }) => serveListener((request, response) => void answer(handler, request, response))
+ */
 export async function serveListener(listener: RequestListener, errors: readonly unknown[] = []): Promise<Served> {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -98,7 +113,10 @@ export async function serveListener(listener: RequestListener, errors: readonly 
   }
 }
 
-/** Returns a sink that writes to a Node response. */
+/**
+ * Returns a sink that writes to a Node response.
+ * @example answer.stream?.(nodeSink(response))
+ */
 export function nodeSink(response: ServerResponse): Sink {
   return {
     write: (text) => void response.write(text),

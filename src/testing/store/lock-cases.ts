@@ -44,8 +44,12 @@ export const lockCases: Cases = {
   'is only made longer by a pause': withLocks(async ({ on, clock }) => {
     const limiter = on(many)
     await limiter.pause('a', '2s')
-    await limiter.pause('a', '1s')
-    like(await limiter.peek('a'), { allowed: false, retryAfter: 2000 })
+    for (const shorter of ['1s', 0] as const) {
+      await limiter.pause('a', shorter)
+      like(await limiter.peek('a'), { allowed: false, retryAfter: 2000 })
+    }
+    await limiter.pause('b', 0)
+    like(await limiter.peek('b'), { allowed: true, remaining: 99 })
     await limiter.pause('a', '3s')
     clock.advance(2000)
     like(await limiter.peek('a'), { allowed: false, retryAfter: 1000 })
