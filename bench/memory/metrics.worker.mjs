@@ -14,7 +14,8 @@ const lap = { ms: job.ms / LAPS, most: MOST_ON_ONE_KEY / (4 * (WARM_UP + LAPS)) 
 
 const sluice = await entry(job.root, 'sluice')
 const { collect } = await entry(job.root, 'sluice/prometheus')
-const make = () => ours(sluice, [roomyLimit(sluice, 'limit')])
+const limits = Array.from({ length: job.limits }, (_, i) => roomyLimit(sluice, `limit${i}`))
+const make = () => ours(sluice, limits)
 await warmUp(make)
 const subject = await make()
 

@@ -7,11 +7,19 @@ import type { Counts, LimiterCounts } from './counts.ts'
 import { Series } from './series.ts'
 import { StoreWatch } from './store-watch.ts'
 
+/** Where a limit is counted, and the limiter of its first decision: its own, or a stack. */
+interface Known {
+  readonly limiter: string
+  readonly whole: LimiterCounts
+  readonly counts: Counts
+}
+
 /** Counts the decisions of all limiters of the process, from its creation until `close`. Instruments read the counts. */
 export class Recorder {
   readonly #most: number
   #series: Series
-  #byPolicy = new WeakMap<Policy, Counts>()
+  /** So one look-up finds the counts of a limit and of its limiter. */
+  #byPolicy = new WeakMap<Policy, Known>()
   readonly #stores = new StoreWatch()
   readonly #count = (event: DecisionEvent): void => this.#add(event)
 
@@ -72,43 +80,52 @@ export class Recorder {
   }
 
   #add({ limiter, decision, duration }: DecisionEvent): void {
-    const counts = this.#series.ofLimiter(limiter)
     const { limits, degraded } = decision
+    let whole: LimiterCounts | undefined
     let shadowDenied = false
-    for (let i = 0; i < limits.length; i++) if (this.#addLimit(limits[i]!, decision)) shadowDenied = true
-    if (!decision.allowed) counts.decisions.denied++
-    else if (shadowDenied) counts.decisions.shadowDenied++
-    else counts.decisions.allowed++
-    if (degraded !== undefined) counts.degraded[degraded]++
-    counts.durations.add(duration)
-  }
-
-  /** Returns true for a denial in shadow. */
-  #addLimit(status: LimitStatus, decision: Decision): boolean {
-    const counts = this.#countsOf(status)
-    if (status.allowed) {
-      counts.allowed++
-      if (decision.allowed && isNearLimit(status)) counts.nearLimit++
-      return false
+    for (let i = 0; i < limits.length; i++) {
+      const known = this.#knownOf(limits[i]!, limiter)
+      if (known.limiter === limiter) whole = known.whole
+      if (addLimit(known.counts, limits[i]!, decision)) shadowDenied = true
     }
-    if (status.limit.shadow !== true) counts.denied++
-    else counts.shadowDenied++
-    return status.limit.shadow === true
+    whole ??= this.#series.ofLimiter(limiter)
+    if (!decision.allowed) whole.decisions.denied++
+    else if (shadowDenied) whole.decisions.shadowDenied++
+    else whole.decisions.allowed++
+    if (degraded !== undefined) whole.degraded[degraded]++
+    whole.durations.add(duration)
   }
 
-  #countsOf(status: LimitStatus): Counts {
+  #knownOf(status: LimitStatus, limiter: string): Known {
     // Another version of the package may have made the limiter.
-    if (!(status instanceof Charge) && !isCharge(status)) return this.#series.ofLimit(status.limiter, status.limit.name)
-    return this.#byPolicy.get(status.policy) ?? this.#meet(status.policy)
+    if (!(status instanceof Charge) && !isCharge(status)) return this.#meet(limiter, status.limiter, status.limit.name)
+    return this.#byPolicy.get(status.policy) ?? this.#meetPolicy(limiter, status.policy)
   }
 
   /** The first decision of a limit. */
-  #meet(policy: Policy): Counts {
-    const counts = this.#series.ofLimit(policy.limiter, policy.limit.name)
-    this.#byPolicy.set(policy, counts)
+  #meetPolicy(limiter: string, policy: Policy): Known {
+    const known = this.#meet(limiter, policy.limiter, policy.limit.name)
+    this.#byPolicy.set(policy, known)
     this.#stores.note(policy.store)
-    return counts
+    return known
   }
+
+  #meet(limiter: string, owner: string, limit: string): Known {
+    const whole = this.#series.ofLimiter(limiter)
+    return { limiter, whole, counts: this.#series.ofLimit(owner, limit) }
+  }
+}
+
+/** Counts the verdict of one limit. Returns true for a denial in shadow. */
+function addLimit(counts: Counts, status: LimitStatus, decision: Decision): boolean {
+  if (status.allowed) {
+    counts.allowed++
+    if (decision.allowed && isNearLimit(status)) counts.nearLimit++
+    return false
+  }
+  if (status.limit.shadow !== true) counts.denied++
+  else counts.shadowDenied++
+  return status.limit.shadow === true
 }
 
 function addTo<Key>(sums: Map<Key, number>, key: Key, value: number): void {
