@@ -4,12 +4,12 @@ import { anyTime } from './time.ts'
 type Read = (fields: Fields) => ReturnType<Parse>
 
 /** Reads the lines of Caddy: https://caddyserver.com/docs/caddyfile/directives/log. They are written when a request is over. */
-export function caddyParser({ zone }: ParseSettings): Parse {
+export function caddyParser(settings: ParseSettings): Parse {
   return jsonParser((fields) => {
     const { request } = fields
     if (!isObject(request) || !('uri' in request) || !('ts' in fields)) return OTHER_FORMAT
-    const time = anyTime(fields['ts'], zone) - seconds(fields['duration'])
-    return made(fields, time, {
+    const time = anyTime(fields['ts'], settings.zone) - seconds(fields['duration'])
+    return made(settings, fields, time, {
       ip: request['client_ip'] ?? request['remote_ip'],
       user: fields['user_id'],
       method: request['method'],
@@ -20,44 +20,59 @@ export function caddyParser({ zone }: ParseSettings): Parse {
 }
 
 /** Reads the JSON lines of Traefik: https://doc.traefik.io/traefik/observability/access-logs/. */
-export function traefikParser({ zone }: ParseSettings): Parse {
+export function traefikParser(settings: ParseSettings): Parse {
   return jsonParser((fields) => {
     if (!('RequestPath' in fields) || !('RequestMethod' in fields)) return OTHER_FORMAT
-    const headers = Object.entries(fields).filter(([name]) => name.startsWith('request_'))
-    return made(fields, anyTime(fields['StartUTC'] ?? fields['StartLocal'] ?? fields['time'], zone), {
-      ip: fields['ClientHost'] ?? fields['ClientAddr'],
-      user: fields['ClientUsername'],
-      method: fields['RequestMethod'],
-      path: fields['RequestPath'],
-      headers: Object.fromEntries(headers.map(([name, value]) => [name.slice('request_'.length), value])),
-    })
+    return made(
+      settings,
+      fields,
+      anyTime(fields['StartUTC'] ?? fields['StartLocal'] ?? fields['time'], settings.zone),
+      {
+        ip: fields['ClientHost'] ?? fields['ClientAddr'],
+        user: fields['ClientUsername'],
+        method: fields['RequestMethod'],
+        path: fields['RequestPath'],
+        headers: settings.wantsHeaders ? requestHeaders(fields) : undefined,
+      },
+    )
   })
 }
 
+/** Returns the headers that Traefik writes as fields such as `request_User-Agent`. */
+function requestHeaders(fields: Fields): Fields {
+  const headers = Object.entries(fields).filter(([name]) => name.startsWith('request_'))
+  return Object.fromEntries(headers.map(([name, value]) => [name.slice('request_'.length), value]))
+}
+
 /** Reads the lines of pino-http: https://github.com/pinojs/pino-http. They are written when a request is over. */
-export function pinoParser({ zone }: ParseSettings): Parse {
+export function pinoParser(settings: ParseSettings): Parse {
   return jsonParser((fields) => {
     const { req: request, responseTime } = fields
     if (!isObject(request) || !('url' in request) || !('time' in fields)) return OTHER_FORMAT
     // A line that the application has written during a request is not another request.
     if (responseTime === undefined) return NO_REQUEST
-    return made(fields, anyTime(fields['time'], zone) - (typeof responseTime === 'number' ? responseTime : NaN), {
-      ip: request['remoteAddress'],
-      user: undefined,
-      method: request['method'],
-      path: request['url'],
-      headers: request['headers'],
-    })
+    return made(
+      settings,
+      fields,
+      anyTime(fields['time'], settings.zone) - (typeof responseTime === 'number' ? responseTime : NaN),
+      {
+        ip: request['remoteAddress'],
+        user: undefined,
+        method: request['method'],
+        path: request['url'],
+        headers: request['headers'],
+      },
+    )
   })
 }
 
 /** Reads JSON lines of morgan whose names are those of its tokens: `remote-addr` or `remote_addr`, `date`, `method`, `url`. */
-export function morganParser({ zone }: ParseSettings): Parse {
+export function morganParser(settings: ParseSettings): Parse {
   return jsonParser((fields) => {
     const token = (name: string): unknown => fields[name] ?? fields[name.replaceAll('-', '_')]
     const { date, method, url } = fields
     if (date === undefined || method === undefined || url === undefined) return OTHER_FORMAT
-    return made(fields, anyTime(date, zone), {
+    return made(settings, fields, anyTime(date, settings.zone), {
       ip: token('remote-addr'),
       user: token('remote-user'),
       method,
@@ -68,11 +83,12 @@ export function morganParser({ zone }: ParseSettings): Parse {
 }
 
 /** Reads any JSON lines, by the names of their fields. */
-export function fieldsParser({ zone, fields: names }: ParseSettings): Parse {
+export function fieldsParser(settings: ParseSettings): Parse {
+  const { zone, fields: names } = settings
   const part = (fields: Fields, name: string): unknown => fieldAt(fields, names.get(name) ?? [name])
   return jsonParser((fields) => {
     const { headers } = fields
-    return made(fields, anyTime(part(fields, 'time'), zone), {
+    return made(settings, fields, anyTime(part(fields, 'time'), zone), {
       ip: part(fields, 'ip'),
       user: part(fields, 'user'),
       method: part(fields, 'method'),
@@ -113,7 +129,12 @@ function jsonParser(read: Read): Parse {
 
 type Parts = Readonly<Record<'ip' | 'user' | 'method' | 'path' | 'headers', unknown>>
 
-function made(fields: Fields, time: number, { ip, user, method, path, headers }: Parts): ReturnType<Parse> {
+function made(
+  { wantsHeaders, wantsFields }: ParseSettings,
+  fields: Fields,
+  time: number,
+  { ip, user, method, path, headers }: Parts,
+): ReturnType<Parse> {
   if (!isTime(time)) return NO_TIME
   return {
     time,
@@ -121,8 +142,8 @@ function made(fields: Fields, time: number, { ip, user, method, path, headers }:
     user: dashed(user),
     method: textOf(method),
     path: textOf(path),
-    headers: isObject(headers) ? headersOf(headers) : undefined,
-    fields,
+    headers: wantsHeaders && isObject(headers) ? headersOf(headers) : undefined,
+    fields: wantsFields ? fields : undefined,
   }
 }
 

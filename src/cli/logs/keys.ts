@@ -10,28 +10,46 @@ import type { LoggedRequest } from './request.ts'
  * Returns a function from a request to its key. The names are `ip`, `user`, `path`, `method`, `everyone`, `header:NAME`, or the dotted path
  * of a field of a JSON line. Several names make one key, as `keyers` does. Keys share no memory with the log.
  */
-export function keyReader(names: readonly string[], ipv6Subnet: number): (request: LoggedRequest) => string {
+export function keyReader(names: readonly string[], ipv6Subnet: number): KeyPart {
   const parts = names.map((name) => partReader(name, ipv6Subnet))
   const [only] = parts
   if (parts.length === 1) return (request) => only!(request)
   return (request) => boundedKey(composeKey(parts.map((part) => part(request))))
 }
 
-function partReader(name: string, ipv6Subnet: number): (request: LoggedRequest) => string {
-  if (name === 'ip') {
-    const key = addressKeyer(ipv6Subnet)
-    return ({ ip }) => key(ip) ?? ''
-  }
-  if (name === 'user') return ({ user }) => owned(user)
-  if (name === 'method') return ({ method }) => owned(method)
-  if (name === 'path') return ({ path }) => owned(path === '' ? '' : pathForms(path)[0]!)
-  if (name === 'everyone') return () => 'everyone'
-  if (name.startsWith('header:')) {
+type KeyPart = (request: LoggedRequest) => string
+
+/** The parts that every format has, by their names. */
+const PARTS: Readonly<Record<string, (ipv6Subnet: number) => KeyPart>> = {
+  ip: addressReader,
+  user: () => (request) => owned(request.user),
+  method: () => (request) => owned(request.method),
+  path: () => (request) => owned(request.path === '' ? '' : pathForms(request.path)[0]!),
+  everyone: () => () => 'everyone',
+}
+
+/** Returns true for the name of a field of JSON lines. */
+export function isField(name: string): boolean {
+  return !Object.hasOwn(PARTS, name) && !isHeader(name)
+}
+
+export function isHeader(name: string): boolean {
+  return name.startsWith('header:')
+}
+
+function partReader(name: string, ipv6Subnet: number): KeyPart {
+  if (Object.hasOwn(PARTS, name)) return PARTS[name]!(ipv6Subnet)
+  if (isHeader(name)) {
     const header = name.slice('header:'.length).toLowerCase()
     return ({ headers }) => owned(headers?.[header] ?? '')
   }
   const path = name.split('.')
   return ({ fields }) => (fields === undefined ? '' : owned(textOf(fieldAt(fields, path))))
+}
+
+function addressReader(ipv6Subnet: number): KeyPart {
+  const key = addressKeyer(ipv6Subnet)
+  return ({ ip }) => key(ip) ?? ''
 }
 
 function owned(text: string): string {

@@ -2,7 +2,7 @@ import { parseDuration } from '../../util/duration.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { formatNamed } from './format.ts'
 import { fieldAt } from './json.ts'
-import { keyReader } from './keys.ts'
+import { isField, isHeader, keyReader } from './keys.ts'
 import type { LoggedRequest, ParseSettings } from './request.ts'
 import { offset } from './time.ts'
 
@@ -73,7 +73,8 @@ export function logSettings(values: LogValues, keepsFacts: boolean): LogSettings
   return {
     format: values.format === undefined ? undefined : formatNamed(values.format),
     parse: {
-      wantsHeaders: keepsFacts || key.some((name) => name.startsWith('header:')),
+      wantsHeaders: keepsFacts || key.some(isHeader),
+      wantsFields: keepsFacts || values.cost !== undefined || key.some(isField),
       zone: values.zone === undefined ? undefined : zoneOf(values.zone),
       fields: fieldsOf(values),
     },

@@ -7,9 +7,9 @@ export interface LoggedRequest {
   readonly method: string
   /** As it was sent, with the query. */
   readonly path: string
-  /** By names in lower case. */
+  /** By names in lower case, if they are asked for. */
   readonly headers: Headers | undefined
-  /** The object of a JSON line. */
+  /** The object of a JSON line, if it is asked for. */
   readonly fields: Fields | undefined
 }
 
@@ -23,6 +23,8 @@ export type Parse = (line: string) => LoggedRequest | string
 export interface ParseSettings {
   /** True if headers are read. They cost time. */
   readonly wantsHeaders: boolean
+  /** True if fields of JSON lines are read by their names. They take memory. */
+  readonly wantsFields: boolean
   /** The time zone of times without one, in minutes east of UTC. Default: such times are refused. */
   readonly zone: number | undefined
   /** The fields of general JSON lines: dotted paths by the parts of a request. */

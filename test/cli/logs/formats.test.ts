@@ -6,7 +6,7 @@ import { Format, FORMATS, formatNamed } from '../../../src/cli/logs/format.ts'
 import type { LoggedRequest, ParseSettings } from '../../../src/cli/logs/request.ts'
 import { anyTime, isoTime } from '../../../src/cli/logs/time.ts'
 
-const OPTIONS: ParseSettings = { wantsHeaders: true, zone: undefined, fields: new Map() }
+const OPTIONS: ParseSettings = { wantsHeaders: true, wantsFields: true, zone: undefined, fields: new Map() }
 
 interface Read {
   readonly name: string | undefined
