@@ -1,42 +1,33 @@
-import { execFile } from 'node:child_process'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { build, type Built } from '../support/redis-built.ts'
+import { CommandLine } from '../support/command-line.ts'
 import { names } from '../support/harness.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
-let built: Built
+let cli: CommandLine
 let server: RedisServer
 let cluster: RedisCluster
 let client: Redis
 beforeAll(async () => {
-  built = build()
+  cli = new CommandLine()
   ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
   client = new Redis(server.port)
 })
 afterAll(async () => {
   client.disconnect()
-  built.remove()
+  cli.remove()
   await Promise.all([server.stop(), cluster.stop()])
 })
 
-const run = promisify(execFile)
-
-/** Runs the command as a shell does. */
-async function sluice(...words: readonly string[]): Promise<string> {
-  const { stdout } = await run(process.execPath, [join(built.directory, 'src', 'cli', 'sluice.js'), ...words])
-  return stdout
-}
+const sluice = (...words: readonly string[]): Promise<string> => cli.output(...words)
 
 async function complaint(...words: readonly string[]): Promise<string> {
-  const error = (await sluice(...words).catch((reason: unknown) => reason)) as { code: number; stderr: string }
-  expect(error.code).toBe(1)
-  return error.stderr
+  const { code, error } = await cli.run(words)
+  expect(code).toBe(1)
+  return error
 }
 
 function limiterOf(name: string, limits: readonly Limit[], prefix = 'sluice:'): Limiter<string> {

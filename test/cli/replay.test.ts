@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
 import fc from 'fast-check'
@@ -17,45 +15,22 @@ import { Tally } from '../../src/cli/replay/tally.ts'
 import { Timeline } from '../../src/cli/replay/timeline.ts'
 import { type Decision, gcra, memoryStore, slidingWindowLog } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
+import { CommandLine, type Result } from '../support/command-line.ts'
 import { clfLine } from '../support/logs.ts'
-import { build, type Built } from '../support/redis-built.ts'
 
-let built: Built
-let home: string
-beforeAll(() => {
-  built = build()
-  home = mkdtempSync(join(tmpdir(), 'sluice-replay-'))
-}, 60_000)
-afterAll(() => {
-  built.remove()
-  rmSync(home, { recursive: true, force: true })
-})
-
-interface Result {
-  readonly code: number
-  readonly out: string
-  readonly error: string
-}
+let cli: CommandLine
+beforeAll(() => void (cli = new CommandLine()), 60_000)
+afterAll(() => cli.remove())
 
 /** Runs `sluice replay` as a shell does. */
 function replay(...words: readonly string[]): Promise<Result> {
-  const args = [join(built.directory, 'src', 'cli', 'sluice.js'), 'replay', ...words]
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: home, maxBuffer: 2 ** 26 }, (failure, out, error) => {
-      resolve({ code: failure === null ? 0 : Number(failure.code), out, error })
-    })
-  })
+  return cli.run(['replay', ...words])
 }
 
 async function report(...words: readonly string[]): Promise<Report> {
   const { out, error } = await replay(...words, '--json')
   expect(error).toBe('')
   return JSON.parse(out) as Report
-}
-
-function file(name: string, text: string): string {
-  writeFileSync(join(home, name), text)
-  return name
 }
 
 const START = Date.parse('2026-11-22T11:00:00Z')
@@ -127,7 +102,7 @@ async function sentOverHttp(sent: readonly Sent[], options: Partial<RateLimitOpt
 }
 
 function decisionsIn(name: string): Verdict[] {
-  const lines = readFileSync(join(home, name), 'utf8').trimEnd().split('\n')
+  const lines = readFileSync(join(cli.home, name), 'utf8').trimEnd().split('\n')
   return lines.map((line) => {
     const { allowed, limits } = JSON.parse(line) as Verdict
     return {
@@ -158,7 +133,7 @@ const RULES = {
 describe('replay decides as a server', () => {
   it('with limits on the lines of a server, to the second', async () => {
     const sent = generated(400, 1, 1000)
-    file('clf.log', sent.map(({ time, ip, path, method }) => clfLine(time, ip, path, method)).join('\n'))
+    cli.file('clf.log', sent.map(({ time, ip, path, method }) => clfLine(time, ip, path, method)).join('\n'))
     const limits = ['gcra 10/1m burst=5 name=all', 'slidingWindowLog 3/1m path=/login method=POST name=login']
     const { code } = await replay('clf.log', ...limits.flatMap((each) => ['--limit', each]), '--decisions', 'clf.jsonl')
     expect(code).toBe(0)
@@ -175,8 +150,11 @@ describe('replay decides as a server', () => {
 
   it('with rules on JSON lines, to the millisecond', async () => {
     const sent = generated(400, 2, 1)
-    file('json.log', sent.map((each) => JSON.stringify({ ...each, at: new Date(each.time).toISOString() })).join('\n'))
-    file('rules.json', JSON.stringify(RULES))
+    cli.file(
+      'json.log',
+      sent.map((each) => JSON.stringify({ ...each, at: new Date(each.time).toISOString() })).join('\n'),
+    )
+    cli.file('rules.json', JSON.stringify(RULES))
     const { code } = await replay('json.log', '--time', 'at', '--rules', 'rules.json', '--decisions', 'rules.jsonl')
     expect(code).toBe(0)
     const served = await sentOverHttp(sent, { rules: createRules(RULES) })
@@ -191,7 +169,7 @@ describe('sluice replay', () => {
 
   it('prints requests, denials, and the keys that were hit hardest with their worst minute', async () => {
     const lines = [...burst('192.0.2.1', 0, 7), ...burst('192.0.2.2', 1, 2), ...burst('192.0.2.1', 120, 9)]
-    file('hard.log', [...lines, 'no log'].join('\n'))
+    cli.file('hard.log', [...lines, 'no log'].join('\n'))
     const { code, out } = await replay('hard.log', '--limit', 'fixedWindow 5/1m')
     expect(code).toBe(0)
     expect(out).toContain('12 requests admitted, 6 denied (33.3 %)')
@@ -207,7 +185,7 @@ describe('sluice replay', () => {
   })
 
   it('decides about several limits as one transaction', async () => {
-    file('two.log', burst('192.0.2.1', 0, 10, '/login').join('\n'))
+    cli.file('two.log', burst('192.0.2.1', 0, 10, '/login').join('\n'))
     const found = await report(
       'two.log',
       '--limit',
@@ -224,7 +202,7 @@ describe('sluice replay', () => {
 
   it('compares every algorithm with the exact log', async () => {
     const sent = generated(2000, 3, 1)
-    file('compare.log', sent.map((each) => JSON.stringify(each)).join('\n'))
+    cli.file('compare.log', sent.map((each) => JSON.stringify(each)).join('\n'))
     const found = await report('compare.log', '--time', 'time', '--compare', '--limit', 'fixedWindow 10/1m')
     const names = found.limits.map(({ limit }) => limit)
     expect(names).toContain('slidingWindowLog 10/1m')
@@ -240,21 +218,21 @@ describe('sluice replay', () => {
 
   it('counts the units of --cost', async () => {
     const lines = [3, 1, 2].map((units, i) => JSON.stringify({ time: START + i, ip: '192.0.2.1', units }))
-    file('cost.log', lines.join('\n'))
+    cli.file('cost.log', lines.join('\n'))
     const found = await report('cost.log', '--time', 'time', '--cost', 'units', '--limit', 'fixedWindow 4/1m')
     expect(found.limits[0]).toMatchObject({ requests: 3, admitted: 2, denied: 1 })
   })
 
   it('names the facts of rules that a log never has', async () => {
-    file('facts.log', burst('192.0.2.1', 0, 2).join('\n'))
+    cli.file('facts.log', burst('192.0.2.1', 0, 2).join('\n'))
     const policies = [{ name: 'a', match: { plan: 'free' }, key: 'header:x-key', limits: [{ quota: 1, window: '1m' }] }]
-    file('facts.json', JSON.stringify({ policies }))
+    cli.file('facts.json', JSON.stringify({ policies }))
     const { out } = await replay('facts.log', '--rules', 'facts.json')
     expect(out).toContain('note: the rules use plan, header:x-key, which no request of the log has')
   })
 
   it('says when there were more keys than it keeps', async () => {
-    file('many.log', Array.from({ length: 300 }, (_, i) => clfLine(START, `192.0.2.${i % 250}`, '/')).join('\n'))
+    cli.file('many.log', Array.from({ length: 300 }, (_, i) => clfLine(START, `192.0.2.${i % 250}`, '/')).join('\n'))
     const found = await report('many.log', '--max-keys', '10', '--limit', 'fixedWindow 1/1m')
     expect(found.notes.join()).toContain('more keys than --max-keys')
     expect(found.limits[0]).toMatchObject({ keysDenied: 10, hasMoreKeys: true })
@@ -262,14 +240,14 @@ describe('sluice replay', () => {
 
   it('escapes the keys of clients', async () => {
     const line = clfLine(START, '192.0.2.1', '/')
-    file('escape.log', [1, 2].map(() => `${line} "-" "\\x1b[31mred"`).join('\n'))
+    cli.file('escape.log', [1, 2].map(() => `${line} "-" "\\x1b[31mred"`).join('\n'))
     const { out } = await replay('escape.log', '--key', 'header:user-agent', '--limit', 'fixedWindow 1/1m')
     expect(out).toContain('\\u001b[31mred')
     expect(out).not.toContain('\u001b')
   })
 
   it('exits with 2 for calls that cannot be understood', async () => {
-    file('one.log', burst('192.0.2.1', 0, 1).join('\n'))
+    cli.file('one.log', burst('192.0.2.1', 0, 1).join('\n'))
     for (const words of [
       [],
       ['one.log'],

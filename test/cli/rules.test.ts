@@ -1,7 +1,6 @@
-import { execFile, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
@@ -9,47 +8,28 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../src/index.ts'
 import { pullRules, pushRules, redisStore } from '../../src/redis.ts'
 import { createRules } from '../../src/rules/index.ts'
-import { build, type Built } from '../support/redis-built.ts'
+import { CommandLine, type Result } from '../support/command-line.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
-let built: Built
+let cli: CommandLine
 let server: RedisServer
 let cluster: RedisCluster
 let client: Redis
-let home: string
 beforeAll(async () => {
-  built = build()
-  home = mkdtempSync(join(tmpdir(), 'sluice-cli-'))
+  cli = new CommandLine()
   ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
   client = new Redis(server.port)
 }, 60_000)
 afterAll(async () => {
   client.disconnect()
-  built.remove()
-  rmSync(home, { recursive: true, force: true })
+  cli.remove()
   await Promise.all([server.stop(), cluster.stop()])
 })
 
-interface Result {
-  readonly code: number
-  readonly out: string
-  readonly error: string
-}
-
 /** Runs `sluice rules` as a shell does. */
 function rules(...words: readonly string[]): Promise<Result> {
-  const args = [join(built.directory, 'src', 'cli', 'sluice.js'), 'rules', ...words]
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: home }, (failure, out, error) => {
-      resolve({ code: failure === null ? 0 : Number(failure.code), out, error })
-    })
-  })
-}
-
-function file(name: string, text: string): string {
-  writeFileSync(join(home, name), text)
-  return name
+  return cli.run(['rules', ...words])
 }
 
 const GOOD = `# the rules of the shop
@@ -74,7 +54,7 @@ policies:
 
 describe('sluice rules check', () => {
   it('accepts a document without mistakes', async () => {
-    expect(await rules('check', file('good.yaml', GOOD))).toEqual({
+    expect(await rules('check', cli.file('good.yaml', GOOD))).toEqual({
       code: 0,
       out: 'good.yaml: no mistakes\n',
       error: '',
@@ -87,7 +67,7 @@ describe('sluice rules check', () => {
 
   it('lists all mistakes of YAML and of JSON with their paths and lines', async () => {
     const wrong = GOOD.replace('window: 15m', 'window: 15 min').replace('key: tenant\n', 'kye: tenant\n')
-    const { code, out } = await rules('check', file('wrong.yaml', wrong))
+    const { code, out } = await rules('check', cli.file('wrong.yaml', wrong))
     expect([code, out.split('\n')]).toEqual([
       1,
       [
@@ -104,7 +84,7 @@ describe('sluice rules check', () => {
       undefined,
       1,
     )
-    const said = await rules('check', file('wrong.json', json), '--json')
+    const said = await rules('check', cli.file('wrong.json', json), '--json')
     expect(said.code).toBe(1)
     expect(JSON.parse(said.out)).toEqual({
       valid: false,
@@ -113,11 +93,11 @@ describe('sluice rules check', () => {
   })
 
   it('reports a text that is no document', async () => {
-    expect(await rules('check', file('broken.yaml', 'policies: [\n'))).toMatchObject({
+    expect(await rules('check', cli.file('broken.yaml', 'policies: [\n'))).toMatchObject({
       code: 1,
       out: expect.stringMatching(/^line 2, column 1: /),
     })
-    expect(await rules('check', file('large.yaml', '#'.repeat(2 ** 20 + 1)))).toMatchObject({
+    expect(await rules('check', cli.file('large.yaml', '#'.repeat(2 ** 20 + 1)))).toMatchObject({
       code: 1,
       out: 'expected at most 1 MiB of YAML, got more\n',
     })
@@ -125,7 +105,7 @@ describe('sluice rules check', () => {
   })
 
   it('escapes control characters of a document', async () => {
-    const { out } = await rules('check', file('control.yaml', '"\\e[31m": 1\n'))
+    const { out } = await rules('check', cli.file('control.yaml', '"\\e[31m": 1\n'))
     expect(out).toContain('\\u001b[31m')
   })
 })
@@ -137,7 +117,7 @@ describe('sluice rules diff', () => {
       .replace('quota: 5,', 'quota: 5, block: 1h,')
       .replace('quota: 600 }], until: 2999-12-01T00:00:00Z', 'quota: 300 }]')
       .replace(/ {2}- name: partners[^]*/, '  - { name: exports, key: ip, limits: [{ quota: 1, window: 1h }] }\n')
-    const { code, out } = await rules('diff', file('old.yaml', GOOD), file('new.yaml', next))
+    const { code, out } = await rules('diff', cli.file('old.yaml', GOOD), cli.file('new.yaml', next))
     expect([code, out.split('\n')]).toEqual([
       0,
       [
@@ -157,7 +137,7 @@ describe('sluice rules diff', () => {
       '[free, trial]',
       'free',
     )
-    const { out } = await rules('diff', file('old.yaml', GOOD), file('ends.yaml', next))
+    const { out } = await rules('diff', cli.file('old.yaml', GOOD), cli.file('ends.yaml', next))
     expect(out.split('\n')).toEqual([
       'changed    api: match {"path":"/api/*","plan":["free","trial"]} → match {"path":"/api/*","plan":"free"}',
       'tightened  api: no cost → cost 2',
@@ -170,16 +150,16 @@ describe('sluice rules diff', () => {
 
   it('prints JSON, and nothing for equal documents', async () => {
     const plain = GOOD.replace(/ {4}overrides:[^]*?\n {2}-/, '  -')
-    file('plain.yaml', plain)
+    cli.file('plain.yaml', plain)
     expect((await rules('diff', 'plain.yaml', 'plain.yaml')).out).toBe('no difference\n')
-    const { out } = await rules('diff', 'plain.yaml', file('less.yaml', plain.replace('60', '6')), '--json')
+    const { out } = await rules('diff', 'plain.yaml', cli.file('less.yaml', plain.replace('60', '6')), '--json')
     expect(JSON.parse(out)).toEqual({
       differences: [{ kind: 'tightened', policy: 'api', limit: 'api', before: '60 per 1m', after: '6 per 1m' }],
     })
   })
 
   it('refuses documents with mistakes', async () => {
-    expect(await rules('diff', file('old.yaml', GOOD), file('empty.json', '{}'))).toMatchObject({
+    expect(await rules('diff', cli.file('old.yaml', GOOD), cli.file('empty.json', '{}'))).toMatchObject({
       code: 1,
       error: expect.stringContaining('policies'),
     })
@@ -188,7 +168,7 @@ describe('sluice rules diff', () => {
 
 describe('sluice rules push and pull', () => {
   it('keep the text as it is, and count versions', async () => {
-    file('push.yaml', GOOD)
+    cli.file('push.yaml', GOOD)
     expect(await rules('push', 'push.yaml', server.url)).toMatchObject({ code: 0, out: 'rules: version 1 is pushed\n' })
     expect(await rules('push', 'push.yaml', server.url, '--json', '--writer', 'ci')).toMatchObject({ code: 0 })
     const { code, out, error } = await rules('pull', server.url)
@@ -198,8 +178,8 @@ describe('sluice rules push and pull', () => {
   })
 
   it('reach two processes within a second', async () => {
-    const entry = pathToFileURL(join(built.directory, 'src', 'redis.js')).href
-    const program = file(
+    const entry = pathToFileURL(join(cli.directory, 'src', 'redis.js')).href
+    const program = cli.file(
       'follow.mjs',
       `import { createRequire } from 'node:module'
        import { redisRules } from ${JSON.stringify(entry)}
@@ -209,9 +189,9 @@ describe('sluice rules push and pull', () => {
        rules.on('change', ({ after }) => process.send(after.version))`,
     )
     const push = (text: string): Promise<Result> =>
-      rules('push', file('fleet.yaml', text), server.url, '--name', 'fleet')
+      rules('push', cli.file('fleet.yaml', text), server.url, '--name', 'fleet')
     await push(GOOD)
-    const fleet = [0, 1].map(() => fork(join(home, program)))
+    const fleet = [0, 1].map(() => fork(join(cli.home, program)))
     try {
       const begun = (await Promise.all(fleet.map((each) => once(each, 'message')))) as [number][]
       expect(begun.map(([version]) => version)).toEqual([1, 1])
@@ -233,7 +213,7 @@ describe('sluice rules push and pull', () => {
   })
 
   it('refuse to overwrite a concurrent change, and name its writer', async () => {
-    file('push.yaml', GOOD)
+    cli.file('push.yaml', GOOD)
     await pushRules(client, GOOD, { name: 'shared', writer: 'ada@web-1' })
     await pushRules(client, GOOD, { name: 'shared', writer: 'bob@web-2' })
     const words = ['push', 'push.yaml', server.url, '--name', 'shared', '--version', '1']
@@ -246,7 +226,7 @@ describe('sluice rules push and pull', () => {
   })
 
   it('let one of two simultaneous commands through, or both one after the other', async () => {
-    file('push.yaml', GOOD)
+    cli.file('push.yaml', GOOD)
     const push = (writer: string): Promise<Result> =>
       rules('push', 'push.yaml', server.url, '--name', 'race', '--writer', writer)
     const both = await Promise.all([push('a'), push('b')])
@@ -258,7 +238,7 @@ describe('sluice rules push and pull', () => {
   })
 
   it('refuse mistakes, and rules that are not there', async () => {
-    expect(await rules('push', file('wrong.json', '{"policies":[{}]}'), server.url)).toMatchObject({
+    expect(await rules('push', cli.file('wrong.json', '{"policies":[{}]}'), server.url)).toMatchObject({
       code: 1,
       out: expect.stringContaining('line 1, policies[0].name: expected a value, got nothing'),
     })
@@ -275,7 +255,7 @@ describe('sluice rules push and pull', () => {
   it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
     'find the node of a cluster, by %s',
     async (name) => {
-      file('push.yaml', GOOD)
+      cli.file('push.yaml', GOOD)
       const words = ['--client', name, '--name', `by-${name}`]
       for (const [i, { url }] of cluster.nodes.entries()) {
         expect(await rules('push', 'push.yaml', url, ...words)).toMatchObject({ code: 0 })
@@ -292,7 +272,7 @@ describe('sluice rules explain', () => {
   const login = ['--method', 'POST', '--path', '/login', '--ip', '203.0.113.7', '--header', 'x-device=a']
 
   it('says which policies apply, which do not, and why', async () => {
-    const { code, out } = await rules('explain', file('good.yaml', GOOD), ...login, '--attribute', 'plan=free')
+    const { code, out } = await rules('explain', cli.file('good.yaml', GOOD), ...login, '--attribute', 'plan=free')
     expect([code, out]).toEqual([
       0,
       expect.stringMatching(
@@ -315,7 +295,7 @@ describe('sluice rules explain', () => {
       '--attribute',
       'tenant=tenant-42',
     ]
-    const { out } = await rules('explain', file('good.yaml', GOOD), ...words)
+    const { out } = await rules('explain', cli.file('good.yaml', GOOD), ...words)
     expect(out).toContain('an override of this key is in force until 2999-12-01T00:00:00Z\n  limit api: 600 per 1m\n')
     expect(out).toMatch(/partners lets the request pass uncounted\n$/)
   })
@@ -326,7 +306,7 @@ describe('sluice rules explain', () => {
     const limiter = createLimiter({ rules: createRules(document), name: 'shop', store: redisStore(client) })
     const request = { method: 'POST', path: '/login', ip: '203.0.113.7', headers: { 'x-device': 'a' } }
     for (let i = 0; i < 5; i++) await limiter.consume(request)
-    const from = [file('good.yaml', GOOD), '--redis', server.url, '--limiter', 'shop']
+    const from = [cli.file('good.yaml', GOOD), '--redis', server.url, '--limiter', 'shop']
     const { out } = await rules('explain', ...from, ...login)
     expect(out).toMatch(
       /limit login: 5 per 15m, slidingWindowLog; 0 remaining, retry in 14 min 5\d s, unused in 14 min 5\d s\n/,
@@ -356,7 +336,7 @@ describe('a wrong command line', () => {
     ['pull', 'redis://[bad'],
     ['explain', 'good.yaml', '--header', 'x-device'],
   ])('exits with 2: %s %s %s %s', async (...words) => {
-    file('good.yaml', GOOD)
+    cli.file('good.yaml', GOOD)
     const { code, out, error } = await rules(...words)
     expect([code, out]).toEqual([2, ''])
     expect(error).toMatch(/^sluice: /)
@@ -365,6 +345,6 @@ describe('a wrong command line', () => {
   it('except help, which is no mistake', async () => {
     const { code, out } = await rules('--help')
     expect([code, out]).toEqual([0, expect.stringContaining('Usage: sluice rules check <rules>')])
-    expect(readFileSync(join(built.directory, 'src', 'cli', 'sluice.js'), 'utf8')).toMatch(/^#!/)
+    expect(readFileSync(cli.program, 'utf8')).toMatch(/^#!/)
   })
 })

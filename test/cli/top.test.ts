@@ -1,38 +1,30 @@
-import { execFile, spawn } from 'node:child_process'
-import { join } from 'node:path'
+import { spawn } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
 import type { Row } from '../../src/cli/top/ranking.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { build, type Built } from '../support/redis-built.ts'
+import { CommandLine } from '../support/command-line.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
-let built: Built
+let cli: CommandLine
 let server: RedisServer
 let cluster: RedisCluster
 let client: Redis
 beforeAll(async () => {
-  built = build()
+  cli = new CommandLine()
   ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
   client = new Redis(server.port)
 })
 afterAll(async () => {
   client.disconnect()
-  built.remove()
+  cli.remove()
   await Promise.all([server.stop(), cluster.stop()])
 })
 
-const run = promisify(execFile)
-const program = (): string => join(built.directory, 'src', 'cli', 'sluice.js')
-
-async function top(...words: readonly string[]): Promise<string> {
-  const { stdout } = await run(process.execPath, [program(), 'top', ...words])
-  return stdout
-}
+const top = (...words: readonly string[]): Promise<string> => cli.output('top', ...words)
 
 async function rows(...words: readonly string[]): Promise<Row[]> {
   return JSON.parse(await top(...words, '--json')) as Row[]
@@ -106,7 +98,7 @@ describe('sluice top', () => {
     async () => {
       const live = limiterOf('live', [gcra({ quota: 10, window: '1d' })])
       await live.consume('before')
-      const words = [process.execPath, program(), 'top', ...here(), '--limiter', 'live', '--interval', '100ms']
+      const words = [process.execPath, cli.program, 'top', ...here(), '--limiter', 'live', '--interval', '100ms']
       const terminal = spawn('script', ['-qec', words.map((word) => `'${word}'`).join(' '), '/dev/null'])
       let shown = ''
       terminal.stdout.on('data', (data: Buffer) => (shown += data.toString()))
