@@ -1,7 +1,3 @@
-import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -10,35 +6,16 @@ import type { Suggestion } from '../../src/cli/suggest/command.ts'
 import { figuresOf } from '../../src/cli/suggest/figures.ts'
 import { Histogram } from '../../src/cli/suggest/histogram.ts'
 import { createLimiter, fixedWindow, memoryStore } from '../../src/index.ts'
+import { CommandLine, type Result } from '../support/command-line.ts'
 import { clfLine } from '../support/logs.ts'
-import { build, type Built } from '../support/redis-built.ts'
 
-let built: Built
-let home: string
-beforeAll(() => {
-  built = build()
-  home = mkdtempSync(join(tmpdir(), 'sluice-suggest-'))
-}, 60_000)
-afterAll(() => {
-  built.remove()
-  rmSync(home, { recursive: true, force: true })
-})
-
-interface Result {
-  readonly code: number
-  readonly out: string
-  readonly error: string
-}
+let cli: CommandLine
+beforeAll(() => void (cli = new CommandLine()), 60_000)
+afterAll(() => cli.remove())
 
 /** Runs `sluice suggest` as a shell does. */
 function suggest(words: readonly string[], input: string | Buffer = ''): Promise<Result> {
-  const args = [join(built.directory, 'src', 'cli', 'sluice.js'), 'suggest', ...words]
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, args, { cwd: home }, (failure, out, error) => {
-      resolve({ code: failure === null ? 0 : Number(failure.code), out, error })
-    })
-    child.stdin!.end(input)
-  })
+  return cli.run(['suggest', ...words], { input })
 }
 
 const START = Date.parse('2026-11-22T11:00:00Z')
@@ -47,7 +24,7 @@ describe('sluice suggest', () => {
   it('prints what clients do, and what quotas would deny', async () => {
     const lines = Array.from({ length: 90 }, (_, i) => clfLine(START + i * 1000, '192.0.2.1', '/'))
     lines.push(...[1, 2].map((i) => clfLine(START + 90_000, '192.0.2.2', `/${i}`)), 'no \u001b[31m log')
-    writeFileSync(join(home, 'access.log'), lines.join('\n'))
+    cli.file('access.log', lines.join('\n'))
     const { code, out, error } = await suggest(['access.log'])
     expect({ code, error }).toEqual({ code: 0, error: '' })
     expect(out).toContain('92 requests of 93 lines (clf), from 2026-11-22T11:00:00.000Z to 2026-11-22T11:01:30.000Z')
@@ -67,6 +44,23 @@ describe('sluice suggest', () => {
       const { out } = await suggest(['-', '--json'], input)
       expect(JSON.parse(out)).toMatchObject({ keys: 1, log: { requests: 1 } })
     }
+  })
+
+  it('reads on after a line of 100 MB in bounded memory', async () => {
+    const peak = `process.on('exit', () => process.stderr.write(String(process.resourceUsage().maxRSS)))`
+    const flags = [`--import=data:text/javascript,${encodeURIComponent(peak)}`]
+    const line = `${clfLine(START, '192.0.2.1', '/')}\n`
+    const [small, large] = await Promise.all(
+      [1e6, 1e8].map(async (size) => {
+        const input = gzipSync(`${line}${'x'.repeat(size)}\n${line}`)
+        const { code, out, error } = await cli.run(['suggest', '-', '--json'], { input, flags })
+        expect(code).toBe(0)
+        const { log } = JSON.parse(out) as Suggestion
+        expect(log).toMatchObject({ requests: 2, lines: 3, unread: [{ reason: 'longer than 64 KiB', lines: 1 }] })
+        return Number(error) / 1024
+      }),
+    )
+    expect(large! - small!).toBeLessThan(50)
   })
 
   it('exits with 2 for wrong options and with 1 for a log that cannot be read', async () => {

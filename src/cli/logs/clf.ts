@@ -1,10 +1,13 @@
+import { isIP } from 'node:net'
 import { quoteFrom, requestLine, unescaped } from './quoted.ts'
 import { type Headers, isTime, NO_REQUEST, NO_TIME, OTHER_FORMAT, type Parse, type ParseSettings } from './request.ts'
 import { CLF_LENGTH, ClfTime } from './time.ts'
 
+const HOST_AND_PORT = /^[^ ]+:\d{1,5}$/
+
 /**
- * Reads the common and the combined log format of nginx, Apache, Traefik and morgan. What follows the user agent is not read. The
- * user may contain spaces and brackets, so the time is found from the first quotation mark backwards.
+ * Reads the common and the combined log format of nginx, Apache, Traefik and morgan, and `vhost_combined` of Apache. What follows the
+ * user agent is not read. The user may contain spaces and brackets, so the time is found from the first quotation mark backwards.
  */
 export function clfParser({ wantsHeaders }: ParseSettings): Parse {
   const clock = new ClfTime()
@@ -13,7 +16,8 @@ export function clfParser({ wantsHeaders }: ParseSettings): Parse {
     const quote = quoteFrom(line, 0)
     const start = quote - CLF_LENGTH - 2
     if (start < 6 || line.charCodeAt(start - 1) !== 91 || line.charCodeAt(quote - 2) !== 93) return OTHER_FORMAT
-    const ipEnd = line.indexOf(' ')
+    const client = clientFrom(line)
+    const ipEnd = line.indexOf(' ', client)
     const identEnd = line.indexOf(' ', ipEnd + 1)
     if (identEnd === -1 || identEnd > start - 3) return OTHER_FORMAT
     const time = clock.read(line, start)
@@ -24,7 +28,7 @@ export function clfParser({ wantsHeaders }: ParseSettings): Parse {
     if (found === undefined) return NO_REQUEST
     return {
       time,
-      ip: present(line.slice(0, ipEnd)),
+      ip: present(line.slice(client, ipEnd)),
       user: present(unescaped(line.slice(identEnd + 1, start - 2))),
       method: found.method,
       path: found.path,
@@ -32,6 +36,16 @@ export function clfParser({ wantsHeaders }: ParseSettings): Parse {
       fields: undefined,
     }
   }
+}
+
+/**
+ * Returns where the address of the client begins: after `host:port`, which `vhost_combined` of Apache writes before it. There the field
+ * that follows is an address, and not the `-` of a client without `identd`.
+ */
+function clientFrom(line: string): number {
+  const end = line.indexOf(' ')
+  if (line.charCodeAt(end + 1) === 45 || !HOST_AND_PORT.test(line.slice(0, end))) return 0
+  return isIP(line.slice(0, end)) === 0 ? end + 1 : 0
 }
 
 /** Reads the referrer and the user agent, if the line has them. */

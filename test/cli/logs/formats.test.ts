@@ -42,20 +42,39 @@ const SENT = [
 ]
 
 describe('the logs of real programs', () => {
-  it.each(['nginx', 'nginx-common', 'apache', 'apache-common'])('reads what %s has written', (name) => {
+  it.each([
+    ['nginx', '11:03:03'],
+    ['nginx-common', '11:03:03'],
+    ['apache', '13:24:46'],
+    ['apache-common', '13:24:46'],
+    ['apache-vhost', '13:24:46'],
+  ])('reads what %s has written', (name, clock) => {
     const found = sample(`${name}.log`)
     expect(found.name).toBe('clf')
-    expect(brief(found)).toEqual(name.startsWith('nginx') ? [...SENT, 'GET /six'] : SENT)
+    expect(brief(found)).toEqual([...SENT, 'GET /six'])
     expect(found.refused).toEqual(['no request'])
     expect(found.requests[0]).toMatchObject({ ip: '127.0.0.1', user: '' })
-    expect(found.requests[0]?.time).toBe(Date.parse('2026-11-22T11:03:03Z'))
+    expect(found.requests.at(-1)).toMatchObject({ ip: '::1', user: '' })
+    expect(found.requests[0]?.time).toBe(Date.parse(`2026-11-22T${clock}Z`))
+  })
+
+  it('reads what Caddy has written, and subtracts the duration', () => {
+    const found = sample('caddy.log')
+    expect(found).toMatchObject({ name: 'caddy', refused: [] })
+    // Caddy answers a request without a version and does not log it.
+    expect(brief(found)).toEqual([...SENT.slice(0, -1), 'GET /six'])
+    expect(found.requests.map(({ ip }) => ip)).toEqual([...Array<string>(6).fill('127.0.0.1'), '::1'])
+    expect(found.requests[1]?.headers).toMatchObject({ 'user-agent': 'curl "quoted" \\ agent', 'content-length': '8' })
+    expect(found.requests[2]?.user).toBe('ann b [22/Nov/2026')
+    // Its password took 2.9 seconds to check.
+    expect(found.requests[2]?.time).toBeCloseTo(1_795_353_886_050.991 - 2877.814, 2)
+    expect(found.requests[4]?.headers).toMatchObject({ 'user-agent': 'zoë' })
   })
 
   it('reads a user with spaces and brackets, and headers with quotation marks, from nginx and Apache', () => {
     const nginx = sample('nginx.log').requests
     expect(nginx[2]).toMatchObject({ user: 'ann b [22/Nov/2026', path: '/private' })
-    expect(nginx[7]?.ip).toBe('::1')
-    for (const { headers } of [nginx[1]!, sample('apache.log').requests[1]!]) {
+    for (const { headers } of [nginx[1]!, sample('apache.log').requests[1]!, sample('apache-vhost.log').requests[1]!]) {
       expect(headers).toEqual({ referer: 'http://example.com/from?a=1', 'user-agent': 'curl "quoted" \\ agent' })
     }
     expect(nginx[4]?.headers).toEqual({ 'user-agent': 'zoë' })
@@ -82,7 +101,7 @@ describe('the logs of real programs', () => {
   })
 
   it('reads the documented examples of Caddy, Traefik and AWS', () => {
-    const [caddy] = sample('caddy.log').requests
+    const [caddy] = sample('caddy-documented.log').requests
     expect(caddy).toMatchObject({ ip: '127.0.0.1', method: 'GET', path: '/', headers: { 'user-agent': 'curl/7.82.0' } })
     expect(caddy?.time).toBeCloseTo(1_646_861_401_524.102 - 0.929675, 2)
     for (const name of ['traefik.log', 'traefik-json.log']) {
@@ -102,6 +121,29 @@ describe('the logs of real programs', () => {
     })
     expect(sample('elb.log')).toMatchObject({ name: 'elb', refused: ['no request'] })
     expect(sample('elb.log').requests[0]?.time).toBe(Date.parse('2015-05-13T23:39:43.945Z') + 0.958)
+  })
+})
+
+describe('lines of the common format with a virtual host', () => {
+  const rest = '[22/Nov/2026:11:03:04 +0000] "GET / HTTP/1.1" 200 1'
+
+  it.each([
+    ['www.example.com:443 192.0.2.1 - ann b', '192.0.2.1', 'ann b'],
+    ['[2001:db8::5]:80 2001:db8::1 - -', '2001:db8::1', ''],
+    ['192.0.2.5:80 client.example.com ident ann', 'client.example.com', 'ann'],
+  ])('%s: the client follows the host', (begin, ip, user) => {
+    expect(read([`${begin} ${rest}`]).requests).toMatchObject([{ ip, user }])
+  })
+
+  it.each([
+    ['192.0.2.1:4711 - ann', '192.0.2.1:4711', 'ann'],
+    ['client.example.com - 192.0.2.1 x', 'client.example.com', '192.0.2.1 x'],
+    ['2001:db8::1 ident ann', '2001:db8::1', 'ann'],
+    ['fe80::1%eth0 - -', 'fe80::1%eth0', ''],
+    ['[2001:db8::1]:4711 - -', '[2001:db8::1]:4711', ''],
+    [':1 - -', ':1', ''],
+  ])('%s has none', (begin, ip, user) => {
+    expect(read([`${begin} ${rest}`]).requests).toMatchObject([{ ip, user }])
   })
 })
 

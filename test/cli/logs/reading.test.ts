@@ -158,6 +158,55 @@ describe('logs', () => {
     ])
   })
 
+  it.each([
+    [
+      'clf',
+      (time: string) => `192.0.2.1 - - [${time}] "GET / HTTP/1.1" 200 1 "-" "agent"`,
+      '22/Nov/2026:11:00:00 +0000',
+    ],
+    [
+      'caddy',
+      (time: string) => `{"ts":${time},"request":{"client_ip":"192.0.2.1","method":"GET","uri":"/"}}`,
+      '1795345200',
+    ],
+  ] as const)('of hostile clients are counted, every line of them (%s)', async (format, line, time) => {
+    const good = Buffer.from(`${line(time)}\n`)
+    const bytes = [...good.keys()].flatMap((at) =>
+      [0, 0x22, 0x5c, 0x80, 0xff].map((byte) =>
+        Buffer.concat([good.subarray(0, at), Buffer.of(byte), good.subarray(at)]),
+      ),
+    )
+    const times = [
+      '-1/Nov/2026:11:00:00 +0000',
+      '22/Nov/-026:11:00:00 +0000',
+      '-1795345200',
+      '1e999',
+      '-0',
+      '99999999999999999999',
+    ]
+    const addresses = ['fe80::1%eth0', '::1%"', '999.1.1.1', '1'.repeat(60_000), '"', '\u202e'].map((ip) =>
+      line(time).replace('192.0.2.1', ip),
+    )
+    const deep = `{"ts":${'['.repeat(30_000)}`
+    const texts = [
+      ...times.map(line),
+      ...addresses,
+      deep,
+      `{"__proto__":${line(time)}}`,
+      '\\'.repeat(60_000),
+      '"'.repeat(60_000),
+    ]
+    const content = Buffer.concat([good, ...bytes, Buffer.from(texts.join('\n'))])
+    const { problems, requests } = await read([file('hostile.log', content)], {
+      format,
+      key: ['ip', 'header:user-agent'],
+    })
+    const unread = problems.unread.reduce((sum, each) => sum + each.lines, 0)
+    expect(problems.lines).toBe(1 + bytes.length + texts.length)
+    expect(requests + unread).toBe(problems.lines)
+    expect(problems.unread.some(({ reason }) => reason === 'no time that can be read')).toBe(true)
+  })
+
   it('that are cut off or damaged are read as far as possible', async () => {
     const many = Array.from({ length: 20_000 }, (_, i) => at(i >> 6, `/${(i * 7919) % 10_007}`)).join('\n')
     const whole = gzipSync(many)
