@@ -9,8 +9,8 @@ const BEGIN = '<!-- sizes -->'
 const END = '<!-- end of sizes -->'
 /** No adapter may be larger, in kB. */
 const LARGEST = 62
-/** What has a parser of YAML, the Lua texts, or the suites. */
-const LARGER = ['sluice/redis', 'sluice/rules', 'sluice/testing']
+/** What has the Lua texts, or the suites. */
+const LARGER = ['sluice/redis', 'sluice/testing']
 
 function tableOf(sizes: ReadonlyMap<string, number>): string {
   const rows = [...sizes].map(([name, size]) => `| \`${name}\` | ${size.toFixed(1)} |`)
