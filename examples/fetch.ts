@@ -2,8 +2,10 @@
 // one for a route. Here @hono/node-server runs them on Node.
 import type { Server } from 'node:http'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { gcra, perHour, slidingWindowLog } from 'sluice'
 import { ipKeyer, rateLimit, rateLimitOf } from 'sluice/fetch'
+import { board } from './operator.ts'
 import { serve } from './visits.ts'
 
 // A web `Request` has no client address. The runtime passes it as another argument.
@@ -23,9 +25,16 @@ const hello = limit((request: Request, _bindings: HttpBindings) => {
 
 const server = createAdaptorServer({
   fetch(request, bindings) {
-    const isLogin = request.method === 'POST' && new URL(request.url).pathname === '/login'
+    const { pathname } = new URL(request.url)
+    const { incoming, outgoing } = bindings as HttpBindings
+    // The dashboard is a listener of node:http. It comes before the limits, so that nobody is locked out of it.
+    if (/^\/limits(\/|$)/.test(pathname)) {
+      board(incoming, outgoing)
+      return RESPONSE_ALREADY_SENT
+    }
+    const isLogin = request.method === 'POST' && pathname === '/login'
     return (isLogin ? login : hello)(request, bindings as HttpBindings)
   },
 }) as Server
 server.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
-await serve(server, ['GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])
+await serve(server, ['GET /limits/', 'GET /', 'GET /', 'POST /login', 'POST /login', 'POST /login', 'POST /login'])

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { Controller, Get } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
 import express from 'express'
 import express4 from 'express4'
 import Fastify from 'fastify'
@@ -11,6 +13,7 @@ import Koa from 'koa'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Dashboard, dashboard } from '../../src/dashboard/index.ts'
 import { createLimiter, fixedWindow } from '../../src/index.ts'
+import { closeLater, decorate, decorateClass, moduleOf, platforms } from '../adapters/nestjs/app.ts'
 import { ask, dial, serve, type Served, until } from '../support/http.ts'
 
 const limiter = createLimiter({
@@ -56,6 +59,36 @@ function withHono(board: Dashboard): Listener {
   return (request, response) => void server.emit('request', request, response)
 }
 
+function withFetch(board: Dashboard): Listener {
+  const server = createAdaptorServer({
+    fetch(request, bindings) {
+      if (!/^\/limits(\/|$)/.test(new URL(request.url).pathname)) return new Response('app')
+      const { incoming, outgoing } = bindings as HttpBindings
+      board(incoming, outgoing)
+      return RESPONSE_ALREADY_SENT
+    },
+  }) as Server
+  return (request, response) => void server.emit('request', request, response)
+}
+
+async function withNest(platform: string, board: Dashboard): Promise<Listener> {
+  class Home {
+    home(): string {
+      return 'app'
+    }
+  }
+  decorate(Home, 'home', Get())
+  const module = moduleOf({ controllers: [decorateClass(Home, Controller())] })
+  const app = await NestFactory.create(module, platforms[platform]!(), { logger: false, abortOnError: false })
+  closeLater(app)
+  app.use('/limits', board)
+  await app.init()
+  const { instance } = app.getHttpAdapter() as unknown as { readonly instance: { ready?(): Promise<void> } }
+  await instance.ready?.()
+  const server = app.getHttpServer() as Server
+  return (request, response) => void server.emit('request', request, response)
+}
+
 const mounts: Readonly<Record<string, (board: Dashboard) => Listener | Promise<Listener>>> = {
   'Express 5': (board) =>
     express()
@@ -70,6 +103,9 @@ const mounts: Readonly<Record<string, (board: Dashboard) => Listener | Promise<L
   Fastify: withFastify,
   Koa: withKoa,
   Hono: withHono,
+  'a fetch handler': withFetch,
+  'Nest on Express': (board) => withNest('Express', board),
+  'Nest on Fastify': (board) => withNest('Fastify', board),
   'node:http': (board) => (request, response) => board(request, response, () => response.end('app')),
 }
 
@@ -79,7 +115,7 @@ afterEach(async () => {
 })
 
 async function mounted(name: string): Promise<Served> {
-  const strips = name.startsWith('Express')
+  const strips = name.includes('Express') || name.startsWith('Nest')
   const board = dashboard({
     authorize: ({ headers }) => headers['x-admin'] === 'yes',
     limiters: [limiter],
@@ -96,7 +132,8 @@ describe.each(Object.keys(mounts))('the dashboard in %s', (name) => {
   it('serves its page to authorized visitors, and the application stays', async () => {
     const served = await mounted(name)
     expect((await ask(served, '/')).body).toBe('app')
-    expect(await ask(served, '/limits/')).toMatchObject({ status: 401, body: '' })
+    for (const path of ['', 'events', 'main.js', 'style.css', 'reset', 'nothing'])
+      expect(await ask(served, `/limits/${path}`)).toMatchObject({ status: 401, body: '' })
     expect((await ask(served, '/limits/', { headers })).body).toContain('<title>Rate limits</title>')
     expect((await ask(served, '/limits/style.css', { headers })).headers['content-type']).toContain('text/css')
   })

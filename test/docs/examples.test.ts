@@ -59,8 +59,9 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
   express: withDashboard,
   fastify: withDashboard,
   koa: withDashboard,
-  fetch: perApp,
+  fetch: withDashboard,
   hono: withDashboard,
+  nestjs: withDashboard,
   node: withDashboard,
   'graphql-costs': [
     'GET /graphql?query={posts(first:%2060){title}}: 200, RateLimit: "points";r=n',
