@@ -101,7 +101,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const variants = [...this.#variants.values()].map((each) => each.reset(input))
     const done = this.#builders.map((builder) =>
       chain(builder.buckets(input), (buckets) => {
-        const forgotten = buckets.map((bucket) => forgetKey(builder, bucket))
+        const forgotten = buckets.map((bucket) => forgetKey(builder.store, bucket))
         return chain(all<void>(forgotten), () => undefined)
       }),
     )

@@ -1,4 +1,5 @@
-import { type Charge, isCharge, type Policy } from '../stores/store.ts'
+import { identitiesBeside } from '../stores/places.ts'
+import { type Charge, isCharge, type Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { all, chain, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Bucket } from './charge-source.ts'
@@ -9,8 +10,8 @@ import { waitQueueOf } from './wait-queue.ts'
 
 /** Decisions that were refunded or settled, or whose charge was forgotten. They change nothing any more. */
 const closed = shared('closed decisions', () => new WeakSet<Decision>())
-/** Decisions that will be refunded or settled, by the home of their limiter and by key. */
-const openByHome = shared('open decisions', () => new WeakMap<object, Map<string, Set<Decision>>>())
+/** Decisions that will be refunded or settled, by what their store counts in, then by limiter and key. */
+const openIn = shared('open decisions', () => new WeakMap<object, Map<string, Set<Decision>>>())
 
 export function isClosed(decision: Decision): boolean {
   return closed.has(decision)
@@ -39,10 +40,11 @@ export function keepOpen(decision: Decision): () => void {
   }
 }
 
-/** Forgets the state of a key, and closes its open decisions. */
-export function forgetKey({ home, store }: Pick<Policy, 'home' | 'store'>, bucket: Bucket): MaybePromise<void> {
-  const { limiter, key } = bucket
-  for (const decision of openByHome.get(home)?.get(placeOf(limiter, key)) ?? []) closed.add(decision)
+/** Forgets the state of a key, and closes its open decisions: those of all limiters that share its counts. */
+export function forgetKey(store: Store, { limiter, key }: Bucket): MaybePromise<void> {
+  const identity = store.identity ?? store
+  for (const each of [identity, ...identitiesBeside(identity)])
+    for (const decision of openIn.get(each)?.get(placeOf(limiter, key)) ?? []) closed.add(decision)
   return store.forget(limiter, key)
 }
 
@@ -54,15 +56,16 @@ export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision
   if (!decision.limits.every(isCharge)) return limiter.reset(input)
   const charges = chargesOf(decision)
   const places = new Map(charges.map((charge) => [placeOf(charge.policy.limiter, charge.key), charge]))
-  const done = [...places.values()].map(({ policy, key }) => forgetKey(policy, { limiter: policy.limiter, key }))
+  const done = [...places.values()].map(({ policy, key }) => forgetKey(policy.store, { limiter: policy.limiter, key }))
   return chain(all<void>(done), () => {
     for (const { policy } of charges) waitQueueOf(policy.store).wake()
   })
 }
 
 function openOf({ policy, key }: Charge): { readonly byKey: Map<string, Set<Decision>>; readonly place: string } {
-  const byKey = openByHome.get(policy.home) ?? new Map<string, Set<Decision>>()
-  openByHome.set(policy.home, byKey)
+  const identity = policy.store.identity ?? policy.store
+  const byKey = openIn.get(identity) ?? new Map<string, Set<Decision>>()
+  openIn.set(identity, byKey)
   return { byKey, place: placeOf(policy.limiter, key) }
 }
 

@@ -91,6 +91,24 @@ export const resetCases: Cases = {
       equal((await ask(server, '/other')).headers['ratelimit'], '"three";r=1;t=60')
     }
   },
+  'gives nothing back later after a reset by another limiter that shares the counts': async (world) => {
+    for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
+      const options = { limits: three, store, name: 'shared', shared: true }
+      const limiter = createLimiter<unknown>({ ...options, keyer: everyone })
+      const admin = createLimiter<string>({ ...options, keyer: (key) => key })
+      const answers: (() => void)[] = []
+      const open: Handler = () =>
+        new Promise((resolve) => void answers.push(() => resolve({ status: 500, text: 'failed' })))
+      const server = await world.serve({ limits: [{ limiter, refundWhen: 'failure' }], handler: open })
+      const pending = waited(Promise.all([ask(server), ask(server)]))
+      await until(() => answers.length === 2, 'the open requests')
+      await admin.reset('everyone')
+      await limiter.consume({})
+      for (const answer of answers) answer()
+      await pending
+      equal((await limiter.consume({})).remaining, 1)
+    }
+  },
   'resets the keys of the decision, whatever the keyer returns later': async ({ serve, limit }) => {
     let user = 'ann'
     const keyer = (): string => user
