@@ -1,3 +1,5 @@
+import { copyText } from '../util/copy-text.ts'
+
 /** An item of a sketch. It occurred at most `count` times, and at least `count - error` times. */
 export interface Counter {
   item: string
@@ -52,7 +54,8 @@ export class SpaceSaving {
   }
 
   /** Returns a counter for an item that has none. */
-  #place(item: string): Counter {
+  #place(given: string): Counter {
+    const item = copyText(given)
     const counter = this.#heap.length < this.#capacity ? this.#create(item) : this.#takeOver(item)
     this.#counters.set(item, counter)
     return counter

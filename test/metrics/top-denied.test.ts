@@ -11,6 +11,7 @@ import {
   type TopDeniedOptions,
 } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing.ts'
+import { headerPart, heapUsed } from '../support/heap.ts'
 import { LaterStore } from '../support/later.ts'
 
 const opened: TopDenied[] = []
@@ -92,6 +93,15 @@ describe('topDenied', () => {
     expect(top.list().keys.map(({ key }) => key)).toEqual(['ann', 'bob'])
     clock.advance(120_000)
     expect(top.list()).toEqual({ denied: 0, keys: [], unlisted: 0 })
+  })
+
+  it('keeps no header that a key is a part of', () => {
+    const limiter = createLimiter({ keyer, limits: fixedWindow({ quota: 0, window: '1m' }) })
+    const before = heapUsed()
+    const top = open({ size: 500 })
+    for (let i = 0; i < 4000; i++) limiter.consume(headerPart(i))
+    expect(heapUsed() - before).toBeLessThan(500 * 10_000)
+    expect(top.list().keys).toHaveLength(500)
   })
 
   it('stops counting and listening when it is closed', () => {

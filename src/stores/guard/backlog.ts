@@ -1,5 +1,6 @@
 import { SluiceError } from '../../util/errors.ts'
 import type { Charge } from '../store.ts'
+import { keptCharge } from './kept-charge.ts'
 
 /** The most charges whose adjustments are kept. One takes about 300 bytes, its key included. */
 const MOST = 10_000
@@ -16,10 +17,10 @@ export class Backlog {
   #charges = 0
 
   /** Throws `STORE_FAILED` when there is no room. */
-  add(adjustment: Adjustment): void {
-    if (this.#charges + adjustment.charges.length > MOST) throw full()
-    this.#charges += adjustment.charges.length
-    this.#kept.push(adjustment)
+  add({ charges, units }: Adjustment): void {
+    if (this.#charges + charges.length > MOST) throw full()
+    this.#charges += charges.length
+    this.#kept.push({ charges: charges.map(keptCharge), units })
   }
 
   /** Removes and returns the adjustments for which `isDue` returns true, in the order in which they came. */

@@ -1,6 +1,8 @@
 import { SluiceError } from '../../util/errors.ts'
+import { copyText } from '../../util/copy-text.ts'
 import type { LockMode } from '../lock-mode.ts'
 import type { Charge } from '../store.ts'
+import { keptCharge } from './kept-charge.ts'
 
 /** The most lock-outs that are kept. One takes about 400 bytes, its key included. */
 const MOST = 10_000
@@ -21,12 +23,13 @@ export class KeptLocks {
   /** Keeps a lock-out in place of an earlier one. Throws `STORE_FAILED` when there is no room. */
   keep(charge: Charge, until: number, mode: LockMode): void {
     const { policy, key } = charge
-    const place = placeOf(policy.limiter, key)
+    const place = copyText(placeOf(policy.limiter, key))
     const locks = this.#kept.get(place) ?? new Map<string, KeptLock>()
     const before = locks.get(policy.limit.name)
     if (before === undefined && this.#size >= MOST) throw full()
     if (before === undefined) this.#size++
-    const kept = mode === 'extend' && before !== undefined ? extended(before, until) : { charge, until, mode }
+    const kept =
+      mode === 'extend' && before !== undefined ? extended(before, until) : { charge: keptCharge(charge), until, mode }
     this.#kept.set(place, locks.set(policy.limit.name, kept))
   }
 
