@@ -16,6 +16,19 @@ export class WeakValues<Value extends object> {
     this.#collected?.register(value, name)
   }
 
+  /** Returns the value of a name. Makes it if there is none. */
+  of(name: string, make: () => Value): Value {
+    const known = this.get(name)
+    if (known !== undefined) return known
+    const made = make()
+    this.set(name, made)
+    return made
+  }
+
+  values(): Value[] {
+    return [...this.#values.values()].flatMap((each) => each.deref() ?? [])
+  }
+
   names(): Iterable<string> {
     return this.#values.keys()
   }

@@ -1,17 +1,26 @@
 import type { Charge, Policy } from '../store.ts'
+import { WeakValues } from '../../util/weak-values.ts'
 import type { Changes } from './changes.ts'
 import { Table } from './table.ts'
+
+/** The tables of a limiter, by the names of its limits. */
+type LimiterTables = WeakValues<Table>
 
 /** The table of a policy, and which version of the limit the policy is. */
 export interface Place {
   readonly table: Table
+  /** The tables of its limiter. They are kept for as long as one of their policies is. */
+  readonly siblings: LimiterTables
   /** What else decides: equal for limits whose states and verdicts are the same. */
   readonly version: string
 }
 
-/** The tables of all limits. Knows which requests in flight may change the state of a key by another version of its limit. */
+/**
+ * The tables of all limits. A table is kept for as long as a policy of its limit is, so that limits and limiters that are made from user
+ * data do not accumulate. It knows which requests in flight may change the state of a key by another version of its limit.
+ */
 export class Tables {
-  readonly #tables = new Map<string, Map<string, Table>>()
+  readonly #tables = new WeakValues<LimiterTables>()
   readonly #places = new WeakMap<Policy, Place>()
   readonly #maxKeys: number
   readonly #maxAge: number
@@ -79,11 +88,10 @@ export class Tables {
   #open(policy: Policy): Place {
     const { limiter, limit, compiled } = policy
     const version = [compiled.signature, compiled.block, compiled.strict, JSON.stringify(compiled.growth)].join(';')
-    const tables = this.#tables.get(limiter) ?? new Map<string, Table>()
-    const table = tables.get(limit.name) ?? new Table(version, this.#maxKeys, this.#maxAge)
-    this.#tables.set(limiter, tables.set(limit.name, table))
+    const siblings = this.#tables.of(limiter, () => new WeakValues<Table>())
+    const table = siblings.of(limit.name, () => new Table(version, this.#maxKeys, this.#maxAge))
     // One text for all policies of a version is compared faster.
-    const place = { table, version: version === table.version ? table.version : version }
+    const place = { table, siblings, version: version === table.version ? table.version : version }
     this.#places.set(policy, place)
     return place
   }

@@ -1,18 +1,17 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { fixedWindow, memoryStore } from '../../../src/index.ts'
 import { Changes } from '../../../src/stores/deny-cache/changes.ts'
 import { Denials } from '../../../src/stores/deny-cache/denials.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
+import { heapUsed } from '../../support/heap.ts'
 
 const limit = fixedWindow({ name: 'one', quota: 1, window: '1h' })
 const policy = createPolicy('test', limit, memoryStore(), {})
 const KEYS = 100_000
 
 /** Makes the cache learn a denial of a key. */
-function learn(denials: Denials, key: string, now: number): void {
-  const charge = new Charge(policy, key, 1)
+function learn(denials: Denials, key: string, now: number, of = policy): void {
+  const charge = new Charge(of, key, 1)
   charge.retryAfter = 3_600_000
   charge.resetAfter = 3_600_000
   const asked = denials.send([charge], now)
@@ -22,14 +21,6 @@ function learn(denials: Denials, key: string, now: number): void {
 
 function isKnown(denials: Denials, key: string, now: number): boolean {
   return denials.answer([new Charge(policy, key, 1)], now)
-}
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
-function heapUsed(): number {
-  collect()
-  return process.memoryUsage().heapUsed
 }
 
 describe('the memory of denyCache', () => {
@@ -83,6 +74,22 @@ describe('the memory of denyCache', () => {
     learn(denials, 'new', 2000)
     learn(denials, 'newer', 4000)
     expect(before - heapUsed()).toBeGreaterThan(KEYS * 100)
+  })
+
+  it('is free again once limits that were made from user data are not used any more', async () => {
+    const denials = new Denials(1000, 1e9)
+    const kept = createPolicy('test', fixedWindow({ name: 'kept', quota: 1, window: '1h' }), memoryStore(), {})
+    learn(denials, 'k', 0, kept)
+    const before = heapUsed()
+    for (let i = 0; i < 20_000; i++) {
+      const made = fixedWindow({ name: `tenant ${i}`, quota: 1, window: '1h' })
+      learn(denials, 'k', 0, createPolicy(`limiter ${i % 2 === 0 ? i : 'of all'}`, made, memoryStore(), {}))
+    }
+    await expect.poll(() => heapUsed() - before, { timeout: 20_000, interval: 10 }).toBeLessThan(1_000_000)
+    expect(denials.answer([new Charge(kept, 'k', 1)], 1)).toBe(true)
+    denials.beginForgetting('test', 'k')
+    denials.endForgetting('test', 'k')
+    expect(denials.answer([new Charge(kept, 'k', 1)], 1)).toBe(false)
   })
 
   it('keeps no more than ten thousand notes of changes that are over', () => {
