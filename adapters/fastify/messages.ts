@@ -28,7 +28,7 @@ export function registeredTwice(prefix: string, hook: string): SluiceError {
 export function outOfScope(route: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
-    `Route ${route} has \`config.rateLimit\`, but rateLimit is not registered in its scope or one around it. ` +
+    `Route ${route} has \`config.rateLimit\`, but rateLimit is not registered in its scope or a parent scope. ` +
       'Register it on the app: `await app.register(rateLimit, options)`.',
   )
 }
@@ -36,7 +36,7 @@ export function outOfScope(route: string): SluiceError {
 export function misplacedOptions(route: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
-    `Route ${route} has an option \`rateLimit\`, which has no effect there. Write \`config: { rateLimit: … }\`.`,
+    `Route ${route} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`,
   )
 }
 
@@ -57,7 +57,7 @@ export function notCalled(route: string, hook: string): SluiceError {
 export function hookTooLate(place: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
-    `${place} uses \`app.rateLimit(…)\`, which limits requests before they are answered. Use it as \`onRequest\`, ` +
+    `${place} uses \`app.rateLimit(…)\`, but it must run before the handler. Use it as \`onRequest\`, ` +
       '`preValidation` or `preHandler`.',
   )
 }
@@ -74,7 +74,7 @@ export function declaredTooEarly(route: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
     `The \`config.rateLimit\` of route ${route} has another \`hook\` than its scope, but the route was declared before ` +
-      "this package was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
+      "sluice was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
       '`await app.register(rateLimit)`.',
   )
 }
@@ -83,6 +83,6 @@ export function warnOfEarlyRoute(): void {
   warn(
     'SLUICE_EARLY_ROUTE',
     "A limit with `hook: 'preHandler'` runs before the preHandler hooks of a route or a 404 handler that was declared before " +
-      "this package was loaded, so that a keyer does not see what they find. Import 'sluice/fastify' before the app is created.",
+      "sluice was loaded. A keyer cannot use what these hooks set. Import 'sluice/fastify' before the app is created.",
   )
 }

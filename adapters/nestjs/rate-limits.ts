@@ -61,7 +61,7 @@ export class RateLimits implements OnModuleInit, OnApplicationBootstrap {
     if (this.#isUsed) return
     warn(
       'SLUICE_NO_GUARD',
-      'RateLimitModule is imported, but no RateLimitGuard was created, so that nothing is limited. Add ' +
+      'RateLimitModule is imported, but no RateLimitGuard was created, so nothing is limited. Add ' +
         '{ provide: APP_GUARD, useClass: RateLimitGuard } to the providers of a module, or @UseGuards(RateLimitGuard) to a class.',
     )
   }

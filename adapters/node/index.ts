@@ -154,7 +154,10 @@ function answerFaults(): OnError {
   return function answerFault(error, _request, response) {
     if (Date.now() >= quietUntil) {
       quietUntil = Date.now() + MINUTE
-      warn('SLUICE_FAULT', `A rate limit failed, and its request got a 500. ${String(causeOf(error))}`)
+      warn(
+        'SLUICE_FAULT',
+        `A rate limit failed, and the client got a response with status 500. ${String(causeOf(error))}`,
+      )
     }
     if (response === undefined) return
     if (response.headersSent) response.destroy()

@@ -1,15 +1,15 @@
 import { roughDuration } from '../util/duration.ts'
 import type { Held, HeldByLimit } from '../stores/redis/inspect/held.ts'
 
-/** Returns JSON, or for people a table of the verdicts and the stored numbers below it. */
+/** Returns JSON, or a text: a table of the verdicts, and the stored numbers below it. */
 export function printed(held: Held, json: boolean): string {
   if (json) return `${JSON.stringify(held, undefined, 2)}\n`
-  if (held.limits.length === 0) return `${held.key}: nothing is held\n`
+  if (held.limits.length === 0) return `${held.key}: no state\n`
   const kept = held.ttl === undefined ? 'kept forever' : `kept for ${roughDuration(held.ttl)}`
   return [`${held.key} (${kept})`, table(held.limits), ...held.limits.map(details), ''].join('\n\n').trimEnd() + '\n'
 }
 
-const HEADINGS = ['limit', 'algorithm', 'remaining', 'free again in', 'locked for', 'entries']
+const HEADINGS = ['limit', 'algorithm', 'remaining', 'resets in', 'locked for', 'entries']
 
 function table(limits: readonly HeldByLimit[]): string {
   const rows = [HEADINGS, ...limits.map(row)]
@@ -40,7 +40,7 @@ function details({ limit, parameters, state, entries, span }: HeldByLimit): stri
   return lines.join('\n')
 }
 
-/** Every control character but the line feed, and what changes the direction of text: keys may hold them. */
+/** Every control character except the line feed, and characters that change the direction of text: keys may contain them. */
 // oxlint-disable-next-line no-control-regex -- these are the characters to escape
 const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 

@@ -17,12 +17,12 @@ const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints the st
        sluice reset <redis-url> <limiter> <key>     deletes it
        sluice top <redis-url>                       shows the most used keys, live: sluice top --help
        sluice replay <log> …                        tries limits on a log: sluice replay --help
-       sluice suggest <log> …                       shows how many requests clients make: sluice suggest --help
+       sluice suggest <log> …                       shows how many requests clients send: sluice suggest --help
        sluice rules <command> …                     checks, compares and replaces rules: sluice rules --help
 
   --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
   --json            prints JSON
-  --client <name>   ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first one that is installed)
+  --client <name>   ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
   --help            prints this help
 `
 
@@ -46,8 +46,8 @@ async function inspectOrReset(): Promise<string> {
     if (command === 'inspect') return printed(held(name, await fetchHeld(runner, name)), values.json)
     const gone = Number(await runner.eval("return redis.call('DEL', KEYS[1])", [name], [])) > 0
     return values.json
-      ? `${JSON.stringify({ key: name, forgotten: gone })}\n`
-      : `${name}: ${gone ? 'forgotten' : 'nothing was held'}\n`
+      ? `${JSON.stringify({ key: name, deleted: gone })}\n`
+      : `${name}: ${gone ? 'deleted' : 'no state was stored'}\n`
   })
 }
 

@@ -52,7 +52,7 @@ function countSingle(definition: string): void {
   hasWarned = true
   warn(
     'SLUICE_CREATED_PER_REQUEST',
-    `A rate limit was created ${TOO_MANY} times while requests were served, and each one served a single request. Each starts from ` +
-      'zero, so that they deny no request. Create it once, outside of the handler, or give it a `store` that is created once.',
+    `A rate limit was created ${TOO_MANY} times while requests were served, and each limit served a single request. Each limit starts ` +
+      'from zero, so none denies a request. Create the limit once, outside of the handler, or give it a `store` that is created once.',
   )
 }

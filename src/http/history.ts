@@ -49,9 +49,9 @@ export function recordPass(decision: Decision, earlier: Pass | undefined, header
  */
 export type FindCounted<Request> = (request: Request, latest: Pass) => MaybePromise<Decision | undefined>
 
-const COUNTED_ONCE = 'It is counted once. Use the middleware in one place only.'
+const COUNTED_ONCE = 'The request is counted once. Use the middleware in one place only.'
 const COUNTED_TWICE =
-  'The second time has other limits as well, so that the common ones are counted twice. Give all limits to one middleware, or ' +
+  'The second pass also has other limits, so the common limits count the request twice. Give all limits to one middleware, or ' +
   'use different limiters for the app and for its routes.'
 
 /** The limiters that a warning was written for. */

@@ -4,7 +4,7 @@ import { warn } from '../util/warn.ts'
 export function warnOfLateMount(): void {
   warn(
     'SLUICE_MOUNTED_LATE',
-    'A rate limit is used after all routes of its app or router, so that it limits only requests that no route has answered. Call ' +
+    'A rate limit is mounted after all routes of its app or router, so it limits only requests that no route responds to. Call ' +
       '`app.use(rateLimit(…))` before the routes.',
   )
 }

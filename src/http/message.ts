@@ -39,7 +39,7 @@ export function validateDenialOptions(options: DenialOptions<never> & { readonly
   const { message, statusCode, onDenied } = options
   for (const name of ['message', 'statusCode'] as const) {
     if (options[name] !== undefined && onDenied !== undefined)
-      refuse(name, 'nothing beside `onDenied`, which answers by itself', options[name])
+      refuse(name, 'nothing together with `onDenied`, which sends the response', options[name])
   }
   if (message !== undefined && typeof message !== 'function') sentMessage(message)
   validateStatus(statusCode)

@@ -120,7 +120,7 @@ function givenLimiter<Request>(options: LimiterSource<Request>, adapter: RulesAd
     return createRulesLimiter(Object.fromEntries(own) as unknown as RulesLimiterOptions<Request>, readerOf(adapter))
   }
   if (options.limiter === undefined) return createLimiter(Object.fromEntries(own) as unknown as LimiterOptions<Request>)
-  for (const [name, value] of own) refuse(name, 'nothing beside `limiter`, which has its own', value)
+  for (const [name, value] of own) refuse(name, 'nothing together with `limiter`, which has its own', value)
   if (typeof options.limiter?.consume !== 'function')
     refuse('limiter', 'a limiter of createLimiter or stack', options.limiter)
   return options.limiter

@@ -160,7 +160,11 @@ const STORE_ERROR = 'Requests cannot be counted at the moment'
 function rethrow(reason: unknown): never {
   if (isStoreError(reason)) throw new SluiceError(reason.code, STORE_ERROR, { cause: reason })
   if (typeof reason === 'object' && reason !== null) throw reason as Error
-  throw new SluiceError('INVALID_OPTION', `A function given to rateLimit threw ${shown(reason)}; throw an Error`, {
-    cause: reason,
-  })
+  throw new SluiceError(
+    'INVALID_OPTION',
+    `A function in the options of rateLimit threw ${shown(reason)}. Throw an Error`,
+    {
+      cause: reason,
+    },
+  )
 }

@@ -55,7 +55,7 @@ export function problemFor(decision: Decision, options: ProblemOptions = {}): Pr
   if (decision.allowed)
     throw new SluiceError(
       'INVALID_OPTION',
-      'problemFor: expected the decision of a denied request, got an admitted one',
+      'problemFor: expected the decision of a denied request, got the decision of an admitted request',
     )
   const { status, headers, body } = denial(decision, options)
   return { status, headers: { ...recordOf(decision, options), ...Object.fromEntries(headers) }, body }

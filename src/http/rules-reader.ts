@@ -12,7 +12,7 @@ export type RulesAdapter<Request> = Pick<
 export function readerOf<Request>(adapter: RulesAdapter<Request>): InputReader<Request> {
   const { getPath } = adapter
   if (getPath === undefined)
-    throw new SluiceError('NOT_APPLICABLE', 'rules: this adapter has no `getPath`, so that rules cannot match a path')
+    throw new SluiceError('NOT_APPLICABLE', 'rules: this adapter has no `getPath`, so rules cannot match a path')
   return {
     method: (request) => adapter.getMethod(request),
     path: (request) => getPath(request),

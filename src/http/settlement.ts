@@ -40,7 +40,7 @@ export function settlement<Request, Response>(
     try {
       await apply(request, response, decision)
     } catch (error) {
-      if (!warned) warn('SLUICE_OUTCOME', `${describe(error)} The charge is not changed. ${String(error)}`)
+      if (!warned) warn('SLUICE_OUTCOME', `${describe(error)} The charge does not change. ${String(error)}`)
       warned = true
     } finally {
       close()

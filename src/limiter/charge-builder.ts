@@ -147,7 +147,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     warn(
       'SLUICE_UNIDENTIFIED',
       `The keyer of limiter "${this.name}" returned undefined or ''. All requests without a key share one bucket, so one client ` +
-        'can use it up for all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc that returns undefined.',
+        'can use the quota of all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc that returns undefined.',
     )
   }
 }

@@ -28,7 +28,7 @@ export function addDistinct(policies: Policy[], policy: Policy): void {
 }
 
 function duplicateName(name: string): SluiceError {
-  return new SluiceError('DUPLICATE_LIMIT', `Two limits are named ${shown(name)}; give one of them another \`name\``)
+  return new SluiceError('DUPLICATE_LIMIT', `Two limits are named ${shown(name)}. Give one of them another \`name\``)
 }
 
 /** Removes duplicates: the same limit and key is charged once, with the larger cost. */

@@ -12,7 +12,7 @@ export type OnDecision<Input> = (decision: Decision, input: Input) => void
 export function decisionObserver<Input>(onDecision: OnDecision<Input>): OnDecision<Input> {
   let warned = false
   function fail(error: unknown): void {
-    if (!warned) warn('SLUICE_OUTCOME', `onDecision failed. The decision is not changed. ${String(error)}`)
+    if (!warned) warn('SLUICE_OUTCOME', `onDecision failed. The decision does not change. ${String(error)}`)
     warned = true
   }
   return function observe(decision, input) {

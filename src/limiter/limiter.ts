@@ -105,5 +105,5 @@ export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<In
 
 function sourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
   if (isOwn(limiter)) return limiter.sources
-  return refuse('stack', 'limiters made by createLimiter or stack, as separate arguments', limiter)
+  return refuse('stack', 'limiters of createLimiter or stack, as separate arguments', limiter)
 }

@@ -25,6 +25,6 @@ export function lockCharges(store: Store, charges: readonly Charge[], ms: number
 function notSupported(): SluiceError {
   return new SluiceError(
     'NOT_SUPPORTED',
-    'block and pause need a store that can lock keys out. This store has no method `lock`: see the contract of a store',
+    'block and pause need a store with the method `lock`. Use a store of sluice, or add `lock` to your store',
   )
 }

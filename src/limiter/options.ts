@@ -101,7 +101,8 @@ export function validateOptions(options: LimiterOptions<never>): void {
 export function validateRulesOptions(options: RulesLimiterOptions<never>): void {
   knownOptions('createLimiter', options, ALL_OPTIONS)
   for (const option of ['keyer', 'limits', 'cost'] as const) {
-    if (options[option] !== undefined) refuse(option, 'nothing beside `rules`, which have their own', options[option])
+    if (options[option] !== undefined)
+      refuse(option, 'nothing together with `rules`, which have their own', options[option])
   }
   refuseOtherVersion('rules', options.rules, RULES)
   if (typeof options.rules?.chargeSource !== 'function') {

@@ -69,8 +69,8 @@ function warnOfSamePlace(name: string): void {
   warned.add(name)
   warn(
     'SLUICE_SAME_PLACE',
-    `Two limiters named ${shown(name)} count on the same server over two connections, so that they share their counts, and a ` +
-      'request that passes both is charged twice. Give one of them another `name`, or set `shared: true` if that is meant.',
+    `Two limiters named ${shown(name)} use the same server over two connections. They share their counts, and a request that passes ` +
+      'both is charged twice. Give one of them another `name`, or set `shared: true` if they should share their counts.',
   )
 }
 
@@ -120,8 +120,8 @@ function isSameFunction(one: unknown, other: unknown): boolean {
 function duplicate(name: string): SluiceError {
   return new SluiceError(
     'DUPLICATE_LIMITER',
-    `A limiter named ${shown(name)} already counts in the same place, with another definition. ` +
-      'Give this one another `name`, or set `shared: true` if both should share their counts. ' +
-      'If a hot reload or a second build of the app has changed the definition, create a store together with the limiter.',
+    `A limiter named ${shown(name)} with another definition already uses the same store. ` +
+      'Give this limiter another `name`, or set `shared: true` if both should share their counts. ' +
+      'If a hot reload or a second build of the app changed the definition, create the store together with the limiter.',
   )
 }

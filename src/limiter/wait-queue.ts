@@ -177,7 +177,7 @@ export class WaitQueue {
       await waiter.refund(decision)
     } catch (error) {
       if (!this.#warned)
-        warn('SLUICE_WAIT', `A wait ended early, and its charge could not be given back: ${String(error)}`)
+        warn('SLUICE_WAIT', `A wait ended early, and its charge could not be refunded: ${String(error)}`)
       this.#warned = true
     }
   }
@@ -208,6 +208,6 @@ function copies(charges: readonly Charge[]): Charge[] {
 function queueFull(maxQueue: number): SluiceError {
   return new SluiceError(
     'WAIT_QUEUE_FULL',
-    `${maxQueue} requests wait already, the most that \`maxQueue\` allows. Answer this one, or raise \`maxQueue\``,
+    `${maxQueue} requests are already waiting, the most that \`maxQueue\` allows. Reject this request, or increase \`maxQueue\``,
   )
 }

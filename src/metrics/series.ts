@@ -69,7 +69,7 @@ function present<Value>(value: Value | undefined): Value[] {
 function warnOfMany(most: number): void {
   warn(
     'SLUICE_MANY_SERIES',
-    `Metrics have ${most} pairs of limiter and limit, their bound (\`maxSeries\`). Further ones are counted together, as "${OTHER}". Names ` +
-      'made from user data look like this: put such data into the key, not into a name.',
+    `Metrics have series for ${most} pairs of limiter and limit (\`maxSeries\`). Further pairs count together as "${OTHER}". Put user data ` +
+      'into the key, not into the name of a limiter or limit. If the limits are real, increase `maxSeries`.',
   )
 }

@@ -141,13 +141,16 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     warn(
       'SLUICE_UNIDENTIFIED',
       `A request under policy "${rule.name}" has no ${names}. All requests without this key share one bucket, so one client can ` +
-        'use it up for all others. Check the attributes, or exempt such requests with a policy that has `allow: true`.',
+        'use the quota of all others. Check the attributes, or exempt such requests with a policy that has `allow: true`.',
     )
   }
 
   #warnNoCost(policy: string, attribute: string): void {
     if (!this.#isFirst(`cost of ${policy}`)) return
-    warn('SLUICE_NO_COST', `A request under policy "${policy}" has no attribute "${attribute}", its cost. It costs 1.`)
+    warn(
+      'SLUICE_NO_COST',
+      `A request under policy "${policy}" has no attribute "${attribute}" with its cost, so it costs 1. Return it from \`attributes\`.`,
+    )
   }
 
   /** True once for each subject, and for a bounded number of them. */

@@ -135,7 +135,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
   static refuse<Input>(rules: Rules<Input>, problems: readonly RulesProblem[]): void {
     const error = invalidRules(problems)
     rules.#isReachable = true
-    warn('SLUICE_RULES_INVALID', `${reasonOf(error)}\nThe rules before them stay in force.`)
+    warn('SLUICE_RULES_INVALID', `${reasonOf(error)}\nThe current rules stay.`)
     Rules.#report(rules, { event: 'invalid', rules, problems, error })
   }
 
@@ -143,7 +143,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
   static lose<Input>(rules: Rules<Input>, error: unknown): void {
     if (!rules.#isReachable) return
     rules.#isReachable = false
-    warn('SLUICE_RULES_UNREACHABLE', `The rules could not be read. The last ones stay in force. ${String(error)}`)
+    warn('SLUICE_RULES_UNREACHABLE', `The rules could not be read. The current rules stay. ${String(error)}`)
     Rules.#report(rules, { event: 'unreachable', rules, error })
   }
 

@@ -182,7 +182,7 @@ export const policyShape: Shape = {
     if (value['allow'] !== true) return requireFields(value, ['key', 'limits'], path, report)
     for (const name of NOT_BESIDE_ALLOW)
       if (value[name] !== undefined)
-        report(join(path, name), `expected nothing beside allow, got ${shown(value[name])}`)
+        report(join(path, name), `expected nothing together with allow, got ${shown(value[name])}`)
   },
 }
 

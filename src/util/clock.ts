@@ -62,5 +62,5 @@ export function microseconds(clock: Clock): number {
   if (clock === steadyClock) return steady()
   const ms = clock.now()
   if (ms >= 0 && ms < LATEST) return Math.round(ms * 1000)
-  throw new SluiceError('INVALID_CLOCK', `clock.now(): expected epoch milliseconds, got ${shown(ms)}`)
+  throw new SluiceError('INVALID_CLOCK', `clock.now(): expected milliseconds since 1970, got ${shown(ms)}`)
 }

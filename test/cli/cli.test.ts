@@ -108,7 +108,7 @@ describe('sluice inspect', () => {
   })
 
   it('reports a key without state, and does not create it', async () => {
-    expect(await sluice('inspect', server.url, 'api', 'nobody')).toBe('sluice:api:nobody: nothing is held\n')
+    expect(await sluice('inspect', server.url, 'api', 'nobody')).toBe('sluice:api:nobody: no state\n')
     expect(await client.exists('sluice:api:nobody')).toBe(0)
   })
 
@@ -135,10 +135,8 @@ describe('sluice reset', () => {
     const limiter = limiterOf('reset', [gcra({ quota: 1, window: '1d' })])
     await limiter.consume('a')
     await limiter.consume('b')
-    expect(await sluice('reset', server.url, 'reset', 'a')).toBe('sluice:reset:a: forgotten\n')
-    expect(await sluice('reset', server.url, 'reset', 'a', '--json')).toBe(
-      '{"key":"sluice:reset:a","forgotten":false}\n',
-    )
+    expect(await sluice('reset', server.url, 'reset', 'a')).toBe('sluice:reset:a: deleted\n')
+    expect(await sluice('reset', server.url, 'reset', 'a', '--json')).toBe('{"key":"sluice:reset:a","deleted":false}\n')
     expect([(await limiter.consume('a')).allowed, (await limiter.consume('b')).allowed]).toEqual([true, false])
   })
 })
@@ -171,7 +169,7 @@ describe('sluice reports a mistake', () => {
       expect(await complaint('inspect', ...words)).toMatch(/index is out of range|timed out/)
       expect(await complaint('reset', ...words)).toMatch(/index is out of range|timed out/)
       expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(4)
-      expect(await sluice('reset', `${server.url}/0`, `held by ${name}`, 'k', '--client', name)).toMatch(/forgotten/)
+      expect(await sluice('reset', `${server.url}/0`, `held by ${name}`, 'k', '--client', name)).toMatch(/deleted/)
       expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(5)
     },
   )

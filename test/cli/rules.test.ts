@@ -121,7 +121,7 @@ describe('sluice rules diff', () => {
     expect([code, out.split('\n')]).toEqual([
       0,
       [
-        'gone       partners: ip 192.0.2.0/24: passes uncounted',
+        'removed    partners: ip 192.0.2.0/24: admitted without being counted',
         'tightened  login, limit login: 5 per 15m, slidingWindowLog → 5 per 15m, slidingWindowLog, block 1h',
         'tightened  api, limit api: 60 per 1m → 10 per 1m',
         'loosened   api, limit daily: 10000 per 1d → 20000 per 1d',
@@ -280,7 +280,7 @@ describe('sluice rules explain', () => {
       ),
     ])
     expect(out).toContain(
-      'partners: does not apply\n  ✗ ip: 203.0.113.7 is not 192.0.2.0/24\n  requests pass uncounted\n',
+      'partners: does not apply\n  ✗ ip: 203.0.113.7 is not 192.0.2.0/24\n  requests are admitted without being counted\n',
     )
   })
 
@@ -296,8 +296,8 @@ describe('sluice rules explain', () => {
       'tenant=tenant-42',
     ]
     const { out } = await rules('explain', cli.file('good.yaml', GOOD), ...words)
-    expect(out).toContain('an override of this key is in force until 2999-12-01T00:00:00Z\n  limit api: 600 per 1m\n')
-    expect(out).toMatch(/partners lets the request pass uncounted\n$/)
+    expect(out).toContain('an override applies to this key until 2999-12-01T00:00:00Z\n  limit api: 600 per 1m\n')
+    expect(out).toMatch(/partners admits the request without counting it\n$/)
   })
 
   it('says what has been used, with a Redis URL', async () => {
@@ -309,7 +309,7 @@ describe('sluice rules explain', () => {
     const from = [cli.file('good.yaml', GOOD), '--redis', server.url, '--limiter', 'shop']
     const { out } = await rules('explain', ...from, ...login)
     expect(out).toMatch(
-      /limit login: 5 per 15m, slidingWindowLog; 0 remaining, retry in 14 min 5\d s, unused in 14 min 5\d s\n/,
+      /limit login: 5 per 15m, slidingWindowLog; 0 remaining, retry in 14 min 5\d s, resets in 14 min 5\d s\n/,
     )
     expect(out).toMatch(/a request would be denied now\n$/)
     const stored = await rules('explain', server.url, '--name', 'shop', '--limiter', 'shop', '--json', ...login)

@@ -209,7 +209,7 @@ describe('stack', () => {
   it('refuses any other value', () => {
     expect(() => stack()).toThrow('stack: expected one limiter or more, got undefined')
     expect(() => stack([perUser()] as never)).toThrow(
-      'stack: expected limiters made by createLimiter or stack, as separate arguments, got an array of 1',
+      'stack: expected limiters of createLimiter or stack, as separate arguments, got an array of 1',
     )
   })
 })
@@ -418,7 +418,7 @@ describe('keys', () => {
       expect([undefined, '', undefined].map((key) => one.consume(key).allowed)).toEqual([true, false, false])
       expect(warnings).toEqual([
         `SLUICE_UNIDENTIFIED: The keyer of limiter "default" returned undefined or ''. All requests without a key share one bucket, ` +
-          'so one client can use it up for all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc ' +
+          'so one client can use the quota of all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc ' +
           'that returns undefined. (sluice/docs/reference/errors-and-warnings.md#sluice_unidentified)',
       ])
     })

@@ -130,7 +130,11 @@ describe('a mistake has the path of', () => {
       { ...api, until: '2026-02-30T00:00:00Z' },
       /^policies\[0\]\.until: expected a date/,
     ],
-    ['a key beside allow', { ...api, allow: true }, /^policies\[0\]\.key: expected nothing beside allow, got "ip"$/],
+    [
+      'a key beside allow',
+      { ...api, allow: true },
+      /^policies\[0\]\.key: expected nothing together with allow, got "ip"$/,
+    ],
     [
       'an option of another algorithm',
       { ...api, limits: [{ quota: 1, window: '1m', buckets: 3 }] },

@@ -289,7 +289,9 @@ describe('a limiter with rules', () => {
   it('refuses keyer, limits and cost, and what is no rules', () => {
     const rules = createRules(document())
     for (const option of ['keyer', 'limits', 'cost'])
-      expect(() => createLimiter({ rules, [option]: everyone } as never)).toThrow(`${option}: expected nothing beside`)
+      expect(() => createLimiter({ rules, [option]: everyone } as never)).toThrow(
+        `${option}: expected nothing together with`,
+      )
     expect(() => createLimiter({ rules: document() } as never)).toThrow(/^rules: expected rules of sluice\/rules/)
   })
 

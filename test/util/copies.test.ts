@@ -206,7 +206,7 @@ describe('another version of the package', () => {
     }
     for (const [name, use] of Object.entries(uses)) {
       expect(use, name).toThrow(expect.objectContaining({ code: 'VERSION_MISMATCH' }))
-      expect(use, name).toThrow(`expected a value of sluice ${VERSION}, got one of sluice 0.0.9`)
+      expect(use, name).toThrow(`expected a value of sluice ${VERSION}, got a value of sluice 0.0.9`)
     }
   })
 

@@ -19,19 +19,19 @@ export const LOG_OPTIONS = {
   'max-keys': { type: 'string', default: '1000000' },
 } as const
 
-export const LOG_USAGE = `Logs are files, gzip or not, or - for the standard input. Several files are merged by time.
+export const LOG_USAGE = `A log is a file, a gzip file, or - for the standard input. Several files are merged by time.
 
   --format <name>      clf (common and combined: nginx, Apache, Traefik, morgan), caddy, traefik, alb, elb, pino-http, morgan or json
                        (default: detected for each file)
-  --key <name>         who is counted: ip, user, path, method, everyone, header:NAME, or the field of a JSON line (default: ip);
-                       several make one key
+  --key <name>         the key: ip, user, path, method, everyone, header:NAME, or the field of a JSON line (default: ip);
+                       several are combined into one key
   --time <field>       the time in general JSON lines, such as request.at
   --cost <field>       the cost in JSON lines (default: each request costs 1)
   --field <name=field> where general JSON lines have ip, user, method or path, such as ip=client.address
-  --zone <offset>      the time zone of times without one, such as +02:00 (default: they are refused)
-  --reorder <time>     how much later than others a line may come (default: 10s)
-  --ipv6-subnet <bits> the network that is one client (default: 56)
-  --max-keys <number>  how many keys are kept (default: 1,000,000)
+  --zone <offset>      the time zone of times without one, such as +02:00 (default: such lines are rejected)
+  --reorder <time>     how late a line may be, compared with the lines before it (default: 10s)
+  --ipv6-subnet <bits> the size of the IPv6 network that counts as one client (default: 56)
+  --max-keys <number>  the most keys that are stored (default: 1,000,000)
 `
 
 /** The values of these options, as `parseArgs` returns them. */

@@ -86,6 +86,6 @@ function sizeOf(paths: readonly string[]): number {
 function nothingRead({ lines, unread }: Problems): SluiceError {
   if (lines === 0) return new SluiceError('LOG_UNREADABLE', 'the log is empty')
   const reasons = unread.map((each) => `${each.lines} ${each.reason}`).join(', ')
-  const hint = 'Give --format, or --time for JSON lines of another program'
+  const hint = 'Set --format, or --time for JSON lines of another program'
   return new SluiceError('LOG_UNREADABLE', `none of ${lines} lines can be read: ${reasons}. ${hint}`)
 }

@@ -35,12 +35,12 @@ function notesOf({ problems, requests }: ReadLogs, { reorder }: LogSettings): st
   const found = [...notes]
   if (late > 0)
     found.push(
-      `${grouped(late)} lines are left out: they came more than ${roughDuration(reorder)} later than their time. ` +
+      `${grouped(late)} lines are omitted: they are more than ${roughDuration(reorder)} late. ` +
         `--reorder ${Math.ceil(latest / 1000)}s includes them`,
     )
   if (withoutKey > 0)
     found.push(
-      `${grouped(withoutKey)} of ${grouped(requests + late)} requests have no key. They share one, as in a server`,
+      `${grouped(withoutKey)} of ${grouped(requests + late)} requests have no key. They share one key, as in a server`,
     )
   if (!hasFractions) found.push('the log has whole seconds: requests within a second count as simultaneous')
   return found

@@ -16,17 +16,18 @@ import { printed } from './print.ts'
 import { type Replay, replayCompared, replayLimits, replayRules } from './replay.ts'
 import type { Report } from './report.ts'
 
-const USAGE = `Usage: sluice replay <log> … --limit <limit> …   decides about the requests of a log as a server would have
+const USAGE = `Usage: sluice replay <log> … --limit <limit> …   shows what a server would have decided for the requests of a log
        sluice replay <log> … --rules <document>
 
   --limit <limit>      the algorithm, the quota and the window, options and filters: 'gcra 100/1m burst=20 path=/login method=POST';
-                       several are one transaction
-  --compare            each --limit by itself, and how often it decides otherwise than an exact log of its window;
-                       with one --limit, every algorithm
-  --rules <document>   a file of rules, or the URL of a Redis that has them
+                       several limits decide in one transaction
+  --compare            replays each --limit by itself, and counts the decisions that differ from an exact log of its window;
+                       with one --limit, compares every algorithm
+  --rules <document>   a file of rules, or the URL of a Redis with rules
   --decisions <file>   writes every decision as a line of JSON
   --html <file>        writes a page with plots
   --json               prints JSON
+
 ${LOG_USAGE}`
 
 const OPTIONS = {

@@ -54,5 +54,5 @@ function hardestTable({ limit, hardest }: LimitReport): string[] {
     last,
   ])
   const headings = ['key', 'denied', 'worst minute', 'first', 'last']
-  return ['', `hit hardest by ${limit}`, ...columns([headings, ...rows], new Set([1, 2]))]
+  return ['', `most denied by ${limit}`, ...columns([headings, ...rows], new Set([1, 2]))]
 }

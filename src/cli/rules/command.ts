@@ -20,10 +20,10 @@ import {
 } from './load.ts'
 
 const USAGE = `Usage: sluice rules check <rules>               lists all mistakes
-       sluice rules diff <old> <new>            lists what changes for whom
+       sluice rules diff <old> <new>            lists the differences
        sluice rules push <file> <redis-url>     replaces the rules in Redis
        sluice rules pull <redis-url>            prints the rules in Redis as they were pushed
-       sluice rules explain <rules>             says which policies apply to a request, and why
+       sluice rules explain <rules>             shows which policies apply to a request, and why
 
 <rules>, <old> and <new> are files (.json, .yaml, .yml) or Redis URLs.
 
@@ -31,15 +31,15 @@ const USAGE = `Usage: sluice rules check <rules>               lists all mistake
   --name <text>               the name of the rules in Redis (default: rules)
   --prefix <text>             the prefix of keys in Redis (default: ${PREFIX})
   --client <name>             ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
-  --version <number>          push: the version to replace (default: the version when the command starts)
-  --writer <text>             push: who pushes (default: user@host)
+  --version <number>          push: the version to replace (default: the version in Redis when the command starts)
+  --writer <text>             push: the name of the person or program that pushes (default: user@host)
   --method, --path, --ip      explain: the request
   --header <name>=<value>     explain: a header of it; may be repeated
   --attribute <name>=<value>  explain: an attribute of it; may be repeated
   --redis <redis-url>         explain: where usage is counted
   --limiter <name>            explain: the name of the limiter in the application (default: rules)
 
-Exit status: 0; 1 for rules with mistakes and for a refusal; 2 for a call that cannot be understood.
+Exit status: 0 on success, 1 if the rules have mistakes or a push is rejected, 2 if the arguments are wrong.
 `
 
 const text = { type: 'string' } as const

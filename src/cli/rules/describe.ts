@@ -40,7 +40,7 @@ export function matchText({ conditions }: CompiledPolicy): string {
 
 /** Describes what a policy does. */
 export function policyText(policy: CompiledPolicy): string {
-  if (policy.rule.allow === true) return `${matchText(policy)}: passes uncounted`
+  if (policy.rule.allow === true) return `${matchText(policy)}: admitted without being counted`
   return `${matchText(policy)}: ${limitsText(policy.limits)} by ${policy.key!.names.join(' and ')}`
 }
 

@@ -7,7 +7,7 @@ import { limitsText, limitText, policyText, text } from './describe.ts'
 
 /** A difference between two documents, for the requests of one policy or of one key under it. */
 export interface Difference {
-  readonly kind: Direction | 'added' | 'gone' | 'ends'
+  readonly kind: Direction | 'added' | 'removed' | 'ends'
   readonly policy: string
   /** The key, for a difference of one override. */
   readonly key?: string
@@ -22,9 +22,9 @@ export interface Difference {
 /** Returns what changes for whom, and what ends by the clock in the new document. */
 export function differences(before: CompiledRules, after: CompiledRules): readonly Difference[] {
   const [old, next] = [byName(before), byName(after)]
-  const gone = before.policies.filter(({ rule }) => !next.has(rule.name))
+  const removed = before.policies.filter(({ rule }) => !next.has(rule.name))
   return [
-    ...gone.map((policy) => ({ kind: 'gone' as const, policy: policy.rule.name, before: policyText(policy) })),
+    ...removed.map((policy) => ({ kind: 'removed' as const, policy: policy.rule.name, before: policyText(policy) })),
     ...after.policies.flatMap((policy) => [...differencesOf(old.get(policy.rule.name), policy), ...ends(policy)]),
   ]
 }
@@ -67,9 +67,9 @@ function limitDifferences(before: CompiledPolicy, after: CompiledPolicy): Differ
   const policy = after.rule.name
   const old = new Map(before.limits.map((limit) => [limit.name, limit]))
   const next = new Set(after.limits.map(({ name }) => name))
-  const gone = before.limits.filter(({ name }) => !next.has(name))
+  const removed = before.limits.filter(({ name }) => !next.has(name))
   return [
-    ...gone.map((limit) => ({ kind: 'gone' as const, policy, limit: limit.name, before: limitText(limit) })),
+    ...removed.map((limit) => ({ kind: 'removed' as const, policy, limit: limit.name, before: limitText(limit) })),
     ...after.limits.flatMap((limit): Difference[] => {
       const known = old.get(limit.name)
       if (known === undefined) return [{ kind: 'added', policy, limit: limit.name, after: limitText(limit) }]
@@ -88,7 +88,7 @@ function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Dif
     if (old?.rule !== undefined && isDeepStrictEqual(old.rule, next?.rule)) return []
     const was = old?.limits ?? before.limits
     const is = next?.limits ?? after.limits
-    const kind = old === undefined ? 'added' : next === undefined ? 'gone' : (direction(was, is) ?? 'changed')
+    const kind = old === undefined ? 'added' : next === undefined ? 'removed' : (direction(was, is) ?? 'changed')
     const shown = keyText((next ?? old)!)
     return [{ kind, policy: after.rule.name, key: shown, before: withEnd(was, old), after: withEnd(is, next) }]
   })

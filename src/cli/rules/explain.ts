@@ -110,7 +110,7 @@ async function timeOf(scripts: ScriptClient): Promise<number> {
 export function printedExplanation({ allowedBy, admitted, policies }: Explained): string {
   const outcome =
     allowedBy !== undefined
-      ? `${allowedBy} lets the request pass uncounted`
+      ? `${allowedBy} admits the request without counting it`
       : policies.some(({ applies }) => applies)
         ? { true: 'a request would be admitted now', false: 'a request would be denied now' }[String(admitted)]
         : 'no policy applies: the request is not limited'
@@ -122,7 +122,7 @@ function policyLines(policy: ExplainedPolicy): string {
   const verdict = applies ? 'applies' : hasEnded ? `has ended at ${until}` : 'does not apply'
   const lines = [`${policy.policy}: ${verdict}`, ...conditions.map(conditionLine)]
   if (conditions.length === 0) lines.push('  matches every request')
-  if (allow) lines.push('  requests pass uncounted')
+  if (allow) lines.push('  requests are admitted without being counted')
   else lines.push(keyLine(policy), ...overrideLines(policy), ...policy.limits.map(limitLine))
   return lines.join('\n')
 }
@@ -138,12 +138,13 @@ function keyLine({ keyNames, key }: ExplainedPolicy): string {
 
 function overrideLines({ isOverridden, overriddenUntil }: ExplainedPolicy): string[] {
   if (!isOverridden) return []
-  return [`  an override of this key is in force${overriddenUntil === undefined ? '' : ` until ${overriddenUntil}`}`]
+  return [`  an override applies to this key${overriddenUntil === undefined ? '' : ` until ${overriddenUntil}`}`]
 }
 
 function limitLine({ name, limit, usage }: ExplainedLimit): string {
   if (usage === undefined) return `  limit ${name}: ${limit}`
   const { remaining, retryAfter, resetAfter } = usage
-  const retry = retryAfter === 0 ? '' : `, retry in ${retryAfter === Infinity ? 'no time' : roughDuration(retryAfter)}`
-  return `  limit ${name}: ${limit}; ${remaining} remaining${retry}, unused in ${roughDuration(resetAfter)}`
+  const wait = retryAfter === Infinity ? ', never admitted' : `, retry in ${roughDuration(retryAfter)}`
+  const retry = retryAfter === 0 ? '' : wait
+  return `  limit ${name}: ${limit}; ${remaining} remaining${retry}, resets in ${roughDuration(resetAfter)}`
 }

@@ -8,9 +8,10 @@ import { columns, grouped, percent } from '../table.ts'
 import { Activity } from './activity.ts'
 import { figuresOf, type Percentiles, type WindowFigures } from './figures.ts'
 
-const USAGE = `Usage: sluice suggest <log> …   shows how many requests clients really make, and what quotas would deny
+const USAGE = `Usage: sluice suggest <log> …   shows how many requests clients send, and what some quotas would deny
 
   --json               prints JSON
+
 ${LOG_USAGE}`
 
 const OPTIONS = {

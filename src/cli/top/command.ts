@@ -9,17 +9,17 @@ import { KeyScan } from './scan.ts'
 import { openScreen } from './screen.ts'
 import { cut, tableOf } from './table.ts'
 
-const USAGE = `Usage: sluice top <redis-url>   shows which keys have used most of their limits, live; q quits
+const USAGE = `Usage: sluice top <redis-url>   shows the keys that have used most of their limits; q quits
 
   --limiter <name>   only keys of this limiter
   --interval <time>  the time between refreshes (default: 2s)
-  --keys <number>    how many keys to keep and to print (default: 100)
+  --keys <number>    how many keys to show (default: 100)
   --once             reads all keys once, prints the table and ends; the default without a terminal
   --json             prints JSON; implies --once
   --prefix <text>    the prefix of keys in Redis (default: ${PREFIX})
   --client <name>    ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
 
-A refresh reads the keys that are shown, and looks at the next 5,000 keys in Redis.
+A refresh reads the keys on the screen again, and the next 5,000 keys in Redis.
 `
 
 /** Keys that one refresh looks at. */

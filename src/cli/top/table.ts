@@ -2,7 +2,7 @@ import { roughDuration } from '../../util/duration.ts'
 import { escaped } from '../print.ts'
 import { type Row, shareOf } from './ranking.ts'
 
-const HEADINGS = ['used', '', 'of', 'key', 'limit', 'limiter', 'free in', 'locked for']
+const HEADINGS = ['used', '', 'of', 'key', 'limit', 'limiter', 'resets in', 'locked for']
 const KEY = 3
 /** The widest key in a terminal. */
 const KEY_WIDTH = 40

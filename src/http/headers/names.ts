@@ -44,7 +44,7 @@ export function partNames<Part extends keyof HeaderNames>(
   if (repeated !== undefined) {
     throw new SluiceError(
       'INVALID_OPTION',
-      `headerNames: ${shown(repeated)} is used twice; give each part its own name`,
+      `headerNames: ${shown(repeated)} is used twice. Give each header its own name`,
     )
   }
   return Object.fromEntries(chosen) as PartNames<Part>

@@ -140,7 +140,10 @@ function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => 
       compared.add(other)
       const clash = clashBetween(other, config)
       if (clash !== undefined)
-        warn('SLUICE_STYLES_CLASH', `Two rate limits of one request clash: ${clash}. Give both the same \`headers\`.`)
+        warn(
+          'SLUICE_STYLES_CLASH',
+          `Two rate limits of one request write the same header in two styles: ${clash}. Give both the same \`headers\`.`,
+        )
     }
   }
 }

@@ -26,7 +26,7 @@ export function wholeAddressWarner(): (decision: Decision) => void {
     warned = true
     warn(
       'SLUICE_WHOLE_ADDRESS',
-      'The keyer of a rate limit returned a whole IPv6 address. A client has many addresses, and a new limit with each of them. ' +
+      'The keyer of a rate limit returned a whole IPv6 address. A client can use many addresses, and gets a new limit with each of them. ' +
         'Use `byIP` or `ipKeyer` for the part of the key that is an address: `apiKey ?? byIP(request)`.',
     )
   }

@@ -34,10 +34,12 @@ export function allowedRequests<Request>(
 ): ((request: Request) => boolean) | undefined {
   if (address !== undefined && typeof address !== 'function')
     refuse('address', 'a function that returns the address of a client', address)
-  if (allow === undefined) return address === undefined ? undefined : refuse('address', 'an `allow` beside it', address)
+  if (allow === undefined)
+    return address === undefined ? undefined : refuse('address', 'the option `allow` together with it', address)
   const networks = networksOf(allow)
   const addressOf = address === undefined ? adapter.getAddress : givenAddress(address, adapter)
-  if (addressOf === undefined) return refuse('allow', '`address` beside it, since a request has no address here', allow)
+  if (addressOf === undefined)
+    return refuse('allow', 'the option `address` together with it, because a request has no address here', allow)
   return function isAllowed(request) {
     const known = clientAddress(addressOf(request))
     return known !== undefined && networks.find(known).length > 0

@@ -33,21 +33,21 @@ const HOW_TO =
 const untrusted: ProxyWarning = {
   code: 'SLUICE_PROXY_UNTRUSTED',
   message:
-    'Requests have an X-Forwarded-For header, but the framework trusts no proxy: all clients behind the proxy share one address ' +
+    'Requests have an X-Forwarded-For header, but the framework trusts no proxy. All clients behind the proxy share one address ' +
     `and one limit. ${HOW_TO}`,
 }
 
 const unread: ProxyWarning = {
   code: 'SLUICE_PROXY_UNTRUSTED',
   message:
-    'Requests have a Forwarded header, which the framework does not read, and no other header with an address: all clients behind ' +
+    'Requests have a Forwarded header, but the framework does not read it. All clients behind ' +
     `the proxy share one address and one limit. Configure the proxy to send X-Forwarded-For. ${HOW_TO}`,
 }
 
 const trustsAll: ProxyWarning = {
   code: 'SLUICE_PROXY_TRUSTS_ALL',
   message:
-    'The framework trusts an X-Forwarded-For header from anybody: a client that writes its own gets a new limit with each ' +
+    'The framework trusts the X-Forwarded-For header of every sender. A client that forges the header gets a new limit with each ' +
     `request. ${HOW_TO}`,
 }
 

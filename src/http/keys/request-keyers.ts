@@ -19,8 +19,8 @@ export function unroutedKey(app: object): string {
     warnedApps.add(app)
     warn(
       'SLUICE_NO_ROUTE',
-      '`byRoute` is used where the route of a request is not known yet, so that all requests share one bucket. Put the rate limit ' +
-        'into the route, such as app.get(path, limit, handler) in Express, or into the router in Koa, or leave `byRoute` out.',
+      '`byRoute` runs before the route of a request is known, so all requests share one bucket. Put the rate limit ' +
+        'into the route, such as app.get(path, limit, handler) in Express, or into the router in Koa, or remove `byRoute`.',
     )
   }
   return NO_ROUTE

@@ -5,7 +5,7 @@ import { warn } from '../../util/warn.ts'
 const PATIENCE = 10_000
 
 const MESSAGE =
-  'An `onDenied` has not answered for 10 s. The client waits. Send a response, or call `next` if there is one.'
+  'An `onDenied` function has sent no response for 10 s, so the client is still waiting. Send a response, or call `next` if there is one.'
 
 /** The `onDenied` functions that are watched, or that a warning was written for. */
 const watched = new WeakSet<object>()

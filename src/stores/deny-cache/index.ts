@@ -59,7 +59,7 @@ export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
   knownOptions('denyCache', options, ['maxKeys', 'maxAge'])
   const { maxKeys = 100_000, maxAge = '1s' } = options
   if (wholeNumber('maxKeys', maxKeys, 2) > MOST_KEYS)
-    refuse('maxKeys', `at most ${MOST_KEYS}, as a Map can hold`, maxKeys)
+    refuse('maxKeys', `at most ${MOST_KEYS}, the limit of a Map`, maxKeys)
   const age = milliseconds('maxAge', maxAge)
   warnIfShort('maxAge', maxAge)
   return store.sync ? store : new DenyCache(store, new Denials(maxKeys, age * 1000))

@@ -37,6 +37,6 @@ export class Backlog {
 function full(): SluiceError {
   return new SluiceError(
     'STORE_FAILED',
-    `The store does not answer, and refunds and settlements of ${MOST} charges wait for it already. This one is lost`,
+    `The store does not answer, and refunds and settlements of ${MOST} charges are already waiting for it. This one is lost`,
   )
 }

@@ -222,6 +222,6 @@ function textOf(error: unknown): string {
 function notReset(reason: string): SluiceError {
   return new SluiceError(
     'STORE_FAILED',
-    `The store does not answer${reason}. The key was reset in this process alone. Reset it again once the store answers`,
+    `The store does not answer${reason}. The key was reset only in this process. Reset it again when the store answers`,
   )
 }

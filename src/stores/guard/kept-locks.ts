@@ -75,6 +75,6 @@ function placeOf(limiter: string, key: string): string {
 function full(): SluiceError {
   return new SluiceError(
     'STORE_FAILED',
-    `The store does not answer, and ${MOST} lock-outs wait for it already. This one holds in this process alone`,
+    `The store does not answer, and ${MOST} lock-outs are already waiting for it. This lock-out applies only in this process`,
   )
 }

@@ -81,6 +81,6 @@ export class GuardLocks {
 function notLocked(reason: string): SluiceError {
   return new SluiceError(
     'STORE_FAILED',
-    `The store does not answer${reason}. The key was locked in this process alone. Lock it again once the store answers`,
+    `The store does not answer${reason}. The key was locked out only in this process. Lock it out again when the store answers`,
   )
 }

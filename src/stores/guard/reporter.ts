@@ -46,7 +46,7 @@ export class Reporter {
     const now = performance.now()
     if (now < this.#nextLost) return
     this.#nextLost = now + WARN_EVERY
-    warn('SLUICE_OUTAGE', `A refund, settlement or lock-out may be lost, as the store failed: ${String(error)}`)
+    warn('SLUICE_OUTAGE', `The store failed, so a refund, settlement or lock-out may be lost: ${String(error)}`)
   }
 
   #warn(reason: string): void {
@@ -55,7 +55,7 @@ export class Reporter {
     this.#nextWarning = now + WARN_EVERY
     warn(
       'SLUICE_OUTAGE',
-      `A store of rate limits does not answer: ${reason}. Until it does, limiters decide without it, each as its \`onOutage\` says.`,
+      `A store of rate limits does not answer: ${reason}. Until it answers, limiters decide without it: see \`onOutage\`.`,
     )
   }
 

@@ -16,9 +16,9 @@ export function warnInCluster(): void {
   warned = true
   warn(
     'SLUICE_PER_PROCESS',
-    'memoryStore() is used in one of several processes or threads of an app. Each counts by itself, so together they admit ' +
-      'each limit as many times as there are processes. Give the limiters a store that all share, such as ' +
-      "redisStore(client) from 'sluice/redis'. If every process is meant to have its own limits, start node with " +
+    'An app with several processes or threads uses memoryStore(). Each process counts by itself, so together they admit a ' +
+      'multiple of each limit. Use a store that all processes share, such as ' +
+      "redisStore(client) from 'sluice/redis'. If each process should have its own limits, start node with " +
       '--disable-warning=SLUICE_PER_PROCESS.',
   )
 }

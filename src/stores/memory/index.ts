@@ -54,14 +54,14 @@ const MOST_KEYS = 16_000_000
 /** Returns a valid `maxKeys`. Throws `INVALID_OPTION`. */
 export function checkedMaxKeys(maxKeys: number): number {
   if (wholeNumber('maxKeys', maxKeys) <= MOST_KEYS) return maxKeys
-  return refuse('maxKeys', `at most ${MOST_KEYS}, as a Map can hold`, maxKeys)
+  return refuse('maxKeys', `at most ${MOST_KEYS}, the limit of a Map`, maxKeys)
 }
 
 function warnFull({ limiter, limit, maxKeys }: FullTable): void {
   warn(
     'SLUICE_MAX_KEYS',
-    `Limit "${limit.name}" of limiter "${limiter}" remembers ${maxKeys} keys, its bound. New keys share counters until old ones ` +
-      'are fresh again. A flood of made-up keys looks like this; so does a `maxKeys` that is too small.',
+    `Limit "${limit.name}" of limiter "${limiter}" has reached \`maxKeys\`, ${maxKeys}. New keys share counters and may be limited too ` +
+      'early. Look for a flood of random keys. If the keys are real, increase `maxKeys`.',
   )
 }
 

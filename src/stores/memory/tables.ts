@@ -142,8 +142,8 @@ export class Tables {
     this.#warned = true
     warn(
       'SLUICE_SHARED_COUNTERS',
-      'reset, refund, settle or block was asked for a key beyond `maxKeys`, which shares its counters with other keys. Its own ' +
-        'usage is not known, so nothing is given back, and no lock-out is made shorter. Raise `maxKeys` if the keys are real.',
+      'reset, refund, settle or block was called for a key beyond `maxKeys`. The key shares its counters with other keys, so nothing is ' +
+        'refunded, and no lock-out becomes shorter. If the keys are real, increase `maxKeys`.',
     )
   }
 
@@ -161,7 +161,7 @@ export class Tables {
 function warnCrowded(): void {
   warn(
     'SLUICE_MANY_LIMITS',
-    `A memory store has ${MOST_TABLES} limits with different names. Their keys have shared counters from now on, and may be limited ` +
-      'too early, until old ones are unused. Names made from user data look like this: put such data into the key, not into a name.',
+    `A memory store has ${MOST_TABLES} limits with different names. The keys of further limits share counters and may be limited too ` +
+      'early. Put user data into the key, not into the name of a limiter or limit.',
   )
 }

@@ -97,7 +97,7 @@ export function scriptClient(client: RedisClient, cluster: boolean | undefined):
   throw new SluiceError(
     'INVALID_OPTION',
     'client: expected a client of ioredis, iovalkey, node-redis or valkey-glide, such as new Redis(url), or createClient({ url }) ' +
-      `once it is connected; got ${veiled(client)}`,
+      `after it has connected; got ${veiled(client)}`,
   )
 }
 

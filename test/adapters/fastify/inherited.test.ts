@@ -252,7 +252,7 @@ describe('app.rateLimit', () => {
     app.addHook(hook as 'onRequest', app.rateLimit({ limits: quota(1) }))
     app.get('/', async () => ({ ok: true }))
     const { statusCode, body } = await app.inject('/')
-    expect([statusCode, body]).toEqual([500, expect.stringContaining('limits requests before they are answered')])
+    expect([statusCode, body]).toEqual([500, expect.stringContaining('it must run before the handler')])
   })
 
   test('leaves the method of another plugin', async () => {

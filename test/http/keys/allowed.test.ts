@@ -75,8 +75,12 @@ describe('allow', () => {
   })
 
   test('needs an address, and `address` needs it', () => {
-    expect(() => allowedRequests({ allow: ['::1'] }, {})).toThrow(/^allow: expected `address` beside it/)
-    expect(() => allowedRequests({ address: () => '::1' }, {})).toThrow(/^address: expected an `allow` beside it/)
+    expect(() => allowedRequests({ allow: ['::1'] }, {})).toThrow(
+      /^allow: expected the option `address` together with it/,
+    )
+    expect(() => allowedRequests({ address: () => '::1' }, {})).toThrow(
+      /^address: expected the option `allow` together with it/,
+    )
     const fromRest = { allow: ['::1'], address: (_request: string, server: never) => String(server) }
     expect(allowedRequests(fromRest, { getRest: () => ['::1'] })!('')).toBe(true)
     expect(allowedRequests({}, {})).toBeUndefined()
