@@ -47,8 +47,9 @@ export function isSameSite({ headers }: IncomingMessage): boolean {
   return origin === undefined || hostOf(origin) === host
 }
 
-function hostOf(origin: string): string | undefined {
-  return URL.canParse(origin) ? new URL(origin).host : undefined
+/** Returns `null` for an origin without a host, which is not the same as a request without one. */
+function hostOf(origin: string): string | null {
+  return URL.canParse(origin) ? new URL(origin).host : null
 }
 
 /** Larger headers with a key are refused. */

@@ -1,6 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { connect } from 'node:net'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Feed, MOST_VISITORS } from '../../src/dashboard/feed.ts'
@@ -95,7 +96,7 @@ describe('the options of dashboard', () => {
 })
 
 describe('a visitor that is not authorized', () => {
-  const requests = ['/', '/main.js', '/events', '/look-up', '/reset', '/nothing', '/%00', '/?x=1']
+  const requests = [...files.keys(), '/events', '/look-up', '/reset', '/nothing', '/%00', '/?x=1']
   const no: Readonly<Record<string, () => unknown>> = {
     false: () => false,
     'a promise of false': async () => false,
@@ -157,6 +158,15 @@ describe('a page of another site', () => {
       expect(limiter.peek('ann').allowed).toBe(false)
     })
   }
+
+  it('cannot read events without a Host either', async () => {
+    const { port, hostname } = new URL((await started()).url)
+    const socket = connect(Number(port), hostname)
+    socket.write('GET /events HTTP/1.0\r\nOrigin: null\r\n\r\n')
+    const [data] = (await once(socket, 'data')) as [Buffer]
+    expect(data.toString()).toMatch(/^HTTP\/1\.\d 403 /)
+    socket.destroy()
+  })
 
   it('cannot reset with a form: without the header, with GET, or with a body', async () => {
     const served = await started({ limiters: [limiter] })
@@ -435,7 +445,7 @@ describe('the stream of events', () => {
     const before = names.map((name) => channel(name).hasSubscribers)
     const board = dashboard({ authorize: () => true })
     const served = await serve((request, response) => board(request, response))
-    const socket = await dial(served, '/events')
+    const socket = await dial(served, '/events', 'Connection: close\r\n')
     await once(socket, 'data')
     expect(names.map((name) => channel(name).hasSubscribers)).toEqual([true, true, true])
     board.close()

@@ -105,7 +105,7 @@ export const html: string = `<!doctype html>
           <p><label for="key">Key</label> <input id="key" maxlength="1000" spellcheck="false" /></p>
           <p><button type="submit">Look up</button></p>
         </form>
-        <p id="answer" role="status"></p>
+        <p id="answer" role="status" tabindex="-1"></p>
         <table id="found" hidden>
           <caption id="found-title"></caption>
           <thead>

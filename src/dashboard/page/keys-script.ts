@@ -77,6 +77,8 @@ async function reset() {
   if (isReset !== true) return setText(element('answer'), problem ?? 'The key was not reset.')
   await lookUp(asked.limiter, asked.key)
   setText(element('answer'), 'The key was reset.')
+  // The button that had the focus may be gone.
+  if (element('reset').hidden) element('answer').focus()
 }
 
 /** Offers the names of limiters. @param {Iterable<string>} names */

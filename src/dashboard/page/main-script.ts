@@ -28,7 +28,7 @@ function connect() {
     const message = /** @type {import('./model.js').Message} */ (JSON.parse(data))
     receive(message)
     names = message.names ?? names
-    showTop(message, (limiter, key) => void lookUp(limiter, key))
+    showTop(message, lookUpFromList)
     showStates(message)
     schedule()
   }
@@ -36,6 +36,12 @@ function connect() {
     showConnection('lost', 'Connection lost. Trying again…')
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY)
   }
+}
+
+/** The focus leaves the list, so that the list changes again. @param {string} limiter @param {string} key */
+async function lookUpFromList(limiter, key) {
+  await lookUp(limiter, key)
+  element('answer').focus()
 }
 
 /** @param {string} state @param {string} text */
