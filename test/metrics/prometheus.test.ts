@@ -1,7 +1,16 @@
 import { channel } from 'node:diagnostics_channel'
 import { AggregatorRegistry, type PrometheusContentType, Registry } from 'prom-client'
 import { describe, expect, it, vi } from 'vitest'
-import { createLimiter, fixedWindow, guard, leakyBucket, memoryStore, perMinute, stack } from '../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  guard,
+  leakyBucket,
+  type Limit,
+  memoryStore,
+  perMinute,
+  stack,
+} from '../../src/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { LaterStore } from '../support/later.ts'
@@ -88,9 +97,16 @@ describe('sluice_near_limit_total', () => {
 
   it('does not count a limit of a request that another limit denies', async () => {
     const registry = collected()
-    const limits = [one, fixedWindow({ name: 'zero', quota: 0, window: '1m' })]
-    createLimiter({ name: 'api', keyer, limits }).consume('ann')
-    expect((await lines(registry, 'sluice_near_limit_total{')).every((line) => line.endsWith(' 0'))).toBe(true)
+    const ten = fixedWindow({ name: 'ten', quota: 10, window: '1m' })
+    const cost = (units: number, limit: Limit): number => (limit.name === 'ten' ? units : 1)
+    const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits: [ten, one], cost })
+    limiter.consume(9)
+    // Now a tenth of the limit is left, and the other limit denies.
+    const { allowed, limits } = limiter.consume(1)
+    expect([allowed, limits[0]?.allowed]).toEqual([false, true])
+    expect(await lines(registry, 'sluice_near_limit_total{limiter="api",limit="ten"}')).toEqual([
+      'sluice_near_limit_total{limiter="api",limit="ten"} 1',
+    ])
   })
 })
 

@@ -9,6 +9,7 @@ import { lua } from './lua.mjs'
 import { redis } from './redis.mjs'
 import { rules } from './rules.mjs'
 import { logs } from './logs.mjs'
+import { operations } from './operations.mjs'
 import { site } from './site.mjs'
 import { record, recordedTest, row, tables } from './report.mjs'
 import { failure } from './suite.mjs'
@@ -35,6 +36,7 @@ const mutations = [
   ...lua,
   ...site,
   ...logs,
+  ...operations,
 ].filter(isChosen)
 
 /** For all tests of all scopes, without a mistake. A failure must be repeatable, and these tests take longer. */

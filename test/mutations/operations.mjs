@@ -1,0 +1,76 @@
+import { inFile } from './mutation.mjs'
+
+const dashboardTests = { files: ['test/dashboard/dashboard.test.ts'], exclude: 'test/dashboard/page.test.ts' }
+const inDashboard = (file) => inFile(`src/dashboard/${file}.ts`, dashboardTests)
+const access = inDashboard('access')
+const board = inDashboard('board')
+const routes = inDashboard('routes')
+const feed = inDashboard('feed')
+const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
+const tables = inFile('src/dashboard/page/tables-script.ts', {
+  files: ['test/dashboard/page.test.ts'],
+  name: 'shows keys as text',
+})
+const report = inFile('src/cli/replay/escape.ts', { files: ['test/cli/replay-html.test.ts'] })
+
+const prometheusTests = { files: ['test/metrics/prometheus.test.ts'] }
+const series = inFile('src/metrics/series.ts', prometheusTests)
+const recorder = inFile('src/metrics/recorder.ts', prometheusTests)
+const counts = inFile('src/metrics/counts.ts', prometheusTests)
+const spaceSaving = inFile('src/metrics/space-saving.ts', { files: ['test/metrics/space-saving.test.ts'] })
+
+/** Small mistakes in metrics and in the dashboard. */
+export const operations = [
+  access('takes any value of authorize for a yes', 'return answer === true', 'return Boolean(answer)'),
+  access('trusts other hosts of the same site', "return site === 'same-origin'", "return site !== 'cross-site'"),
+  access('trusts every origin that is a URL', 'hostOf(origin) === host', 'hostOf(origin) !== undefined'),
+  access(
+    'trusts an origin without a host in a request without one',
+    'new URL(origin).host : null',
+    'new URL(origin).host : undefined',
+  ),
+  access('allows scripts in the page', "script-src 'self'; ", "script-src 'self' 'unsafe-inline'; "),
+  board(
+    'sends events to visitors that are not authorized',
+    'if (await isAuthorized(request))',
+    "if (path === '/events' || (await isAuthorized(request)))",
+  ),
+  routes(
+    'lets a page of another site reset keys',
+    "path !== '/' && !isSameSite",
+    "path !== '/' && path !== '/reset' && !isSameSite",
+  ),
+  routes(
+    'resets with GET',
+    "if (request.method !== 'POST')",
+    "if (request.method !== 'POST' && request.method !== 'GET')",
+  ),
+  feed('sends a hundred messages a second', 'const EVERY = 100', 'const EVERY = 10'),
+  feed(
+    'keeps sending to a visitor that does not read',
+    'if (visitor.isFull) this.#skip(visitor, now)\n      else if',
+    'if',
+  ),
+  counters('gives every limit a series', 'this.#limits.size < MOST_LIMITS ?', 'this.#limits.size < Infinity ?'),
+  tables('writes keys as HTML', 'made.textContent = text', 'made.innerHTML = text'),
+  report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),
+  series('has one pair too many', 'this.#count < this.#most', 'this.#count <= this.#most'),
+  series('names further limits', 'new Counts(OTHER, OTHER)', 'new Counts(limiter, limit)'),
+  recorder('counts for the stack that decided first', 'if (known.limiter === limiter) whole', 'whole'),
+  recorder(
+    'counts denied requests as near the limit',
+    'if (decision.allowed && isNearLimit(status))',
+    'if (isNearLimit(status))',
+  ),
+  recorder(
+    'counts a denial in shadow as denied',
+    'if (status.limit.shadow !== true) counts.denied++',
+    'if (true) counts.denied++',
+  ),
+  counts('puts a time of its upper bound into the next bucket', 'ms > BOUNDS[at]!', 'ms >= BOUNDS[at]!'),
+  spaceSaving(
+    'forgets the error of a counter that was taken over',
+    'counter.error = counter.count',
+    'counter.error = 0',
+  ),
+]
