@@ -265,8 +265,13 @@ export const typescript = [
   changes('adjust')('a refund of a charge before a change', '!slab.hasChanged(slot, chargedAt, now) && ', ''),
   inFile('src/stores/memory/sketch.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
     'a refund of a charge that was in a counter of others',
-    'this.slab.markChange(slot, now - 1000, now + this.slab.longestState)',
+    'this.#claims[slot] = now',
     '',
+  ),
+  inFile('src/stores/memory/overflow.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
+    'what a key owes under another limit lost to another key of its transaction',
+    'if (lost > now)',
+    'if (lost < now)',
   ),
   changes('slab')('a change noted when nothing is left to change', 'if (until <= now) return\n', ''),
   changes('slab')(

@@ -33,10 +33,11 @@ export class Adjuster {
     const rows = sketch.rows(key, charge.policy.compiled.signature, now)
     if (units < 0 && rows.every(isShared)) return this.#tables.warnShared()
     const own = rows.find(({ kind }) => kind === 'own')
+    const chargedAt = charge.at * charge.policy.compiled.micros
     for (const row of [...rows.filter((each) => each.kind === 'own'), ...rows.filter((each) => each.kind !== 'own')]) {
+      if (units < 0 && (row.kind !== 'own' || sketch.isOlder(row.slot, chargedAt))) continue
       if (row.kind === 'own') this.#adjustSlot(charge, units, now, sketch.slab, row.slot)
-      else if (units > 0) this.#addToRow(charge, units, now, sketch, row, own)
-      else continue
+      else this.#addToRow(charge, units, now, sketch, row, own)
       sketch.own(row.slot, row.kind === 'own' || row.kind === 'free' ? key : undefined)
     }
   }
@@ -48,10 +49,7 @@ export class Adjuster {
   #addToRow(charge: Charge, units: number, now: number, sketch: Sketch, row: Row, own: Row | undefined): void {
     const { slab } = sketch
     const { slot, kind, isWriter, until } = row
-    if (kind === 'free' && own !== undefined) {
-      slab.clear(slot)
-      return slab.adopt(slot, slab, own.slot)
-    }
+    if (kind === 'free' && own !== undefined) return sketch.copy(slot, own.slot)
     if (kind === 'free') sketch.claim(slot, now)
     const adds =
       isWriter && slab.lockedUntil(slot, now) <= now && charge.policy.compiled.algorithm.toShared === undefined

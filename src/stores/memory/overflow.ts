@@ -56,8 +56,8 @@ export class OverflowAttempt {
   /** Moves what the sketch knows of the key into a slot of the table. */
   promote(table: Table, key: string): void {
     const { kind, slot } = this.#best.row
-    const { slab } = this.#sketch
-    if (kind === 'own' || kind === 'same') table.slab.adopt(table.add(key), slab, slot)
+    if (kind === 'own') this.#sketch.move(slot, table.slab, table.add(key))
+    else if (kind === 'same') table.slab.adopt(table.add(key), this.#sketch.slab, slot)
     for (const { row } of this.#rows) if (row.kind === 'own') this.#sketch.free(row.slot)
   }
 
@@ -92,10 +92,23 @@ export class OverflowAttempt {
 
   /** Charges all rows. Others of the same transaction may have charged them since they were read. */
   #keep(charge: Charge, now: number): void {
-    if (this.#writes !== this.#sketch.writes) this.#step(charge, now)
+    const lost = this.#writes === this.#sketch.writes ? 0 : this.#stepAgain(charge, now)
     const best = this.#best
     this.#keepRow(best, charge, now)
     for (const each of this.#rows) if (each !== best) this.#keepRow(each, charge, now)
+    if (lost > now) this.#lock(charge, now, lost)
+  }
+
+  /**
+   * Steps again. Returns the microsecond until which the key owes what it has used under another limit, when others have taken the last
+   * row that counts it; 0 if they have not.
+   */
+  #stepAgain(charge: Charge, now: number): number {
+    const { attempt, row } = this.#best
+    const isCarriedOver = row.kind === 'own' && attempt.isCarriedOver
+    const until = now + attempt.outcome.reset * charge.policy.compiled.micros
+    this.#step(charge, now)
+    return isCarriedOver && this.#best.row.kind !== 'own' ? until : 0
   }
 
   #keepRow(each: RowAttempt, charge: Charge, now: number): void {
@@ -117,7 +130,7 @@ export class OverflowAttempt {
   /** Writes the state that follows the best row. Where there is a row of the key's own, that one is the best. */
   #keepOwn({ attempt, row }: RowAttempt, { policy }: Charge, now: number): void {
     if (row.kind === 'free') this.#sketch.claim(row.slot, now)
-    if (attempt !== this.#best.attempt) return this.#copyBest(row.slot)
+    if (attempt !== this.#best.attempt) return this.#sketch.copy(row.slot, this.#best.row.slot)
     attempt.slot = row.slot
     attempt.keep(policy.compiled, now)
   }
@@ -144,7 +157,8 @@ export class OverflowAttempt {
     const denials = slab.denialsOf(row.slot, now)
     const denialsUntil = slab.denials?.until(row.slot) ?? 0
     slab.clear(row.slot)
-    if (best.slot !== row.slot && best.kind !== 'foreign' && best.kind !== 'other') this.#copyBest(row.slot)
+    if (best.slot !== row.slot && best.kind !== 'foreign' && best.kind !== 'other')
+      this.#sketch.copy(row.slot, best.slot)
     else {
       attempt.read(compiled, slab, NONE, now)
       attempt.step(compiled, strict(compiled), cost)
@@ -155,12 +169,6 @@ export class OverflowAttempt {
     }
     slab.lock(row.slot, now, Math.max(until, slab.lockedUntil(row.slot, now)))
     if (denials > 0) this.#addDenials(row.slot, denials, now, denialsUntil)
-  }
-
-  #copyBest(slot: number): void {
-    const { slab } = this.#sketch
-    slab.clear(slot)
-    slab.adopt(slot, slab, this.#best.row.slot)
   }
 
   /** Keeps a state of the key's own that was carried over from a changed limit, so that it is rounded once. */

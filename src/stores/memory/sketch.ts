@@ -9,6 +9,9 @@ const SHORTEST_LIFE = 5
 const NOBODY = 0
 const SEVERAL = 1
 
+/** Microseconds by which the time of a charge may be rounded down. */
+const TICK = 1000
+
 /**
  * What a slot is to a key under a limit.
  *
@@ -47,6 +50,8 @@ export class Sketch {
   #expiry: number
   readonly #columns: number
   readonly #owners: Uint32Array
+  /** The microsecond at which the only key of a slot began there. */
+  readonly #claims: Float64Array
   /** Random, so that no client can choose keys that share a slot. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32)
   readonly #probe = new Attempt()
@@ -55,6 +60,7 @@ export class Sketch {
     this.#columns = 2 ** Math.max(6, Math.floor(Math.log2(maxKeys / 8)))
     this.slab = new Slab(ROWS.length * this.#columns)
     this.#owners = new Uint32Array(ROWS.length * this.#columns)
+    this.#claims = new Float64Array(ROWS.length * this.#columns)
     this.#expiry = Math.floor(now / 1_000_000) + SHORTEST_LIFE
   }
 
@@ -89,14 +95,32 @@ export class Sketch {
     return !rows.every(isShared)
   }
 
-  /**
-   * Clears a free slot for a key. What the key was charged before is not given back: it may have been in a slot that is shared now, and
-   * another limit may have drained it there.
-   */
+  /** Clears a free slot, and notes that a key begins there. */
   claim(slot: number, now: number): void {
     this.slab.clear(slot)
-    // A limit that counts in milliseconds rounds the time of its charges down.
-    this.slab.markChange(slot, now - 1000, now + this.slab.longestState)
+    this.#claims[slot] = now
+  }
+
+  /** Copies a slot into another one of the same key. */
+  copy(slot: number, source: number): void {
+    this.slab.clear(slot)
+    this.slab.adopt(slot, this.slab, source)
+    this.#claims[slot] = this.#claims[source]!
+  }
+
+  /** Moves a slot that one key alone has charged into a slot of a table, which is clear. */
+  move(slot: number, to: Slab, target: number): void {
+    const claim = this.#claims[slot]!
+    to.markChange(target, claim - TICK, claim + this.slab.longestState)
+    to.adopt(target, this.slab, slot)
+  }
+
+  /**
+   * Returns true when a key was charged before it began in its slot. Such a charge is not given back: the slot that counted it may be
+   * shared now, and another limit may have drained it there.
+   */
+  isOlder(slot: number, chargedAt: number): boolean {
+    return chargedAt <= this.#claims[slot]! - TICK
   }
 
   free(slot: number): void {
