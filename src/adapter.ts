@@ -1,7 +1,7 @@
 /**
  * For adapters to frameworks that this package does not support. An adapter describes, as an `HttpAdapter`, how its framework
  * reads a request and answers it. `createRequestLimiter` does everything that is the same for all frameworks: skip, decide,
- * write headers, deny, hold, refund. `adapterBehaviours` of `sluice/testing` checks the result.
+ * write headers, deny, delay, refund. `adapterBehaviours` of `sluice/testing` checks the result.
  *
  * @example
  * import { createRequestLimiter, type HttpAdapter, type HttpOptions, type LimiterSource } from 'sluice/adapter'

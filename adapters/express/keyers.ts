@@ -12,7 +12,7 @@ const client: ClientInfo<Request> = {
   app: (request) => request.app,
 }
 
-/** An app trusts everybody if it trusts an address that is reserved for documentation, 99 hops away. */
+/** An app trusts every proxy if it trusts an address that is reserved for documentation, 99 hops away. */
 function trustOf({ app }: Request): ProxyTrust {
   if (!app.get('trust proxy')) return 'nobody'
   const trusts = app.get('trust proxy fn') as (address: string, hops: number) => boolean

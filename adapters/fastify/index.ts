@@ -45,7 +45,7 @@ declare module 'fastify' {
 /**
  * The options of a route, in `config.rateLimit` or for `app.rateLimit`. A route inherits every option of its scope that it does not
  * give itself, such as `keyer`, `cost`, `store`, `skip`, `headers`, `onDenied` and `hook`. It does not inherit `limits`, `limiter`,
- * `rules`, `name` and `shared`. In an inherited `store` it counts under a name of its own, such as `default POST /login`. With one of
+ * `rules`, `name` and `shared`. In an inherited `store` it counts under its own name, such as `default POST /login`. With one of
  * `onDenied`, `message` and `statusCode` it inherits none of them, and with one of the options of the headers none of those. With a
  * `limiter` or `rules` it inherits neither keys, costs nor store.
  */

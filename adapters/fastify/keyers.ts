@@ -4,7 +4,7 @@ import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warnin
 import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
-// A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts everybody.
+// A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
 const PROXIES = 32
 const UNKNOWN_ADDRESS = '203.0.113.1'
 const PROBE = {

@@ -15,7 +15,7 @@ export type CreateHook = (options: never) => LimitHook
 export interface OwnLimit {
   /** Undefined until the app is ready, and when the options are not for this package. */
   limit?: LimitHook
-  /** The scope limit that calls `limit`. Absent when the route has a hook of its own. */
+  /** The scope limit that calls `limit`. Absent when the route has its own hook. */
   readonly caller?: object
 }
 
@@ -106,7 +106,7 @@ function areHeadAndGet(a: Pick<RoutePath, 'method'>, b: Pick<RoutePath, 'method'
 
 /**
  * Returns the limit of a route that was declared before this package was loaded, from the options of its first request. Throws
- * `NOT_APPLICABLE` when the options ask for another hook than that of the scope, since the route has no hook of its own.
+ * `NOT_APPLICABLE` when the options ask for another hook than that of the scope, since the route has no own hook.
  */
 export function earlyLimit(
   request: FastifyRequest,

@@ -77,7 +77,7 @@ export function watchApps(create: CreateHook): void {
 }
 
 /**
- * Limits every route of a scope, whenever it is declared, and its 404 handler. Routes with a limit of their own are excepted.
+ * Limits every route of a scope, whenever it is declared, and its 404 handler. Routes with their own limit are excepted.
  * Throws `NOT_APPLICABLE` when the scope already has a limit at this hook.
  */
 export function limitScope(

@@ -117,8 +117,8 @@ function startDenial(context: Context, status: number): () => void {
 
 /**
  * Creates a middleware for an app, a path or a route, in Hono 4. The decision is at `context.get('rateLimit')`. A header that the
- * handler sets on its response does not change, except when something has read `context.res` before, as `cors` does: then Hono
- * uses ours. An error of a keyer or of the store goes to the `onError` of the app.
+ * handler sets on its response does not change, unless another middleware has read `context.res` before, as `cors` does: then Hono
+ * uses the header of the limit. An error of a keyer or of the store goes to the `onError` of the app.
  * Throws `SluiceError` for a wrong or unknown option.
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
  * @example

@@ -80,7 +80,7 @@ interface Matched {
  * The pattern of the route, such as `GET /users/:id`. In a middleware with a wildcard, as of `app.use`, it is the first route after
  * it that matches. Requests without a route share the pattern of the last middleware, such as `ALL /*`.
  *
- * Each method and each path of `app.on(methods, paths, …)` is a route of its own here, because a context does not show that they were
+ * Each method and each path of `app.on(methods, paths, …)` is a separate route here, because a context does not show that they were
  * declared together: use {@link routeKeyer} for them. `app.all` is one route for all methods.
  * @example keyers(byIP, byRoute)
  */

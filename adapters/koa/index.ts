@@ -24,7 +24,7 @@ declare module 'koa' {
   }
 }
 
-/** The part of the state that {@link rateLimit} sets, for apps with a state of their own. */
+/** The part of the state that {@link rateLimit} sets, for apps with their own state type. */
 export interface RateLimitState {
   /** The decision of the latest rate limit. */
   rateLimit?: Decision

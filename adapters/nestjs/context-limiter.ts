@@ -14,7 +14,7 @@ export type ResponseOptions<Request, Response> = HttpOptions<Request, Response> 
   /**
    * Is called with a denial, before the exception is thrown. The status 429, `Cache-Control: no-store`, `Retry-After` and the
    * rate-limit headers are already set. What it throws, and an error that it returns, is thrown in place of a
-   * `RateLimitException`. When it returns `true` the call goes on. It may also send a response itself.
+   * `RateLimitException`. When it returns `true` the call continues. It may also send a response itself.
    * @example RateLimitModule.forRoot({ keyer: byIP, limits, onDenied: () => new ServiceUnavailableException() })
    */
   readonly onDenied?: OnDenied
@@ -63,7 +63,7 @@ function never(): Promise<never> {
   return new Promise(() => undefined)
 }
 
-/** Returns true when the client of an HTTP request has hung up while the request was held. */
+/** Returns true when the client of an HTTP request has hung up while the request waited. */
 function hasClientGone({ context, decision }: Exchange): boolean {
   return decision?.allowed === true && kindOf(context) === 'http'
 }

@@ -81,7 +81,7 @@ function messageIn({ type, body }: DenialBody): string | object {
   return type === 'application/json' ? (JSON.parse(body) as object) : body
 }
 
-/** Status 499: the client hung up while its request was held. Nobody reads the response. */
+/** Status 499: the client hung up while its request waited. No client reads the response. */
 const CLIENT_GONE = 499
 
 /**
@@ -103,7 +103,7 @@ function sentIn({ denial: sent, type }: Exchange): DenialBody | undefined {
   return sent === undefined || type === undefined ? undefined : { ...sent, type }
 }
 
-/** The filters of gateways and microservices accept only exceptions of their own packages, which are installed there. */
+/** The filters of gateways and microservices accept only exceptions of their packages, which are installed there. */
 async function socketException(exception: RateLimitException, event: unknown): Promise<Error> {
   const { WsException } = await import('@nestjs/websockets')
   return Object.assign(new WsException({ ...payloadOf(exception), event }), aboutDenial(exception))

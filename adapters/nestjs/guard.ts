@@ -54,7 +54,7 @@ export class RateLimitGuard implements CanActivate {
 Inject(RateLimits)(RateLimitGuard, undefined, 0)
 
 /**
- * Creates a guard with limits of its own, without the module or in addition to it, such as one before the guard that authenticates
+ * Creates a guard with its own limits, without the module or in addition to it, such as one before the guard that authenticates
  * a request. It ignores `RateLimit` decorators, and obeys `SkipRateLimit`. Throws `SluiceError` for a wrong or unknown option.
  * @example
  * @UseGuards(rateLimit({ keyer: byIP, limits: perMinute(20) }), AuthGuard)

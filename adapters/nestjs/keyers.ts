@@ -85,7 +85,7 @@ export const byMethod: SyncKeyer<object> = (request) => (request as { readonly m
 export const byRoute: SyncKeyer<object> = byPlatform(express.byRoute, fastify.byRoute, () => undefined)
 
 /**
- * The class and the method that handle the call, such as `UsersController.findOne`. Each handler then has limits of its own.
+ * The class and the method that handle the call, such as `UsersController.findOne`. Each handler then has its own limits.
  * @example RateLimitModule.forRoot({ keyer: keyers(byIP, byHandler), limits: perMinute(100) })
  */
 export const byHandler: SyncKeyer<object> = () => {

@@ -15,7 +15,7 @@ export interface Applied {
 }
 
 /**
- * The limits of the module, and those of classes and handlers. The constructor of a guard of your own passes it on.
+ * The limits of the module, and those of classes and handlers. The constructor of a custom guard passes it on.
  * @example
  * class OwnGuard extends RateLimitGuard {
  *   constructor(limits: RateLimits, readonly users: Users) {
@@ -121,7 +121,7 @@ function replacedBy({ onDenied, message, statusCode }: OwnLimits['options']): re
   return message === undefined && statusCode === undefined ? [] : ['onDenied']
 }
 
-/** Returns options whose `cost` is that of the handler or class, where it has one and no limits of its own. */
+/** Returns options whose `cost` is that of the handler or class, if it has one but no limits. */
 function withOwnCosts(options: RateLimitOptions): RateLimitOptions {
   if (typeof options !== 'object' || options === null || options.limits === undefined) return options
   const { cost: common } = options

@@ -14,7 +14,7 @@ import type { Edit, Entries } from './entries.ts'
 /**
  * The parameters of one limit, derived once from its options: names to numbers, so that Lua receives the same. In addition to
  * the algorithm's own there are always `perMs`, the ticks in a millisecond (1000, or 1), and `strict`, which is 1 if denied
- * requests are charged, too.
+ * requests are also charged.
  */
 export type Parameters<Name extends string = string> = {
   readonly [name in Name | 'perMs' | 'strict']: number
@@ -28,10 +28,10 @@ export interface ParameterInput {
   readonly window: number
   /** Ticks in a millisecond: 1000, or 1. */
   readonly perMs: number
-  /** True if denied requests are charged, too. An algorithm that cannot do that throws. */
+  /** True if denied requests are also charged. An algorithm that cannot do that throws. */
   readonly strict: boolean
   /**
-   * The time near which the parameters are to hold, in epoch milliseconds. Absent when the limit is made. Only an algorithm with
+   * The time near which the parameters must be valid, in epoch milliseconds. Absent when the limit is made. Only an algorithm with
    * `validity` needs it.
    */
   readonly time?: number
@@ -66,7 +66,7 @@ export interface Outcome {
 /** The name and the meaning of one number of a state. `npx sluice inspect` prints it. */
 export interface Cell<Name extends string = string> {
   readonly name: string
-  /** For a point in time: ticks per unit, 1 or the parameter that holds them. Absent for a plain number. */
+  /** For a point in time: ticks per unit, 1 or the parameter with them. Absent for a plain number. */
   readonly ticks?: 1 | Name
   /**
    * True for the time of the newest charge, or for the start of its window. A correct clock never writes a later time than its own, so
@@ -107,7 +107,7 @@ export interface Algorithm<Name extends string = string> {
 
   /**
    * Other algorithms whose states this one can read: `convert` receives their parameters and cells. Each of them must list this
-   * one, too.
+   * one as well.
    */
   readonly compatibleWith?: readonly Algorithm[]
 
@@ -118,8 +118,8 @@ export interface Algorithm<Name extends string = string> {
   /** Checks its own options and derives its parameters. Throws `SluiceError` naming the option. */
   deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   /**
-   * Returns the epoch milliseconds from which and until which the parameters hold. Outside of them they are derived again, before the next
-   * decision, and `convert` carries each state over. Absent: they always hold.
+   * Returns the epoch milliseconds from which and until which the parameters are valid. Outside of them they are derived again, before the next
+   * decision, and `convert` carries each state over. Absent: they are always valid.
    */
   validity?(params: Parameters<Name>): readonly [from: number, until: number]
   /** Returns the largest number that a step can produce. From 2^52 on, the limit uses ticks of 1 ms, or throws `OUT_OF_RANGE`. */
@@ -143,7 +143,7 @@ export interface Algorithm<Name extends string = string> {
     entries: Entries,
   ): void
   /**
-   * Adds `units` past any limit, or gives them back if negative, for a charge made at `chargedAt`. It gives back at most what is
+   * Adds `units` past any limit, or refunds them if negative, for a charge made at `chargedAt`. It refunds at most what is
    * left of that charge: later requests owe as much as without it. The state never goes below zero. Writes `next`, `edit` and
    * `persist`, which is false if there is nothing to change.
    */
@@ -189,7 +189,7 @@ export interface Algorithm<Name extends string = string> {
    *
    * An algorithm that keeps entries also calls `entries.edit(drop, takeTime, takeCost, pushTime, pushCost)`.
    *
-   * An algorithm of your own without this text decides in memory only: on Redis its requests are rejected with `STORE_REJECTED`.
+   * A custom algorithm without this text decides in memory only: on Redis its requests are rejected with `STORE_REJECTED`.
    */
   readonly lua?: string
 }

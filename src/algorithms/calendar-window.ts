@@ -24,12 +24,12 @@ export function deriveCalendar({ strict, own, time }: ParameterInput): CalendarW
   return time === undefined ? NO_CALENDAR : calendarWindows(zone, calendarUnit(own['window']), time)
 }
 
-/** The parameters hold while the current window lasts. */
+/** The parameters are valid during the current window. */
 export function validity({ first, before, current }: CalendarWindows): readonly [from: number, until: number] {
   return [(first + before) * 1000, (first + before + current) * 1000]
 }
 
-/** Writes the window that holds a time. Before and after those of the parameters, windows last for `window`. */
+/** Writes the window that contains a time. Before and after those of the parameters, windows last for `window`. */
 export function findCalendarWindow(
   params: Parameters<CalendarName | 'window'>,
   time: number,

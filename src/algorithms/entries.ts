@@ -112,7 +112,7 @@ export class EntryArray implements Entries {
   }
 }
 
-/** Returns the first of `count` indices for which a condition holds, or `count`. It must hold for all later ones. */
+/** Returns the first of `count` indices for which a condition is true, or `count`. It must also be true for all later ones. */
 function firstThat(count: number, holds: (index: number) => boolean): number {
   let low = 0
   let high = count

@@ -41,7 +41,7 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
 /** What `findWindow` returns. One object serves every call, so that a step allocates nothing. */
 const found: WindowSpan = { start: 0.5, end: 0.5 }
 
-/** Returns the window that holds a time. A window of the first request opens at that time. */
+/** Returns the window that contains a time. A window of the first request opens at that time. */
 function findWindow(params: Parameters<Name>, time: number): WindowSpan {
   const { clock, window, offset } = params
   if (clock === CALENDAR) return findCalendarWindow(params, time, found)
@@ -192,7 +192,7 @@ const common = {
   toShared: (params: Parameters<Name>, out: Outcome): void => (params.clock === FIRST ? restart(out, 0) : undefined),
 } as const
 
-/** Fixed window on the calendar of a time zone. Its parameters hold while the current window lasts. */
+/** Fixed window on the calendar of a time zone. Its parameters are valid during the current window. */
 export const calendarWindow: Algorithm<Name> = {
   ...common,
   name: 'calendar',

@@ -5,7 +5,7 @@ import { log, MOST_ENTRIES, type Name } from './sliding-window-log.ts'
 /**
  * `slidingWindowBuckets`, the "partial" sliding window: a log whose entries are whole buckets, `window / buckets` long.
  *
- * The current bucket and those of one window before it are counted in full, so no window ever holds more than `quota`. A unit
+ * The current bucket and those of one window before it are counted in full, so no window ever contains more than `quota`. A unit
  * returns at most one bucket late. (Weighting the oldest bucket would admit nearly twice the quota.)
  */
 function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {

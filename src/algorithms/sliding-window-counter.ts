@@ -5,7 +5,7 @@ import { LARGEST, rescale } from './arithmetic.ts'
  * `slidingWindowCounter`, the "moving window": two windows on the clock. The older one is weighted by how much of it the sliding
  * window still covers.
  *
- * State `(w, cur, prev)`: the window's number since the epoch, what it holds, what the one before it held.
+ * State `(w, cur, prev)`: the window's number since the epoch, its count, the count of the previous window.
  * `est = cur + ⌊prev · (window − e) / window⌋` with `e` the time since the window began. This is an estimate: up to twice the quota
  * can pass within a window, half of it at the end of one window and half at the end of the next.
  */
@@ -14,7 +14,7 @@ type Name = 'quota' | 'window'
 /** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, number: 0.5, current: 0.5, previous: 0.5 }
 
-/** Returns the time that counts at `now`, the number of its window, and what it and the one before it hold. */
+/** Returns the time that counts at `now`, the number of its window, and the counts of it and of the previous window. */
 function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const number = cells[offset]!
   const current = cells[offset + 1]!

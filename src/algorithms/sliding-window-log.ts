@@ -5,7 +5,7 @@ import { refuse } from '../util/validate.ts'
 
 /**
  * `slidingWindowLog`, and with coarser times `slidingWindowBuckets`: every admitted request is remembered until it is outside of the
- * window, so no window ever holds more than `quota`.
+ * window, so no window ever contains more than `quota`.
  *
  * Time is counted in grains: `i = ⌊t / grain⌋`. An entry made in grain `i` counts while the time is before
  * `(i + life) · grain`. For the log, a grain is a tick and `life` is the window. For buckets, a grain is a bucket and `life` is the

@@ -4,7 +4,7 @@ import { warn } from '../util/warn.ts'
 /** Milliseconds between two warnings, at least. */
 const WARN_EVERY = 60_000
 
-/** Sent with every response to an authorized visitor. Scripts and styles come from the dashboard alone, and nobody may frame it. */
+/** Sent with every response to an authorized visitor. Scripts and styles come from the dashboard alone, and no other page can frame it. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +

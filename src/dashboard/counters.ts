@@ -4,7 +4,7 @@ import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 import { ALLOWED, DENIED, type Kind, NEAR, type Row, Series, SHADOW_DENIED, type WholeSeries } from './series.ts'
 
-/** The most limits with a series of their own. Further limits are counted together. */
+/** The most limits with their own series. Further limits are counted together. */
 export const MOST_LIMITS = 50
 /** Longer names of limiters and limits are cut. */
 const LONGEST_NAME = 128

@@ -30,7 +30,7 @@ interface Visitor {
   readonly until: number
   /** When its connection last took a message whole. */
   readyAt: number
-  /** True while the connection still holds the last message. */
+  /** True while the last message is still in the buffer of the connection. */
   isFull: boolean
   /** True if it was not sent a message, so that it needs everything again. */
   hasMissed: boolean

@@ -18,7 +18,7 @@ export type { AnyLimiter } from './keys.ts'
 export type { DashboardOptions } from './options.ts'
 
 /**
- * Creates a dashboard. It counts the decisions of all limiters of this process from then on, whether anybody looks or not, in less than
+ * Creates a dashboard. It counts the decisions of all limiters of this process from then on, even without visitors, in less than
  * 2 MB. Close it when the application does not need it any more.
  *
  * A request that `authorize` does not return true for gets a 401 without a body. Throws `INVALID_OPTION`, also without `authorize`,

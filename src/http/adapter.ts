@@ -72,7 +72,7 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   setDecision(request: Request, decision: Decision): void
   /**
    * Calls the user's `onDenied` with the arguments of the framework's handlers, and handles what it returns. Before, it sets the
-   * status `denialStatus(decision)` and `Cache-Control: no-store`, which do not stay when the request goes on.
+   * status `denialStatus(decision)` and `Cache-Control: no-store`, which do not stay when the request continues.
    */
   callOnDenied(onDenied: OnDenied, request: Request, response: Response, next: Next, decision: Decision): unknown
 }

@@ -22,7 +22,7 @@ export interface DenialOptions<Request> {
    */
   readonly message?: Message<Request>
   /**
-   * The status of a denial, 400 to 599. Clients know only 429 as a reason to retry. It is not used for the 503 of
+   * The status of a denial, 400 to 599. Many clients retry only after a 429. It is not used for the 503 of
    * `onOutage: 'closed'`, nor with `onDenied`. Default 429.
    */
   readonly statusCode?: number

@@ -36,13 +36,13 @@ const PREFLIGHTS: readonly Preflights[] = ['separate', 'count', 'skip']
 /** The options of every adapter's `rateLimit`, except the limiter and `onDenied`. */
 export interface HttpOptions<Request, Response>
   extends HeaderOptions, DenialOptions<Request>, AllowOptions<Request>, OutcomeOptions<Request, Response> {
-  /** Returns true for requests that are neither counted nor given headers. */
+  /** Returns true for requests that are not limited: they are not counted, and have no rate-limit headers. */
   readonly skip?: (request: Request) => MaybePromise<boolean>
   /**
    * How CORS preflights count. A browser sends them by itself, and without credentials.
    * - `'separate'`: each key has one more bucket for them, under the same limits. They get no rate-limit headers.
    * - `'count'`: like any other request.
-   * - `'skip'`: not at all. Anybody can send any number of them, so use it only where a CORS middleware answers them before.
+   * - `'skip'`: not at all. Clients can send any number of them, so use it only if a CORS middleware responds to them first.
    *
    * Default `'separate'`. A `limiter` that was not made by `createLimiter` or `stack` counts them with the other requests.
    */

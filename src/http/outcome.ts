@@ -24,7 +24,7 @@ export interface OutcomeOptions<Request, Response> {
   readonly refundWhen?: Outcome<Request, Response>
   /**
    * Returns the actual cost of a request, for all of its limits or for each. `undefined` leaves the charge unchanged. It is also
-   * called when the client hangs up, so that work that goes on is charged when its promise resolves. Default: no change.
+   * called when the client hangs up, so that work that continues is charged when its promise resolves. Default: no change.
    * @example rateLimit({ keyer, limits, settleWith: (_request, response) => Number(response.getHeader('x-tokens')) })
    * @example rateLimit({ keyer, limits, settleWith: (request) => usageOf.get(request) }) // a promise of the tokens of a language model
    */

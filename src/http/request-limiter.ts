@@ -21,7 +21,7 @@ import { settlement } from './settlement.ts'
 /** Limits the requests of a framework. It works in the same way for every framework. */
 export interface RequestLimiter<Request, Response, Next> {
   /**
-   * Decides about a request, and answers it when it is denied. Returns true when the request may go on; false when it was
+   * Decides about a request, and answers it when it is denied. Returns true when the request may continue; false when it was
    * answered or the client is gone. It returns a promise only if the limiter, an option or a delay takes time.
    *
    * Throws, or rejects, with the error of a keyer, a LimitFunc or an option. Pass it to the error handling of the framework.
@@ -32,7 +32,7 @@ export interface RequestLimiter<Request, Response, Next> {
 
 /**
  * Creates the request limiter of an adapter from the options of its user. A request passes these steps: allow, skip,
- * decide, write headers, then deny or hold. Throws `SluiceError` for a wrong or unknown option.
+ * decide, write headers, then deny or delay. Throws `SluiceError` for a wrong or unknown option.
  * @example
  * const requestLimiter = createRequestLimiter(options, adapter)
  * return async function limitRate(request, response) {
@@ -70,7 +70,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     if (earlier === undefined) return consume(lane, earlier, request, response, next)
     return chain(lane.findCounted(request, earlier), (counted) => {
       if (counted === undefined) return consume(lane, earlier, request, response, next)
-      // An `onDenied` may have let a denied request go on.
+      // An `onDenied` may have admitted a denied request.
       return counted.allowed || (adapter.headersSent(response) ? false : deny(counted, request, response, next))
     })
   }

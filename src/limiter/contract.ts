@@ -35,7 +35,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    * @example await limiter.wait(user, { maxWait: 5000 })
    */
   wait(input: Input, options?: WaitOptions): Promise<Decision>
-  /** Gives back what a decision charged, once. For a denial it does nothing. Throws `INVALID_OPTION` for any other value. */
+  /** Refunds the charge of a decision, once. For a denial it does nothing. Throws `INVALID_OPTION` for any other value. */
   refund(decision: Decision): Done<Answer>
   /**
    * Replaces what a decision charged by the actual cost, once. A higher cost is charged past any limit, as a debt. Give a
@@ -57,7 +57,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   block(input: Input, duration: Duration): Done<Answer>
   /**
-   * Admits nobody with this key for a duration from now on, such as the `Retry-After` of an upstream that answered 429. The same as
+   * Admits no request with this key for a duration from now on, such as the `Retry-After` of an upstream that answered 429. The same as
    * `block`, but it never makes a lock-out shorter: of two that overlap, the later end counts, and 0 changes nothing. Those that `wait` go
    * on in their order then. Throws as `block` does.
    * @example limiter.pause(upstream, Number(response.headers.get('retry-after')) * 1000)

@@ -10,7 +10,7 @@ import type { LimiterOptions, RulesLimiterOptions } from './options.ts'
 
 type Options = LimiterOptions<never> | RulesLimiterOptions<never>
 
-/** Identifies the counts of limiters. It is registered for as long as one of them is in use. */
+/** Identifies the counts of limiters. It is registered while one of them is in use. */
 class Home {
   readonly options: Options
   /** The home that was registered first under its name, so that it stays registered. */

@@ -36,7 +36,7 @@ export interface InputReader<Input> {
   address(input: Input): string | undefined
   /** Returns a header by its name in lower case. */
   header(input: Input, name: string): string | undefined
-  /** Returns the attributes of an input, unless the rules have a function of their own. */
+  /** Returns the attributes of an input, unless the rules have their own function. */
   attributes(input: Input): MaybePromise<Readonly<Record<string, unknown>>>
   /** Returns what the functions of the rules receive after the input. */
   rest(input: Input): readonly unknown[]

@@ -7,7 +7,7 @@ import { isOwn } from './own-limiter.ts'
 const PREFLIGHT_PREFIX = 'sha256:preflight:'
 
 /**
- * Returns a limiter with the same limits and the same limiters in a stack, but with a bucket of its own for each key. `reset`
+ * Returns a limiter with the same limits and the same limiters in a stack, but with a separate bucket for each key. `reset`
  * of the given limiter resets both. A limiter that was not made by `createLimiter` or `stack` is returned itself.
  */
 export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Input> {

@@ -38,7 +38,7 @@ export class WaitQueue {
     this.#store = store
   }
 
-  /** Resolves once the charges are admitted and their delay is over. Rejects with `WAIT_QUEUE_FULL`. */
+  /** Resolves once the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`. */
   async enter(charges: readonly Charge[], options: WaitOptions, refund: Refund): Promise<Decision> {
     const { maxQueue = MAX_QUEUE } = options
     wholeNumber('maxQueue', maxQueue)
@@ -51,7 +51,7 @@ export class WaitQueue {
     return waiter.promise
   }
 
-  /** True when a waiter is to be served before these charges. While nobody waits, there is nothing to look up. */
+  /** True when a waiter is to be served before these charges. Without waiters, there is nothing to look up. */
   isAheadOf(charges: readonly Charge[]): boolean {
     return this.#waiters.size > 0 && isAheadOf(charges)
   }
@@ -64,7 +64,7 @@ export class WaitQueue {
     return this.#denied(verdicts, degraded)
   }
 
-  /** Asks again for the first waiters, of these charges or of all: what they wait for may have been given back. */
+  /** Asks again for the first waiters, of these charges or of all: what they wait for may have been refunded. */
   wake(charges?: readonly Charge[]): void {
     if (this.#waiters.size === 0) return
     this.#isTooLong = true

@@ -10,7 +10,7 @@ import type { Decision } from './decision.ts'
 export interface WaitOptions {
   /** The cost against every limit. Default: the limiter's `cost`, else 1. */
   readonly cost?: number
-  /** Rejects, at once, when the wait would take longer than so many milliseconds. Default: no bound. */
+  /** The longest wait in milliseconds. `wait` rejects at once if it would take longer. Default: no limit. */
   readonly maxWait?: number
   /** The most requests that may wait on the store. Beyond it a wait is rejected with `WAIT_QUEUE_FULL`. Default 10,000. */
   readonly maxQueue?: number

@@ -40,7 +40,7 @@ export interface CompiledLimit {
   readonly growth: Growth | undefined
   /** The units that can be used back to back; 0 if nothing is ever admitted. */
   readonly capacity: number
-  /** The epoch milliseconds from which and until which the parameters hold. Absent: they always hold. */
+  /** The epoch milliseconds from which and until which the parameters are valid. Absent: they are always valid. */
   readonly validity: readonly [from: number, until: number] | undefined
 }
 

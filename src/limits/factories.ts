@@ -28,7 +28,7 @@ export function gcra(options: GcraOptions): Limit {
 
 /** Options of `tokenBucket`. */
 export interface TokenBucketOptions extends QuotaOptions {
-  /** Tokens the bucket holds, from 0. A capacity of 0 admits nothing. Default: `quota`. */
+  /** The most tokens in the bucket, from 0. A capacity of 0 admits nothing. Default: `quota`. */
   readonly capacity?: number
   /** `'greedy'` (default): tokens return continuously. `'interval'`: `quota` tokens return at once every `window`. */
   readonly refill?: 'greedy' | 'interval'

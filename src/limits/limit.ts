@@ -74,7 +74,7 @@ export interface Limit {
   readonly quota: number
   /** The window in milliseconds. */
   readonly window: number
-  /** Whether denied requests are charged, too. */
+  /** Whether denied requests are also charged. */
   readonly strict?: boolean
   /** Lock-out after a denial, in milliseconds. */
   readonly block?: number | GrowingBlock
@@ -90,7 +90,7 @@ const registry = new Map<string, Algorithm>(builtIn.map((each) => [each.name, ea
 const compiledLimits = shared('limits', () => new WeakMap<Limit, CompiledLimit>())
 
 /**
- * Registers an algorithm of your own, so that limits can name it, and returns a factory of its limits. Throws `DUPLICATE_ALGORITHM`
+ * Registers a custom algorithm, so that limits can name it, and returns a factory of its limits. Throws `DUPLICATE_ALGORITHM`
  * if another one has that name.
  * @example const coolDown = defineAlgorithm(algorithm) // as in `docs/extending/algorithm.md`
  * createLimiter({ keyer, limits: coolDown({ quota: 3, window: '1m' }) })

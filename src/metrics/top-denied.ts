@@ -22,7 +22,7 @@ export interface DeniedKey {
   readonly limiter: string
   /** The name of the limit. */
   readonly limit: string
-  /** The key was denied at most so many times. */
+  /** The key was denied at most this many times. */
   readonly count: number
   /** The key was denied at least `count - error` times. */
   readonly error: number
@@ -34,7 +34,7 @@ export interface TopDeniedList {
   readonly denied: number
   /** The largest counts first. */
   readonly keys: readonly DeniedKey[]
-  /** A key that is not in the list was denied at most so many times. */
+  /** A key that is not in the list was denied at most this many times. */
   readonly unlisted: number
 }
 
@@ -42,7 +42,7 @@ export interface TopDeniedList {
 export interface TopDenied {
   /** Returns the keys that were denied most. It takes a few milliseconds for a `size` of 100. */
   list(): TopDeniedList
-  /** Stops counting. The list remains, until its window is over. */
+  /** Stops counting. The list remains, until the end of its window. */
   close(): void
 }
 
@@ -54,7 +54,7 @@ const LARGEST = 10_000
  * Counts which keys are denied most, by all limiters of the process, in bounded memory. It counts from the call until `close`. A
  * denial counts for the limit that decides it (`decision.binding`). Denials because a store does not answer are not counted.
  *
- * The window moves in fifths: a list holds all denials of the last `window`, and none that is older than 1.2 windows. Errors are at
+ * The window moves in fifths: a list contains all denials of the last `window`, and no denial that is older than 1.2 windows. Errors are at
  * most an eighth of the denials in that time, divided by `size` (Space-Saving, Metwally et al. 2005), and 0 while no more than
  * `8 * size` keys are denied in a fifth of the window.
  *

@@ -26,7 +26,7 @@ export interface Dimension {
   actual(facts: Facts): string | undefined
 }
 
-/** One part of a `match`: it holds when a request has one of its cells. */
+/** One part of a `match`: a request matches if it has one of its cells. */
 export interface Condition {
   readonly dimension: Dimension
   readonly cells: ReadonlySet<Cell>

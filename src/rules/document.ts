@@ -1,4 +1,4 @@
-/** A document of rules: limits as data. JSON and YAML files hold the same. */
+/** A document of rules: limits as data. JSON and YAML files have the same content. */
 export interface RulesDocument {
   /** Where an editor finds the schema of this document. It has no effect. */
   readonly $schema?: string
@@ -25,7 +25,7 @@ export interface PolicyRule {
   readonly allow?: boolean
   /** True: the limits are evaluated and reported, but never deny a request. Default false. */
   readonly shadow?: boolean
-  /** What a request costs: a whole number from 0, or the name of an attribute that holds it. Default: the limiter's cost. */
+  /** What a request costs: a whole number from 0, or the name of an attribute with the cost. Default: the limiter's cost. */
   readonly cost?: number | string
   /** What happens while the store cannot answer. Default: what the store's guard does. */
   readonly onOutage?: OnOutage
@@ -116,7 +116,7 @@ export interface RulesProblem {
   readonly message: string
 }
 
-/** A document in force. Frozen. */
+/** A compiled document. Frozen. */
 export interface RulesVersion {
   /** Given by the source, or else a count of the documents in this process. */
   readonly version: number

@@ -15,7 +15,7 @@ export interface Explanation {
 
 export interface PolicyExplanation {
   readonly rule: PolicyRule
-  /** True if every condition holds and the policy has not ended. */
+  /** True if every condition is met and the policy has not ended. */
   readonly applies: boolean
   readonly hasEnded: boolean
   readonly conditions: readonly ConditionExplanation[]
@@ -25,7 +25,7 @@ export interface PolicyExplanation {
   readonly key: string | undefined
   /** The limits for this key. */
   readonly limits: readonly Limit[]
-  /** The override of this key that is in force. */
+  /** The current override of this key. */
   readonly override: OverrideRule | undefined
 }
 

@@ -16,9 +16,9 @@ export interface FileOptions<Input> extends SourceOptions<Input> {
 }
 
 /**
- * Rules from a file: JSON if its name ends in `.json`, YAML if it ends in `.yaml` or `.yml`. A change is in force about 0.2
+ * Rules from a file: JSON if its name ends in `.json`, YAML if it ends in `.yaml` or `.yml`. A change takes effect about 0.2
  * seconds after the last write: a rename over the file, a write in place, a file that is deleted and made again, a link to another
- * file. A file with mistakes, or none, is reported after 1 second, and the rules stay in force.
+ * file. A file with mistakes, or none, is reported after 1 second, and the current rules stay.
  *
  * Replace the file by a rename. A file that is written in place and pauses for longer is read half-written.
  *

@@ -9,8 +9,8 @@ export type Documents = AsyncIterable<unknown> | Iterable<unknown>
 
 /**
  * Rules from any source of documents, such as an async generator that reads a database. Each document replaces the one before.
- * When the iterable throws, the rules stay in force and `unreachable` is emitted. A function is then called again for another
- * iterable, after a pause of 1 to 30 seconds. The rules stay in force after the last document, too. The function receives a signal
+ * When the iterable throws, the current rules stay and `unreachable` is emitted. A function is then called again for another
+ * iterable, after a pause of 1 to 30 seconds. The current rules stay after the last document, too. The function receives a signal
  * that is aborted by `rules.close()`, so that a source that waits can end.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there is no first document and no `fallback`, `INVALID_OPTION`.
@@ -92,7 +92,7 @@ class Reader {
     }
   }
 
-  /** The last rules stay in force when there are no more documents. */
+  /** The current rules stay when there are no more documents. */
   #end(): void {
     if (!this.#hasRead) this.#feed.unreachable(new Error('The source ended without a document'))
   }

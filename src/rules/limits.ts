@@ -84,7 +84,7 @@ function placeOf(name: string | undefined, index: number, own: readonly Limit[])
   return own.findIndex((each) => each.name === name)
 }
 
-/** Another algorithm has other options, so that none is taken over. */
+/** Another algorithm has other options, so none is kept. */
 function changed(base: LimitRule, given: OverrideLimitRule, name: string): Json {
   const algorithm = base.algorithm ?? DEFAULT_ALGORITHM
   if (given.algorithm !== undefined && given.algorithm !== algorithm) return { ...given, name }

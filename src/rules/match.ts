@@ -31,7 +31,7 @@ class Matcher {
 }
 
 /**
- * Returns true if a condition holds whatever a router takes for the path. A policy with `allow` needs this: another spelling of its path
+ * Returns true if a condition is met whatever a router takes for the path. A policy with `allow` needs this: another spelling of its path
  * must not exempt what a router takes for another path.
  */
 export function surelyHolds({ dimension, cells }: Condition, facts: Facts): boolean {

@@ -33,11 +33,11 @@ export const RULES_OPTIONS: readonly string[] = ['attributes', 'address', 'ipv6S
 
 /** The events of rules, and what their listeners receive. */
 export interface RulesEvents {
-  /** Other rules are in force. */
+  /** A new document replaced the current rules. */
   change: [{ readonly before: RulesVersion; readonly after: RulesVersion }]
-  /** A document had mistakes. The rules before it stay in force. */
+  /** A document had mistakes. The current rules stay. */
   invalid: [{ readonly problems: readonly RulesProblem[]; readonly error: SluiceError }]
-  /** The source could not be read. The rules stay in force. Emitted once until it can be read again. */
+  /** The source could not be read. The current rules stay. Emitted once until it can be read again. */
   unreachable: [{ readonly error: unknown }]
 }
 
@@ -52,7 +52,7 @@ export type RulesInEvent = Pick<Rules, 'current' | 'replace' | 'close'>
 const channelOfRules: Channel<RulesEvent> = channel('sluice:rules')
 
 /**
- * Rules in force, for the option `rules` of `rateLimit` and `createLimiter`. Requests read one version of them in this process,
+ * Current rules, for the option `rules` of `rateLimit` and `createLimiter`. Requests read one version of them in this process,
  * never the source.
  * @example
  * const rules = await rulesFile('rules.yaml')
@@ -81,13 +81,13 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
     )
   }
 
-  /** The rules in force. Frozen. */
+  /** The current rules. Frozen. */
   get current(): RulesVersion {
     return this.#current
   }
 
   /**
-   * Puts another document in force, for all requests that begin after it. Returns false, without an event, for one that says the
+   * Applies another document, for all requests that begin after it. Returns false, without an event, for one that says the
    * same. Throws `INVALID_RULES` with all its mistakes as `cause`; then nothing changes.
    */
   replace(document: RulesDocument, options: ReplaceOptions = {}): boolean {
@@ -103,7 +103,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
   }
 
   /**
-   * Evaluates another document beside the one in force, and counts what it would have denied. It denies nothing. It replaces an
+   * Evaluates another document in addition to the current one, and counts what it would have denied. It denies nothing. It replaces an
    * earlier one. Throws `INVALID_RULES`.
    * @example
    * const trial = rules.shadow(tightened)
@@ -117,7 +117,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
     return this.#shadow
   }
 
-  /** Stops watching the source. The rules stay in force. */
+  /** Stops watching the source. The current rules stay. */
   async close(): Promise<void> {
     const stop = this.#stop
     this.#stop = undefined
@@ -161,7 +161,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
 
 brand(Rules, RULES)
 
-/** Returns what charges read: always of the version that is in force when they begin. */
+/** Returns what charges read: always of the version that is current when they start. */
 function inForce<Input>(
   { attributes, address }: RulesOptions<Input>,
   compiled: () => CompiledRules,
@@ -201,7 +201,7 @@ export interface ReplaceOptions {
 }
 
 /**
- * Puts a document in force. Throws `INVALID_RULES` with all its mistakes as `cause`, `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * Applies a document. Throws `INVALID_RULES` with all its mistakes as `cause`, `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example
  * const rules = createRules({ policies: [{ name: 'api', key: 'ip', limits: [{ quota: 60, window: '1m' }] }] })
  * app.use(rateLimit({ rules }))

@@ -52,7 +52,7 @@ export interface ShadowLimit {
 const SHADOW = 'shadow:'
 
 /**
- * A document that is evaluated in addition to the one in force. It counts in the same store under other names.
+ * A document that is evaluated in addition to the current one. It counts in the same store under other names.
  * @example const trial = rules.shadow(tightened)
  * console.log(trial.report.newlyDenied)
  * trial.close()
@@ -110,7 +110,7 @@ export class ShadowRules<Input> {
     this.#forget(this)
   }
 
-  /** Decides a request that the document in force has decided. Never throws, and nothing waits for it. */
+  /** Decides a request that the current document has decided. Never throws, and nothing waits for it. */
   observe(input: Input, cost: number | undefined, enforced: Decision, charges: RulesCharges<Input>): void {
     const failed = (): void => void this.#failed++
     try {

@@ -20,7 +20,7 @@ export interface Field {
   readonly description?: string
 }
 
-/** A value for which `holds` is true. */
+/** A value that passes `holds`. */
 export function where(schema: JsonSchema, expected: string, holds: (value: unknown) => boolean): Shape {
   return {
     schema,

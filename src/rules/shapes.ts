@@ -20,7 +20,7 @@ import {
   whole,
 } from './shape.ts'
 
-/** The most that a document may hold: of policies, of overrides in one policy, and of values in one list. */
+/** The most that a document may contain: of policies, of overrides in one policy, and of values in one list. */
 const MOST_POLICIES = 10_000
 const MOST_OVERRIDES = 100_000
 const MOST_VALUES = 10_000
@@ -151,7 +151,7 @@ const POLICY: Readonly<Record<string, Field>> = {
   shadow: { shape: flag(), description: 'True: reports, and never denies.' },
   cost: {
     shape: either(text(ATTRIBUTE, 'a whole number from 0, or the name of an attribute'), whole(0), isNumber),
-    description: 'What a request costs: a whole number, or the name of an attribute that holds it. Default 1.',
+    description: 'What a request costs: a whole number, or the name of an attribute with the cost. Default 1.',
   },
   onOutage: { shape: oneOf(['local', 'open', 'closed']), description: 'What happens while the store cannot answer.' },
   until: { shape: until, description: 'When the policy ends.' },

@@ -18,7 +18,7 @@ export interface SourceOptions<Input> extends RulesOptions<Input> {
 /** Where a source reports what it reads. It may call these at any time, until it is stopped. */
 export interface RulesFeed {
   /**
-   * Puts a document in force, unless it has mistakes or says the same as the one before.
+   * Applies a document, unless it has mistakes or has the same content as the current one.
    * @param version its number, if the source has one
    * @returns false for a document with mistakes
    */

@@ -29,7 +29,7 @@ export function moveToPresent(compiled: CompiledLimit, cells: Float64Array, tick
 }
 
 /**
- * Returns the microsecond until which a lock-out lasts. One that a clock ahead has begun lasts from `now` on for as long as it was to
+ * Returns the microsecond until which a lock-out lasts. One that a clock ahead has begun lasts from `now` on for the time that it was to
  * last. Its length is the `block` of the limit that began it, whichever version of the limit asks.
  */
 export function lockEnd(since: number, until: number, now: number): number {

@@ -33,7 +33,7 @@ export function createPolicy(limiter: string, limit: Limit, store: Store, home: 
   return { limiter, limit, compiled: compiled(limit), store, home, onOutage, cache: undefined }
 }
 
-/** Derives the parameters of a limit again if they do not hold at this time. */
+/** Derives the parameters of a limit again if they are not valid at this time. */
 function renew(policy: Policy, [from, until]: readonly [from: number, until: number]): void {
   const time = timeOf(policy.store)
   if (time >= from && time < until) return
@@ -199,7 +199,7 @@ export interface SyncStore extends StoreBase {
   readonly sync: true
   /** Decides charges, all or nothing, and writes each verdict into its charge. */
   take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Degraded | undefined
-  /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are given back. */
+  /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded. */
   adjust(charges: readonly Charge[], units: readonly number[]): void
   /**
    * Locks the key of each charge out under its limit, as a denial by a limit with `block` does, for milliseconds from 0. `'set'` with 0
@@ -208,7 +208,7 @@ export interface SyncStore extends StoreBase {
   lock?(charges: readonly Charge[], ms: number, mode: LockMode): void
   /** Deletes the state of a key under every limit of a limiter. */
   forget(limiter: string, key: string): void
-  /** Releases what the store holds, such as timers. A client that it was given stays open. */
+  /** Releases the resources of the store, such as timers. A client that was passed to the store stays open. */
   close(): void
 }
 
@@ -231,13 +231,13 @@ export interface AsyncStore extends StoreBase {
    * has to be asked. Optional: such an answer says nothing about the health of the store, and needs no deadline.
    */
   recall?(charges: readonly Charge[]): boolean
-  /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are given back. */
+  /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded. */
   adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
   /** Locks the key of each charge out under its limit, as the `lock` of a `SyncStore` does. Optional. */
   lock?(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void>
   /** Deletes the state of a key under every limit of a limiter. */
   forget(limiter: string, key: string): Promise<void>
-  /** Releases what the store holds, such as timers. A client that it was given stays open. */
+  /** Releases the resources of the store, such as timers. A client that was passed to the store stays open. */
   close(): Promise<void>
 }
 

@@ -2,9 +2,9 @@ import type { Clock } from '../util/clock.ts'
 
 /** A clock that moves only when a test moves it. */
 export interface VirtualClock extends Clock {
-  /** Moves forward by so many milliseconds, or back when negative. Waits and delays that end meanwhile are released. */
+  /** Moves the clock forward by milliseconds, or back if negative. Waits and delays that end in this time resolve. */
   advance(ms: number): void
-  /** Moves to an epoch millisecond. */
+  /** Sets the clock to a time in milliseconds since 1970. */
   set(ms: number): void
   after(ms: number, wake: () => void): () => void
 }

@@ -72,7 +72,7 @@ function findWindows(format: Intl.DateTimeFormat, unit: CalendarUnit, time: numb
   return { first: first!, before: second! - first!, current: third! - second!, after: fourth! - third! }
 }
 
-/** Returns the date on which a window starts that holds a local time. Both are written as if they were in UTC. */
+/** Returns the date on which the window with a local time starts. Both are written as if they were in UTC. */
 function startDate({ text }: CalendarUnit, local: number): Date {
   const date = new Date(Math.floor(local / DAY) * DAY)
   if (text === '1w') date.setUTCDate(date.getUTCDate() - ((date.getUTCDay() + 6) % 7))

@@ -1,6 +1,6 @@
 /** A channel of `node:diagnostics_channel`. A message is delivered to all subscribers in the process, at once. */
 export interface Channel<Message extends object> {
-  /** False while nobody subscribes: then a publisher need not make a message. */
+  /** False if there is no subscriber. A publisher then creates no message. */
   readonly hasSubscribers: boolean
   publish(message: Message): void
   subscribe(listener: (message: Message) => void): void
@@ -9,7 +9,7 @@ export interface Channel<Message extends object> {
 
 const silent: Channel<never> = { hasSubscribers: false, publish() {}, subscribe() {}, unsubscribe() {} }
 
-/** Returns the channel of a name. Where the runtime has no `node:diagnostics_channel`, nobody can subscribe. */
+/** Returns the channel of a name. Where the runtime has no `node:diagnostics_channel`, there are no subscribers. */
 export function channel<Message extends object>(name: string): Channel<Message> {
   // No import: bundles for browsers have no module of this name.
   const { process } = globalThis as { process?: Pick<NodeJS.Process, 'getBuiltinModule'> }

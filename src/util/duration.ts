@@ -25,7 +25,7 @@ export function parseDuration(text: string): number | undefined {
 }
 
 /**
- * Writes whole milliseconds in the largest unit that holds them exactly.
+ * Writes whole milliseconds in the largest unit that represents them exactly.
  * @example shortDuration(90_000) // '90s'
  */
 export function shortDuration(ms: number): string {

@@ -75,7 +75,7 @@ export function isStoreError(error: unknown): error is SluiceError {
   return error instanceof SluiceError && (error.code === 'STORE_FAILED' || error.code === 'STORE_REJECTED')
 }
 
-/** Like `shown`, but never shows a string: it may hold a password. */
+/** Like `shown`, but never shows a string: it may contain a password. */
 export function veiled(value: unknown): string {
   return typeof value === 'string' ? 'a string' : shown(value)
 }

@@ -3,7 +3,7 @@ import { anyTime } from './time.ts'
 
 type Read = (fields: Fields) => ReturnType<Parse>
 
-/** Reads the lines of Caddy: https://caddyserver.com/docs/caddyfile/directives/log. They are written when a request is over. */
+/** Reads the lines of Caddy: https://caddyserver.com/docs/caddyfile/directives/log. They are written at the end of a request. */
 export function caddyParser(settings: ParseSettings): Parse {
   return jsonParser((fields) => {
     const { request } = fields
@@ -44,7 +44,7 @@ function requestHeaders(fields: Fields): Fields {
   return Object.fromEntries(headers.map(([name, value]) => [name.slice('request_'.length), value]))
 }
 
-/** Reads the lines of pino-http: https://github.com/pinojs/pino-http. They are written when a request is over. */
+/** Reads the lines of pino-http: https://github.com/pinojs/pino-http. They are written at the end of a request. */
 export function pinoParser(settings: ParseSettings): Parse {
   return jsonParser((fields) => {
     const { req: request, responseTime } = fields

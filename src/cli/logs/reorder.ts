@@ -1,6 +1,6 @@
 import type { LogEntry } from './entry.ts'
 
-/** What a reorder window holds at most. Beyond it the oldest entries are released early. */
+/** The most that a reorder window contains. Beyond it the oldest entries are released early. */
 export interface ReorderBounds {
   readonly entries: number
   readonly bytes: number

@@ -98,7 +98,7 @@ export class Source {
     if (late > 0) this.#problems.countLate(late, this.path, this.#line, line)
   }
 
-  /** Drops what nobody needs any more, so that long JSON lines do not fill the reorder window. */
+  /** Drops what is no longer needed, so that long JSON lines do not fill the reorder window. */
   #kept(request: LoggedRequest): LoggedRequest {
     const { fields, headers } = request
     if (this.#options.keepsFacts || (fields ?? headers) === undefined) return request

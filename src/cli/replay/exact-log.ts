@@ -8,7 +8,7 @@ export interface ExactReport {
   readonly tooLenient: number
 }
 
-/** What all keys hold together at most. Beyond it, further requests are not compared. */
+/** The most entries of all keys together. Beyond it, further requests are not compared. */
 const MOST_RUNS = 16_000_000
 
 /** The admitted units of a key: the times of them, and how many at each time. */

@@ -98,7 +98,7 @@ function hardestTable({ hardest }: LimitReport): string {
   return table(['key', 'denied', 'worst minute', 'first', 'last'], rows, 1)
 }
 
-/** @param rows cells in HTML; all but the first `texts` hold numbers and times */
+/** @param rows cells in HTML; all but the first `texts` are numbers and times */
 function table(headings: readonly string[], rows: readonly (readonly string[])[], texts: number): string {
   const kind = (i: number): string => (i < texts ? 'text' : 'number')
   const head = headings.map((each, i) => `<th scope="col" class="${kind(i)}">${each}</th>`).join('')

@@ -1,7 +1,7 @@
 /** The bars of a plot. */
 const SLOTS = 240
 
-/** Requests over time, in a fixed number of slots that become wider as the log goes on. */
+/** Requests over time, in a fixed number of slots that become wider as the log gets longer. */
 export interface TimelineReport {
   /** The start of the first slot, in ISO 8601. */
   readonly from: string

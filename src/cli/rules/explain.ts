@@ -9,7 +9,7 @@ import { redisStore } from '../../stores/redis/index.ts'
 import { roughDuration } from '../../util/duration.ts'
 import { limitText } from './describe.ts'
 
-/** What a limit holds against the key now. Times are in milliseconds. */
+/** The state of a limit for the key now. Times are in milliseconds. */
 export interface Usage {
   readonly remaining: number
   readonly retryAfter: number

@@ -3,7 +3,7 @@ import { fetchHeld } from '../../stores/redis/inspect/fetch.ts'
 import { held, type HeldByLimit } from '../../stores/redis/inspect/held.ts'
 import type { FoundKey } from './scan.ts'
 
-/** What one key holds against one limit. Durations are in milliseconds. */
+/** The state of one key under one limit. Durations are in milliseconds. */
 export interface Row {
   readonly limiter: string
   readonly key: string

@@ -16,7 +16,7 @@ export interface HeaderOptions {
   readonly headerNames?: HeaderNames
   /** The quota unit of all limits, or of each limit by its name. Only in the newest draft. Default `'requests'`. */
   readonly unit?: string | Readonly<Record<string, string>>
-  /** Shows which partition a request belongs to, without revealing its key. Only in the newest draft. Default: not shown. */
+  /** Adds a keyed hash of the key to the headers. It does not reveal the key. Only in the newest draft. Default: none. */
   readonly partitionKey?: { readonly secret: string }
 }
 

@@ -148,7 +148,7 @@ function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => 
   }
 }
 
-/** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock of its own. */
+/** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock. */
 export function timeOf({ limits: [first] }: Decision): number {
   const clock = isCharge(first) ? first.policy.store.clock : undefined
   return (clock ?? Date).now()

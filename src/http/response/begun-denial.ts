@@ -12,7 +12,7 @@ export interface NodeHead {
 
 /**
  * Sets what every denial has on a Node response, before `onDenied` is called: the status, and `Cache-Control: no-store`.
- * @returns a function that undoes this, for a request that goes on and for an error
+ * @returns a function that undoes this, for a request that continues and for an error
  */
 export function beginDenial(response: NodeHead, status: number): () => void {
   const { statusCode } = response

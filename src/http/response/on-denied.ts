@@ -11,7 +11,7 @@ export interface DenialCall {
 
 /**
  * Calls an `onDenied` whose response has the status and `Cache-Control: no-store` of a denial already. Both are undone when it
- * throws, and by `undo`, for a request that goes on. Warns when it does not answer.
+ * throws, and by `undo`, for a request that continues. Warns when it does not answer.
  */
 export function callStarted({ onDenied, response, status }: DenialCall, call: (undo: () => void) => unknown): unknown {
   let isOver = false

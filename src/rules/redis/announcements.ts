@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../stores/redis/clients.ts'
 
-/** A connection of its own, for subscriptions: a connection that has subscribed can do nothing else. */
+/** A separate connection for subscriptions: a connection that has subscribed can do nothing else. */
 interface Subscriber {
   on(event: string, listener: (...args: unknown[]) => void): unknown
   subscribe(channel: string, listener?: () => void): Promise<unknown>

@@ -3,7 +3,7 @@ import type { RulesProblem } from '../document.ts'
 /** The formats of a document as text. */
 export type RulesFormat = 'json' | 'yaml'
 
-/** What a text holds: a value that is not checked yet, or why there is none. */
+/** The content of a text: a value that is not checked yet, or why there is none. */
 export type ParsedText = { readonly value: unknown } | { readonly problems: readonly RulesProblem[] }
 
 /** The largest text that is parsed, in bytes. YAML takes much longer to parse than JSON. */

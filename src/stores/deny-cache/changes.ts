@@ -40,7 +40,7 @@ export class Changes {
     note.inFlight++
   }
 
-  /** Notes that a request is over. */
+  /** Notes the end of a request. */
   end(place: string): void {
     const note = this.#notes.get(place)!
     note.inFlight--

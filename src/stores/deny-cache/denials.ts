@@ -14,7 +14,7 @@ export interface Asked {
   readonly tracked: readonly Charge[]
 }
 
-/** What a store has said about limits and keys, for as long as it holds. Times are microseconds. */
+/** What a store has said about limits and keys, while it is valid. Times are microseconds. */
 export class Denials {
   readonly #changes = new Changes()
   readonly #tables: Tables
@@ -53,7 +53,7 @@ export class Denials {
     return { charges, sent, changes: this.#changes.time, tracked: this.#tables.enter(charges) }
   }
 
-  /** Notes that it is over, whether or not it was answered. */
+  /** Notes its end, whether or not it was answered. */
   receive({ charges, tracked }: Asked): void {
     this.#tables.leave(charges, tracked)
   }

@@ -20,33 +20,33 @@ import { Denials } from './denials.ts'
 /** Options of `denyCache`. */
 export interface DenyCacheOptions {
   /**
-   * The most keys that are remembered for each limit, from 2. Beyond it the cache forgets the older half, and asks the store about them
-   * again. A key takes about 400 bytes. Default 100,000.
+   * The most denied keys that are cached for each limit, from 2 to 16,000,000. Beyond it, the cache forgets the older half, and asks the
+   * store about them again. A key takes about 400 bytes. Default 100,000.
    */
   readonly maxKeys?: number
   /**
-   * How long a denial may be answered here before the store is asked again, for changes that this process does not see: by other
+   * How long a denial is cached before the store is asked again. It bounds the effect of changes that this process does not see: by other
    * processes, or to the server's clock. Default `'1s'`.
    */
   readonly maxAge?: Duration
 }
 
-/** A `Map` of V8 holds 2^24 keys and throws when it gets one more. */
+/** A `Map` of V8 can have 2^24 keys, and throws for another one. */
 const MOST_KEYS = 16_000_000
 
 /**
- * Wraps a store so that denied requests that come again are denied in this process, without a trip to the store. A denial holds for
- * its `retryAfter`, and for at most `maxAge`. It never denies what the store would admit: refunds, settlements, resets and changed
- * limits that pass through this store end it at once; others, such as those of another process, within `maxAge`.
+ * Wraps a store so that repeated requests of a denied key are denied in this process, without a round trip. A denial is cached for
+ * its `retryAfter`, and for at most `maxAge`. Refunds, settlements, resets and changed limits that pass through this store end it at
+ * once. Others, such as those of another process, end it within `maxAge`.
  *
- * A denial by a `strict` limit charges the request, so the store is asked each time, as for `wait`. In a denial that is answered
- * here, `retryAfter` and `resetAfter` count down, and `remaining` can be as old as `maxAge`. So can the `resetAfter` of a bucket with
- * `initial`, which each denial may prolong.
+ * A denial by a `strict` limit charges the request, so the store is asked each time, as for `wait`. In a cached denial, `retryAfter` and
+ * `resetAfter` count down, and `remaining` can be as old as `maxAge`. So can the `resetAfter` of a bucket with `initial`, because each
+ * denial may prolong it.
  *
- * Make one for a store and give it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
- * What the guard gives back or refunds later then ends the denials here. In the other order they last for up to `maxAge` longer.
+ * Create one for a store and pass it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
+ * Refunds of the guard then end the denials here. In the other order, they last for up to `maxAge` longer.
  *
- * A store that answers at once, such as `memoryStore()`, has no trip to save and is returned unchanged.
+ * A store that answers at once, such as `memoryStore()`, is returned unchanged.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example createLimiter({ name: 'api', keyer, limits, store: denyCache(redisStore(client)) })

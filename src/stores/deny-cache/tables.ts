@@ -66,7 +66,7 @@ export class Tables {
     return tracked ?? NONE
   }
 
-  /** Notes that they are over. */
+  /** Notes their end. */
   leave(charges: readonly Charge[], tracked: readonly Charge[]): void {
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i]!

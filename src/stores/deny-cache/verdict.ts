@@ -13,7 +13,7 @@ export class Verdict {
 
   /**
    * It holds from the time at which the request was sent, so never longer than in the store. Its figures count from the time
-   * of the reply, so a client that waits for as long as they say is not too early.
+   * of the reply, so a client that waits for the time that they state is not too early.
    */
   constructor(cost: number, charge: Charge, until: number, now: number) {
     this.cost = cost

@@ -43,7 +43,7 @@ const MODES = ['local', 'open', 'closed'] as const
  * row it sends only one probe at a time, at most every 250 ms, until a probe is answered. `decision.degraded` is how a decision was
  * made without the store.
  *
- * An answer that comes late changes no decision, and what it charged is given back. Refunds and settlements of charges that the store
+ * An answer that comes late changes no decision, and what it charged is refunded. Refunds and settlements of charges that the store
  * counted are made when it answers again; up to 10,000 are kept. `reset` rejects with `STORE_FAILED` when the store has not
  * confirmed it. Errors that say that a request was wrong, such as `STORE_REJECTED`, are passed on.
  *

@@ -98,7 +98,7 @@ export class LocalDecisions {
     if (copy !== undefined) this.#memory().adjust([copy], [units])
   }
 
-  /** Locks keys out here, so that a lock-out holds when the store does not answer. Nothing is kept where nothing is to be ended. */
+  /** Locks keys out here, so that a lock-out applies when the store does not answer. Nothing is kept where nothing is to be ended. */
   lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
     if (ms === 0 && this.isEmpty) return
     const copies = charges.map((charge) => this.#copy(charge))

@@ -19,7 +19,7 @@ export interface LockHooks {
 }
 
 /**
- * Locks keys out in the store and in this process, so that a lock-out holds here in an outage, too. What could not be sent to the store
+ * Locks keys out in the store and in this process, so that a lock-out also applies here during an outage. What could not be sent to the store
  * is sent when it answers again, with the time that is left then.
  */
 export class GuardLocks {

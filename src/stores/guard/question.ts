@@ -57,7 +57,7 @@ export class Question implements Call, Inquiry {
     this.charges = copiesOf(this.charges)
   }
 
-  /** Verdicts are written already. Those that come late are given back. */
+  /** Verdicts are written already. Those that come late are refunded. */
   answered(degraded: Degraded | undefined): void {
     const { deadlines, health } = this.#core
     if (!deadlines.remove(this)) return void this.#core.undo(this.charges)

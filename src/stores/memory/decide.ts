@@ -84,7 +84,7 @@ export class Decider {
     if (write) this.#lock(attempt, charge, now)
   }
 
-  /** Keeps denied keys that start part-full until the wait is over: as new ones they would have fewer tokens. */
+  /** Keeps denied keys that start part-full until the end of the wait: as new ones they would have fewer tokens. */
   #outlast(charges: readonly Charge[], now: number): void {
     const wait = waitOf(charges)
     if (wait === Infinity) return
@@ -122,7 +122,7 @@ export class Decider {
     evaluateLocked(attempt, charge, now)
   }
 
-  /** Decides in a sketch. Returns false when the key has been given a slot of its own, to be decided there. */
+  /** Decides in a sketch. Returns false when the key has been given its own slot, to be decided there. */
   #evaluateOverflow(i: number, charge: Charge, table: Table, sketch: Sketch, now: number): boolean {
     const attempt = this.#attempts[i]!
     const overflow = (this.#overflowAttempts[i] ??= new OverflowAttempt())

@@ -61,7 +61,7 @@ function assume(charge: Charge, bucket: Bucket, time: number): void {
   bucket.last = time
 }
 
-/** Goes on as after a denial, which keeps a key that starts part-full until the wait is over. */
+/** Continues as after a denial, which keeps a key that starts part-full until the end of the wait. */
 function outlast({ policy: { compiled }, cost }: Charge, { attempt }: Bucket, wait: number): void {
   if (compiled.renewal !== -1 && cost > 0 && attempt.outlast(compiled, wait)) attempt.assume(compiled)
 }

@@ -48,7 +48,7 @@ export function standInStore(maxKeys: number, clock: Clock = steadyClock): SyncS
   return new MemoryStore(maxKeys, warnFull, clock)
 }
 
-/** A `Map` of V8 holds 2^24 keys and throws when it gets one more. */
+/** A `Map` of V8 can have 2^24 keys, and throws for another one. */
 const MOST_KEYS = 16_000_000
 
 /** Returns a valid `maxKeys`. Throws `INVALID_OPTION`. */

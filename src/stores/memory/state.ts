@@ -144,7 +144,7 @@ export class Attempt {
   }
 
   /**
-   * Steps to a state whose key is not new again before a wait of microseconds is over, as a new one may have fewer tokens. Returns false
+   * Steps to a state whose key is not new again before the end of a wait in microseconds, as a new one may have fewer tokens. Returns false
    * when it is not before that anyway, or when the key is new.
    */
   outlast(compiled: CompiledLimit, wait: number): boolean {
@@ -199,7 +199,7 @@ export class Attempt {
     this.setExpiry(compiled, now)
   }
 
-  /** What was charged until now is not given back for as long as the state before would have counted. */
+  /** What was charged until now is not refunded while the previous state would have counted. */
   #markChange(now: number): void {
     const { slab, slot } = this
     const writer = slab.writtenBy(slot)

@@ -37,7 +37,7 @@ export function keyCounts(store: Store): KeyCount[] {
   return tablesOf.get(store)?.keyCounts ?? []
 }
 
-/** The most limits of a store that have a table of their own. An empty table takes about 3 kB. */
+/** The most limits of a store that have their own table. An empty table takes about 3 kB. */
 const MOST_TABLES = 10_000
 /** Other tables that are swept after a sweep, so that unused ones are released. */
 const SWEPT_BESIDE = 2
@@ -136,7 +136,7 @@ export class Tables {
     this.#common.sketch = undefined
   }
 
-  /** Warns once that what a key has used cannot be given back. */
+  /** Warns once that what a key has used cannot be refunded. */
   warnShared(): void {
     if (this.#warned) return
     this.#warned = true

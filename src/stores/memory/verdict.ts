@@ -25,7 +25,7 @@ export function reportWait(attempt: Attempt, charge: Charge, now: number): void 
   charge.retryAfter = attempt.outcome.retry / compiled.perMs
 }
 
-/** Keeps the state of a key that is not new again before its wait is over, and reports until when that is. */
+/** Keeps the state of a key that is not new again before the end of its wait, and reports until when that is. */
 export function keepOutlasting(attempt: Attempt, charge: Charge, now: number): void {
   const { compiled } = charge.policy
   attempt.keep(compiled, now)

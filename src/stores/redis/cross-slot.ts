@@ -23,7 +23,7 @@ export function bySlot(queue: RedisQueue, keys: readonly string[], charges: read
 }
 
 /**
- * Decides slot by slot: what one slot admits is reserved, and given back when a later one denies or does not answer. For a
+ * Decides slot by slot: what one slot admits is reserved, and refunded when a later one denies or does not answer. For a
  * moment it may deny too much. It never admits too much.
  */
 export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mode: DecisionMode): Promise<void> {

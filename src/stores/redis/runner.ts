@@ -53,7 +53,7 @@ export class Runner {
     return this.#refusedUntil === 0 || performance.now() >= this.#refusedUntil
   }
 
-  /** Returns true when the server has refused a function before it ran, and chooses how to go on. */
+  /** Returns true when the server has refused a function before it ran, and chooses the next step. */
   #hasNotRun(program: Program, error: unknown): boolean {
     if (isFunctionMissing(error)) void this.#load(program)
     else if (isWithoutFunctions(error)) this.#hasFunctions = false

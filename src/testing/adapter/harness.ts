@@ -45,7 +45,7 @@ export interface AppSetup {
   readonly before?: (exchange: Pick<Exchange, 'set'>) => void
   /** Options of the limits of the app, in order. */
   readonly limits: readonly AnyOptions[]
-  /** Routes, with limits of their own. */
+  /** Routes, with their own limits. */
   readonly routes: readonly { readonly path: string; readonly limit?: AnyOptions; readonly handler: Handler }[]
   /** The handler of all other requests. */
   readonly handler: Handler

@@ -51,7 +51,7 @@ export class Subject {
     return verdict
   }
 
-  /** Charges past any limit, or gives back if negative, for a charge made at `then`. */
+  /** Charges past any limit, or refunds if negative, for a charge made at `then`. */
   adjust(now: number, then: number, units: number): void {
     const { algorithm, parameters } = this.#compiled
     clearEdit(this.#out.edit)

@@ -100,7 +100,7 @@ function timeText(time: number, ticks: string | 1, parameters: Readonly<Record<s
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms)
 }
 
-/** Returns all algorithms with their variants, which write states under names of their own. */
+/** Returns all algorithms with their variants, which write states under their own names. */
 function algorithms(): readonly Algorithm[] {
   const variants = knownAlgorithms().flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
   const named = [...knownAlgorithms(), ...variants]

@@ -1,4 +1,4 @@
-/** Locks, and adjustments: what is added later, or given back, under the configuration that wrote the state. */
+/** Locks, and adjustments: what is added later, or refunded, under the configuration that wrote the state. */
 export const luaAdjust: string = String.raw`
 -- Returns the microseconds of the lock-out that a denial begins; 0 if it begins none.
 local function countDenial(attempt)

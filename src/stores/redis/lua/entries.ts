@@ -14,7 +14,7 @@ export const RECORD = 22
 
 /**
  * The entries of a log in Lua, oldest first: the first chunk, blocks, the open chunk. The chunks are part of the log's value. Each block is a
- * field of its own, which is read when it is needed. Of the blocks between the oldest and the newest, an index says what they hold, so that a
+ * separate field, which is read when it is needed. Of the blocks between the oldest and the newest, an index says what they hold, so that a
  * search reads a few texts however many entries there are.
  *
  * Where there are blocks, neither chunk is empty. Where there are none, all entries are in the first chunk, which is then up to twice as long.

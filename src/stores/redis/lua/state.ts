@@ -1,6 +1,6 @@
 /**
  * The states of a key in Lua. The field "names" lists the limits of the key: it is the header. The field "states" has the
- * header's hash and the numbers of all limits of fixed size; a log has a field of its own, in which its entries are. States whose
+ * header's hash and the numbers of all limits of fixed size; a log has a separate field, in which its entries are. States whose
  * header is the plan's are read and written here, at once; any others go by records.
  */
 export const luaState: string = String.raw`
