@@ -40,7 +40,7 @@ async function warningsOf(name: string, program: string, env: NodeJS.ProcessEnv 
 
 const ONCE = [
   expect.stringContaining(
-    '[SLUICE_PER_PROCESS] SluiceWarning: memoryStore() is used in one of several processes or threads',
+    '[SLUICE_PER_PROCESS] SluiceWarning: An app with several processes or threads uses memoryStore()',
   ),
 ]
 
