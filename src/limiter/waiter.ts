@@ -1,21 +1,29 @@
+import type { Duration } from '../limits/limit.ts'
 import type { Charge } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
-import { refuse } from '../util/validate.ts'
+import { milliseconds, refuse } from '../util/validate.ts'
 import type { Decision } from './decision.ts'
 
 /** Options of `wait`. */
 export interface WaitOptions {
   /** The cost against every limit. Default: the limiter's `cost`, else 1. */
   readonly cost?: number
-  /** The longest wait in milliseconds. `wait` rejects at once if it would take longer. Default: no limit. */
-  readonly maxWait?: number
+  /** The longest wait: milliseconds from 0, or a text such as `'5s'`. `wait` rejects at once if it would take longer. Default: no limit. */
+  readonly maxWait?: Duration
   /** The most requests that may wait on the store. Beyond it a wait is rejected with `WAIT_QUEUE_FULL`. Default 10,000. */
   readonly maxQueue?: number
   /** Gives up the place when aborted. The promise is rejected with the signal's reason. */
   readonly signal?: AbortSignal
+}
+
+/** Returns the milliseconds of `maxWait`. Throws `INVALID_OPTION`. */
+function longestWait({ maxWait = Infinity }: WaitOptions): number {
+  if (typeof maxWait === 'string') return milliseconds('maxWait', maxWait)
+  if (typeof maxWait === 'number' && maxWait >= 0) return maxWait
+  return refuse('maxWait', "milliseconds from 0, or a text such as '5s'", maxWait)
 }
 
 /** Timers and clocks differ by less than this, in milliseconds. */
@@ -54,8 +62,8 @@ export class Waiter {
     refund: (decision: Decision) => MaybePromise<void>,
     giveUp: (waiter: Waiter, reason: unknown) => void,
   ) {
-    const { maxWait = Infinity, signal } = options
-    if (typeof maxWait !== 'number' || !(maxWait >= 0)) refuse('maxWait', 'milliseconds from 0', maxWait)
+    const { signal } = options
+    const maxWait = longestWait(options)
     if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') refuse('signal', 'an AbortSignal', signal)
     signal?.throwIfAborted()
     this.charges = charges

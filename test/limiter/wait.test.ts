@@ -149,6 +149,7 @@ describe('wait', () => {
     { maxWait: -1 },
     { maxWait: NaN },
     { maxWait: '5000' },
+    { maxWait: '5 s' },
     { maxWait: null },
     { cost: 0.5 },
     { maxwait: 5 },
@@ -176,6 +177,15 @@ describe('wait rejects at once', () => {
         },
       })
     }
+  })
+
+  it('when maxWait, as a text, cannot be met', async () => {
+    const limiter = limiterOf(gcra({ quota: 1, window: '10s' }))
+    await limiter.wait(key)
+    await expect(limiter.wait(key, { maxWait: '9s' })).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
+    const waiting = limiter.wait(key, { maxWait: '10s' })
+    await vi.advanceTimersByTimeAsync(10_000)
+    await expect(waiting).resolves.toMatchObject({ allowed: true })
   })
 
   it('when maxWait cannot be met', async () => {
