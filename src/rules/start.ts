@@ -84,12 +84,12 @@ class Start<Input> implements RulesFeed {
   invalid(problems: readonly RulesProblem[]): void {
     if (this.#isOver) return
     if (this.#rules === undefined) this.#beginWithout(invalidRules(problems), (rules) => Rules.refuse(rules, problems))
-    else Rules.refuse(this.#rules, problems)
+    else reported(() => Rules.refuse(this.#rules!, problems))
   }
 
   unreachable(error: unknown): void {
     if (this.#isOver) return
-    if (this.#rules !== undefined) return Rules.lose(this.#rules, error)
+    if (this.#rules !== undefined) return reported(() => Rules.lose(this.#rules!, error))
     const failure = new SluiceError('RULES_UNREACHABLE', `The rules could not be read. ${String(error)}`, {
       cause: error,
     })
@@ -128,6 +128,15 @@ class Start<Input> implements RulesFeed {
   #stop(): MaybePromise<void> {
     this.#isOver = true
     return this.#stopSource?.()
+  }
+}
+
+/** Emits an event. What a listener throws is thrown later. */
+function reported(emit: () => void): void {
+  try {
+    emit()
+  } catch (error) {
+    throwLater(error)
   }
 }
 

@@ -45,7 +45,43 @@ function channel(): AsyncIterable<unknown> & {
 const quotaOf = (rules: { current: { policies: readonly { limits?: readonly { quota: number }[] }[] } }): number =>
   rules.current.policies[0]!.limits![0]!.quota
 
+/** Collects what is thrown outside of all functions, and promises that reject unhandled, until the test is over. */
+function uncaught(): unknown[] {
+  const errors: unknown[] = []
+  const note = (error: unknown): void => void errors.push(error)
+  for (const event of ['uncaughtException', 'unhandledRejection']) {
+    const before = process.listeners(event as 'uncaughtException')
+    process.removeAllListeners(event).on(event, note)
+    onTestFinished(() => {
+      process.off(event, note)
+      for (const each of before) process.on(event, each)
+    })
+  }
+  return errors
+}
+
 describe('rulesFrom', () => {
+  it('goes on after a listener has thrown, whose error is an uncaught exception', async () => {
+    const errors = uncaught()
+    const [first, second] = [channel(), channel()]
+    first.give(document(1))
+    second.give(document(3))
+    const sources = [first, second]
+    const rules = await rulesFrom(() => sources.shift()!)
+    for (const event of ['invalid', 'unreachable'] as const)
+      rules.on(event, () => {
+        throw new Error(`a listener of ${event}`)
+      })
+    first.give(wrong)
+    await vi.waitUntil(() => errors.length === 1)
+    first.give(document(2))
+    await vi.waitUntil(() => quotaOf(rules) === 2)
+    first.fail(new Error('lost'))
+    await vi.waitUntil(() => quotaOf(rules) === 3, { timeout: 10_000 })
+    expect(errors.map(String)).toEqual(['Error: a listener of invalid', 'Error: a listener of unreachable'])
+    await rules.close()
+  })
+
   it('starts with the first document, and replaces it with each that follows', async () => {
     const source = channel()
     source.give(document(1))
