@@ -39,6 +39,11 @@ const locks = inFile(
 const adjust = inFile('src/stores/redis/lua/adjust.ts', decisions, 'Lua')
 const outlasting = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/initial.test.ts'] }, 'Lua')
 const changes = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/adjust.test.ts'] }, 'Lua')
+const lockedAndNew = inFile(
+  'src/stores/redis/lua/adjust.ts',
+  { files: ['test/stores/redis/changed-retry.test.ts'] },
+  'Lua',
+)
 const reply = inFile('src/stores/redis/lua/reply.ts', decisions, 'Lua')
 const state = inFile('src/stores/redis/lua/state.ts', decisions, 'Lua')
 const records = inFile('src/stores/redis/lua/records.ts', decisions, 'Lua')
@@ -132,6 +137,7 @@ export const lua = [
     'if attempt == current then return i',
     'if attempt == current then return 0',
   ),
+  lockedAndNew('a locked key that is new again after its wait', 'if not persist then state', 'if true then state'),
   requests('milliseconds rounded up', 'floor(now / 1000)', 'ceil(now / 1000)'),
 
   decide('a limit that is not locked stepped as locked', 'attempt.lock <= now then', 'attempt.lock > now then'),

@@ -88,6 +88,7 @@ function retryAt(attempt: Attempt, charge: Charge, now: number): number {
   attempt.tick = ticks(compiled, now)
   if (attempt.lockedUntil > now) {
     denyLocked(attempt, charge, now)
+    if (attempt.outcome.persist) attempt.assume(compiled)
     return charge.retryAfter
   }
   attempt.step(compiled, compiled.nonStrict, charge.cost)

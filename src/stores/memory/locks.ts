@@ -34,13 +34,16 @@ function countDenial(attempt: Attempt, { block, growth }: CompiledLimit, now: nu
   return length
 }
 
-/** Denies until the lock opens, or until later if the algorithm still denies by then. A cost of 0 is allowed. */
+/**
+ * Denies until the lock opens, or until later if the algorithm still denies by then. A cost of 0 is allowed. What the algorithm keeps of a
+ * denial, such as of a new key that starts part-full, is kept here, too: the wait was computed from it.
+ */
 export function denyLocked(attempt: Attempt, charge: Charge, now: number): void {
   const { compiled } = charge.policy
   attempt.step(compiled, compiled.nonStrict, charge.cost)
   charge.allowed = charge.cost === 0
   charge.retryAfter = charge.allowed ? 0 : attempt.outcome.retry / compiled.perMs
-  attempt.step(compiled, compiled.nonStrict, 0)
+  if (!attempt.outcome.persist) attempt.step(compiled, compiled.nonStrict, 0)
   report(attempt, charge)
   reportLock(charge, (attempt.lockedUntil - now) / 1000)
 }

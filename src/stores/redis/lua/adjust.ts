@@ -21,7 +21,8 @@ local function lock(group, attempt)
   attempt.lockedSince = now
 end
 
--- Steps a limit whose key is locked out: nothing is charged, and the wait is that of the algorithm or of the lock.
+-- Steps a limit whose key is locked out: nothing is charged, and the wait is that of the algorithm or of the lock. What the algorithm keeps
+-- of a denial is kept here, too: the wait was computed from it.
 local function stepLocked(attempt)
   local params, cells, tick = attempt.params, attempt.cells, attempt.isMicro and now or millis
   local ending = lockEnd(attempt.lockedSince, attempt.lock)
@@ -29,11 +30,12 @@ local function stepLocked(attempt)
     attempt.lock, attempt.lockedSince, attempt.locks = ending, now, attempt.cost > 0
   end
   if attempt.strict then params = parametersOf(attempt.kind, attempt.signature, '') end
-  local _, _, retry = attempt.step(params, cells, attempt.offset, tick, attempt.cost, attempt.entries)
-  local state = { attempt.step(params, cells, attempt.offset, tick, 0, attempt.entries) }
+  local state = { attempt.step(params, cells, attempt.offset, tick, attempt.cost, attempt.entries) }
+  local retry, persist = state[3], state[8]
+  if not persist then state = { attempt.step(params, cells, attempt.offset, tick, 0, attempt.entries) } end
   local at, reset, delay = state[2], state[5], state[6]
   for k = 1, attempt.width do attempt.next[attempt.offset + k] = state[8 + k] end
-  attempt.allowed, attempt.persist = attempt.cost == 0, attempt.isCarriedOver and reset > 0
+  attempt.allowed, attempt.persist = attempt.cost == 0, persist or attempt.isCarriedOver and reset > 0
   attempt.retry = attempt.allowed and 0 or retry
   attempt.remaining, attempt.reset = 0, reset
   noteDetails(attempt, at, attempt.retry, delay, 0)
