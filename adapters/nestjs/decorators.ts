@@ -20,7 +20,10 @@ export type OwnRateLimitOptions<Request = NestRequest, Response = NestResponse> 
         Partial<Pick<LimiterOptions<Request>, 'keyer'>> &
         Absent<'limiter' | 'rules'>)
     | (RulesLimiterOptions<Request> & Absent<'limiter'>)
-    | ({ readonly limiter: Limiter<Request> } & Absent<Exclude<LimiterOption, 'limiter'>>)
+    | ({
+        /** A limiter, or several limiters as a `stack`. */
+        readonly limiter: Limiter<Request>
+      } & Absent<Exclude<LimiterOption, 'limiter'>>)
     | (Pick<LimiterOptions<Request>, 'cost'> & Absent<Exclude<LimiterOption, 'cost'>>)
   )
 

@@ -20,7 +20,9 @@ export interface Denial {
 
 /** The parts of the request that a denial depends on. */
 export interface DeniedRequest {
+  /** The method of the request. A response to HEAD has no body. Default: `GET`. */
   readonly method?: string | undefined
+  /** The `Accept` header of the request, which chooses JSON, a page or text. Default: JSON. */
   readonly accept?: string | undefined
   /** The status of an exceeded quota, 400 to 599. Default 429. */
   readonly statusCode?: number | undefined

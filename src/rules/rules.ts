@@ -43,7 +43,12 @@ export interface RulesEvents {
 
 /** The message on the channel `sluice:rules`: the name of an event, its rules, and what listeners of the event receive. */
 export type RulesEvent = {
-  [Name in keyof RulesEvents]: { readonly event: Name; readonly rules: RulesInEvent } & RulesEvents[Name][0]
+  [Name in keyof RulesEvents]: {
+    /** The name of the event. */
+    readonly event: Name
+    /** The rules that report it. */
+    readonly rules: RulesInEvent
+  } & RulesEvents[Name][0]
 }[keyof RulesEvents]
 
 /** What every listener may ask of the rules of an event, whatever their requests are. */

@@ -193,6 +193,7 @@ export const typescript = [
     '',
   ),
   charged('a refund of a value that is no decision', 'limits.every(isCharge)', 'limits.length > 0'),
+  waiter('maxWait as a text is no bound', "return milliseconds('maxWait', maxWait)", 'return Infinity'),
   waiter('a wait measured from now on', 'this.#now() - this.#since + ms >=', 'ms >='),
   decision('a shadow limit that binds', 'if (!isEnforced(status)) continue', 'if (isEnforced(status)) continue'),
   decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),

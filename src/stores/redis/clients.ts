@@ -22,6 +22,7 @@ export interface FunctionClient {
 
 /** One server as ioredis and iovalkey see it. */
 interface IoredisNode {
+  /** Sends any command. */
   call?(command: string, ...args: string[]): Promise<unknown>
 }
 
