@@ -208,6 +208,10 @@ describe.each(names().filter((name) => name !== 'exponential'))('keys beyond max
     { minLength: 3, maxLength: 3 },
   )
 
+  // A key of `quotaLinear` that takes its last token gets tokens back before its window ends. So after a change of its limit, a key of which
+  // too much is counted can be admitted before one that is counted exactly.
+  const isChanging = name !== 'quotaLinear'
+
   /**
    * The exact store is asked for what was admitted alone. No request under a changed limit is denied: that would keep a converted state
    * in one store and not in the other.
@@ -236,7 +240,11 @@ describe.each(names().filter((name) => name !== 'exponential'))('keys beyond max
         const kind = roll(20)
         const cost = roll(4) === 0 ? 1 + roll(4) : 1
         const first = key()
-        const input = { key: first, other: roll(4) === 0 ? key() : first, plan: plans[roll(3) === 0 ? roll(3) : 0]! }
+        const input = {
+          key: first,
+          other: roll(4) === 0 ? key() : first,
+          plan: plans[isChanging && roll(3) === 0 ? roll(3) : 0]!,
+        }
         if (roll(6) === 0) clock.advance(roll(800))
         if (kind === 0) for (const each of [beyond, exact]) each.reset(input)
         else if (kind === 1) settle(0)
