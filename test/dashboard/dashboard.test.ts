@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Feed, MOST_VISITORS } from '../../src/dashboard/feed.ts'
 import { dashboard, type DashboardOptions } from '../../src/dashboard/index.ts'
 import { files } from '../../src/dashboard/page/index.ts'
@@ -412,32 +412,72 @@ describe('the stream of events', () => {
     expect((await ask(served, '/events')).status).toBe(503)
   })
 
-  it('skips a visitor that does not read, and sends it everything later', () => {
-    const sent: string[] = []
-    const events = new Map<string, () => void>()
-    let accepts = false
-    const response = {
-      writeHead() {},
-      on: (name: string, listener: () => void) => void events.set(name, listener),
-      write: (text: string) => sent.push(text) > 0 && accepts,
-      end: () => events.get('close')!(),
-      destroy: () => events.get('close')!(),
+  describe('for one visitor', () => {
+    /** A feed without a timer, and a response that does not read while `accepts` is false. */
+    function feedOf(): { sent: string[]; closed: string[]; tick(): void; read(): void; setAccepts(is: boolean): void } {
+      const sent: string[] = []
+      const closed: string[] = []
+      const events = new Map<string, () => void>()
+      let accepts = true
+      const leave = (how: string): void => {
+        closed.push(how)
+        events.get('close')!()
+      }
+      const response = {
+        writeHead() {},
+        on: (name: string, listener: () => void) => void events.set(name, listener),
+        write: (text: string) => sent.push(text) > 0 && accepts,
+        end: () => leave('ended'),
+        destroy: () => leave('destroyed'),
+      }
+      let tick = (): void => {}
+      const feed = new Feed({ whole: () => 'whole', changes: () => 'change' }, (each) => {
+        tick = each
+        return () => (tick = () => {})
+      })
+      ends.push(() => expect(feed.visitors).toBe(0))
+      feed.open(response as unknown as ServerResponse, {})
+      ends.push(() => feed.close())
+      return { sent, closed, tick: () => tick(), read: events.get('drain')!, setAccepts: (is) => void (accepts = is) }
     }
-    const ticks: (() => void)[] = []
-    const feed = new Feed({ whole: () => 'whole', changes: () => 'change' }, (tick) => {
-      ticks.push(tick)
-      return () => {}
+
+    afterEach(() => void vi.useRealTimers())
+
+    it('that does not read, sends nothing, and everything later', () => {
+      const { sent, tick, read, setAccepts } = feedOf()
+      setAccepts(false)
+      for (let i = 0; i < 50; i++) tick()
+      expect(sent).toEqual(['data: whole\n\n', 'data: change\n\n'])
+      setAccepts(true)
+      read()
+      tick()
+      tick()
+      expect(sent.slice(2)).toEqual(['data: whole\n\n', 'data: change\n\n'])
     })
-    feed.open(response as unknown as ServerResponse, {})
-    for (let i = 0; i < 50; i++) ticks[0]!()
-    expect(sent).toEqual(['data: whole\n\n'])
-    accepts = true
-    events.get('drain')!()
-    ticks[0]!()
-    ticks[0]!()
-    expect(sent.slice(1)).toEqual(['data: whole\n\n', 'data: change\n\n'])
-    feed.close()
-    expect(feed.visitors).toBe(0)
+
+    it('that does not read for ten seconds, closes the connection', () => {
+      vi.useFakeTimers({ toFake: ['performance'] })
+      const { closed, tick, setAccepts } = feedOf()
+      setAccepts(false)
+      tick()
+      vi.advanceTimersByTime(10_000)
+      tick()
+      expect(closed).toEqual([])
+      vi.advanceTimersByTime(1)
+      tick()
+      expect(closed).toEqual(['destroyed'])
+    })
+
+    it('ends after ten minutes, so that the visitor is authorized again', () => {
+      vi.useFakeTimers({ toFake: ['performance'] })
+      const { closed, tick } = feedOf()
+      vi.advanceTimersByTime(600_000)
+      tick()
+      expect(closed).toEqual([])
+      vi.advanceTimersByTime(1)
+      tick()
+      expect(closed).toEqual(['ended'])
+    })
   })
 
   it('ends with close, after which nothing is subscribed', async () => {

@@ -51,6 +51,7 @@ export const operations = [
     'if (visitor.isFull) this.#skip(visitor, now)\n      else if',
     'if',
   ),
+  feed('never authorizes a visitor again', 'else if (now > visitor.until) visitor.response.end()\n', ''),
   counters('gives every limit a series', 'this.#limits.size < MOST_LIMITS ?', 'this.#limits.size < Infinity ?'),
   tables('writes keys as HTML', 'made.textContent = text', 'made.innerHTML = text'),
   report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),

@@ -75,7 +75,7 @@ export class Source {
       return done === true ? undefined : value
     } catch (error) {
       const { code = '', message } = error as NodeJS.ErrnoException
-      if (!code.startsWith('Z_')) throw new SluiceError('LOG_UNREADABLE', message, { cause: error })
+      if (!code.startsWith('Z_')) throw new SluiceError('LOG_UNREADABLE', `${this.path}: ${message}`, { cause: error })
       const reason = code === 'Z_BUF_ERROR' ? 'the compressed data is cut off' : 'the compressed data is damaged'
       this.#problems.notes.push(`${this.path}: ${reason}. Only the lines up to line ${this.#line} are read`)
       return undefined

@@ -220,6 +220,7 @@ describe('logs', () => {
     await expect(read([file('empty.log', '')])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
     await expect(read([file('prose.log', 'a\nb\n')])).rejects.toThrow('none of 2 lines can be read: 2 another format')
     await expect(read([join(home, 'none.log')])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
+    await expect(read([home])).rejects.toThrow(`${home}: EISDIR`)
   })
 })
 
