@@ -1,4 +1,4 @@
-// Nanoseconds per decision on one hot key: without a subscriber, with one that does nothing, and with metrics.
+// Nanoseconds per decision on one hot key: without a subscriber, with one that does nothing, and with both systems of metrics.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { entry } from '../lib/entry.mjs'
 import { median } from '../lib/statistics.mjs'
@@ -14,6 +14,7 @@ const lap = { ms: job.ms / LAPS, most: MOST_ON_ONE_KEY / (4 * (WARM_UP + LAPS)) 
 
 const sluice = await entry(job.root, 'sluice')
 const { collect } = await entry(job.root, 'sluice/prometheus')
+const { instrument } = await entry(job.root, 'sluice/opentelemetry')
 const limits = Array.from({ length: job.limits }, (_, i) => roomyLimit(sluice, `limit${i}`))
 const make = () => ours(sluice, limits)
 await warmUp(make)
@@ -23,6 +24,15 @@ const subject = await make()
 const registry = { registerMetric() {}, removeSingleMetric() {} }
 function nothing() {}
 
+/** A meter that is never read. A store that answers at once records no duration. */
+const instrumentOf = () => ({ addCallback() {}, removeCallback() {} })
+const meter = {
+  createHistogram: () => ({ record() {} }),
+  createObservableCounter: instrumentOf,
+  createObservableUpDownCounter: instrumentOf,
+  createObservableGauge: instrumentOf,
+}
+
 /** Each begins to listen, and returns a function that ends it. */
 const listeners = {
   'no subscriber': () => () => {},
@@ -30,7 +40,8 @@ const listeners = {
     subscribe('sluice:decision', nothing)
     return () => unsubscribe('sluice:decision', nothing)
   },
-  metrics: () => collect(registry).close,
+  Prometheus: () => collect(registry).close,
+  OpenTelemetry: () => instrument(meter).close,
 }
 
 const laps = Object.fromEntries(Object.keys(listeners).map((name) => [name, []]))

@@ -21,11 +21,18 @@ export class Recorder {
   /** So one look-up finds the counts of a limit and of its limiter. */
   #byPolicy = new WeakMap<Policy, Known>()
   readonly #stores = new StoreWatch()
-  readonly #count = (event: DecisionEvent): void => this.#add(event)
+  readonly #count: (event: DecisionEvent) => void
 
-  /** @param most pairs of limiter and limit */
-  constructor(most: number) {
+  /**
+   * @param most pairs of limiter and limit
+   * @param next called with each decision that was counted: one subscriber costs less than two
+   */
+  constructor(most: number, next?: (event: DecisionEvent) => void) {
     this.#most = most
+    this.#count = (event) => {
+      this.#add(event)
+      next?.(event)
+    }
     this.#series = new Series(most)
     decisions.subscribe(this.#count)
   }

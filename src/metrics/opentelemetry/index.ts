@@ -1,5 +1,5 @@
 import { type Meter, trace } from '@opentelemetry/api'
-import { decisions, type DecisionEvent } from '../../limiter/events.ts'
+import type { DecisionEvent } from '../../limiter/events.ts'
 import { BOUNDS } from '../counts.ts'
 import { INSTRUMENTS } from '../instruments.ts'
 import { type Collection, checkedSeries, type MetricsOptions } from '../options.ts'
@@ -21,7 +21,7 @@ export type { Collection, MetricsOptions }
  * instrument(metrics.getMeter('sluice'))
  */
 export function instrument(meter: Meter, options: MetricsOptions = {}): Collection {
-  const recorder = new Recorder(checkedSeries('instrument', options, 600))
+  const recorder = new Recorder(checkedSeries('instrument', options, 600), decided)
   const ends = INSTRUMENTS.map((each) => observe(meter, each, recorder))
   const durations = meter.createHistogram('rate_limiter.decision.duration', {
     unit: 's',
@@ -33,10 +33,8 @@ export function instrument(meter: Meter, options: MetricsOptions = {}): Collecti
     if (duration > 0) durations.record(duration / 1000, attributesOf({ limiter: recorder.nameOf(limiter) }))
     if (!event.decision.allowed) describeDenial(event)
   }
-  decisions.subscribe(decided)
   return {
     close() {
-      decisions.unsubscribe(decided)
       for (const end of ends) end()
       recorder.close()
     },
