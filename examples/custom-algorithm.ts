@@ -44,7 +44,7 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
   out.next[2] = kept
 }
 
-/** Gives units back, or charges more, for a request that was charged at `then`. */
+/** Refunds units, or charges more, for a request that was charged at `then`. */
 function adjust(
   p: Parameters<Name>,
   s: Float64Array,

@@ -17,7 +17,7 @@ const board = dashboard({
 })
 
 const hello = rateLimit({ limiter })((_request, response) => void response.end('hello'))
-// The dashboard comes before the limit, so that nobody is locked out of it.
+// The dashboard comes before the limit, so that a limit cannot lock you out of it.
 const server = createServer((request, response) => board(request, response, () => hello(request, response)))
 
 const key = encodeURIComponent(JSON.stringify({ limiter: 'api', key: '127.0.0.1' }))

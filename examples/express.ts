@@ -7,7 +7,7 @@ import { serve } from './visits.ts'
 
 const app = express()
 
-// The dashboard comes before the limits, so that nobody is locked out of it.
+// The dashboard comes before the limits, so that a limit cannot lock you out of it.
 app.use(board)
 
 // A route that is declared before the app's limit has only its own limit: at most 3 logins in any 15 minutes.

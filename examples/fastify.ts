@@ -7,7 +7,7 @@ import { serve } from './visits.ts'
 
 const app = Fastify()
 
-// The dashboard has no limit, so that nobody is locked out of it.
+// The dashboard has no limit, so that a limit cannot lock you out of it.
 app.all('/limits*', { config: { rateLimit: false } }, (request, reply) => {
   reply.hijack()
   board(request.raw, reply.raw)

@@ -27,7 +27,7 @@ const server = createAdaptorServer({
   fetch(request, bindings) {
     const { pathname } = new URL(request.url)
     const { incoming, outgoing } = bindings as HttpBindings
-    // The dashboard is a listener of node:http. It comes before the limits, so that nobody is locked out of it.
+    // The dashboard is a listener of node:http. It comes before the limits, so that a limit cannot lock you out of it.
     if (/^\/limits(\/|$)/.test(pathname)) {
       board(incoming, outgoing)
       return RESPONSE_ALREADY_SENT

@@ -10,7 +10,7 @@ import { serve } from './visits.ts'
 
 const app = new Hono<{ Bindings: HttpBindings }>()
 
-// The dashboard comes before the limits, so that nobody is locked out of it.
+// The dashboard comes before the limits, so that a limit cannot lock you out of it.
 app.all('/limits/*', (context) => {
   board(context.env.incoming, context.env.outgoing)
   return RESPONSE_ALREADY_SENT

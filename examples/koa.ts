@@ -7,7 +7,7 @@ import { serve } from './visits.ts'
 
 const app = new Koa()
 
-// The dashboard comes before the limits, so that nobody is locked out of it.
+// The dashboard comes before the limits, so that a limit cannot lock you out of it.
 app.use(function limits(context, next) {
   if (!/^\/limits(\/|$)/.test(context.path)) return next()
   context.respond = false

@@ -36,7 +36,7 @@ class AppModule {}
 
 const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] })
 
-// The dashboard is a middleware, so it comes before the guard and nobody is locked out of it.
+// The dashboard is a middleware, so it comes before the guard, and a limit cannot lock you out of it.
 app.use(board)
 
 await app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')

@@ -21,7 +21,7 @@ const hello = limit((request, response) => {
 
 const server = createServer((request, response) => {
   const isLogin = request.method === 'POST' && request.url === '/login'
-  // The dashboard comes before the limits, so that nobody is locked out of it.
+  // The dashboard comes before the limits, so that a limit cannot lock you out of it.
   return board(request, response, () => (isLogin ? login : hello)(request, response))
 })
 

@@ -125,7 +125,7 @@ async function freezeUnderLoad(server: ChildProcess, load: Load): Promise<void> 
   server.kill('SIGSTOP')
   load.isFrozen = true
   await show(during)
-  printEvent('the server goes on')
+  printEvent('the server continues')
   load.isFrozen = false
   server.kill('SIGCONT')
   await show(after)

@@ -20,7 +20,7 @@ function customerOf(request: Request): Customer | undefined {
   return customers.get(request.get('x-api-key'))
 }
 
-// Both plans use the same names, so a user who changes the plan keeps what was used.
+// Both plans use the same names, so a user who changes the plan keeps the usage.
 const free = { reads: perMinute(3, { name: 'reads' }), writes: perMinute(1, { name: 'writes' }) }
 const pro = { reads: perMinute(600, { name: 'reads' }), writes: perMinute(60, { name: 'writes' }) }
 

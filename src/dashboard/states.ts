@@ -79,6 +79,6 @@ function placeOf(store: Store): object {
 
 function problemIn(event: RulesEvent): string {
   if (event.event === 'change') return ''
-  if (event.event === 'invalid') return `A new document has ${event.problems.length} mistakes and is not in force.`
-  return 'The source cannot be read. The last rules stay in force.'
+  if (event.event === 'invalid') return `A new document has ${event.problems.length} mistakes. The current rules stay.`
+  return 'The source cannot be read. The current rules stay.'
 }

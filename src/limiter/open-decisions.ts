@@ -23,7 +23,7 @@ export function close(decision: Decision): void {
 
 /**
  * Keeps a decision that will be refunded or settled, so that a reset of its key closes it: its charge is forgotten then, and a refund
- * would give back units of others.
+ * would refund units of others.
  * @returns a function that drops the decision again
  */
 export function keepOpen(decision: Decision): () => void {

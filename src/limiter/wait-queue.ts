@@ -171,7 +171,7 @@ export class WaitQueue {
     this.#isTooLong = true
   }
 
-  /** Gives back what a waiter was charged that has left. Its promise is settled, so that a failure is a warning. */
+  /** Refunds the charge of a waiter that has left. Its promise is settled, so a failure is a warning. */
   async #giveBack(waiter: Waiter, decision: Decision): Promise<void> {
     try {
       await waiter.refund(decision)

@@ -90,7 +90,7 @@ const checks: Readonly<Record<string, Check>> = {
       time += pause
     }
   },
-  'never goes below zero, whatever is given back'({ subject, now, cost }, { part }) {
+  'never goes below zero, whatever is refunded'({ subject, now, cost }, { part }) {
     subject.adjust(now, now - Math.round(part * subject.window), -2 * (cost + subject.capacity))
     const { remaining, reset } = subject.peek(now, 0)
     holds(remaining <= subject.capacity && reset >= 0, `${remaining} remain of ${subject.capacity}`)

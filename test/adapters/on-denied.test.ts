@@ -87,7 +87,7 @@ describe('an onDenied that only sends a body', () => {
   })
 })
 
-describe('an onDenied that lets the request go on', () => {
+describe('an onDenied that admits the request', () => {
   test.each([
     ['Express 4', () => expressApp(express4, (_request, _response, next) => next())],
     ['Express 5', () => expressApp(express5, (_request, _response, next) => next())],

@@ -137,7 +137,7 @@ test('handlers after a middleware have the parameters of their route', () => {
   )
 })
 
-test('a Koa app with a state of its own takes the middleware, and its state has the decision', () => {
+test('a Koa app with its own state takes the middleware, and its state has the decision', () => {
   interface State extends forKoa.RateLimitState {
     readonly user: { readonly id: string }
   }
@@ -183,7 +183,7 @@ test('a Koa app with a state of its own takes the middleware, and its state has 
   expect(app.middleware).toHaveLength(6)
 })
 
-test('a Hono app with an environment of its own takes the middleware, and its context has the decision', () => {
+test('a Hono app with its own environment takes the middleware, and its context has the decision', () => {
   interface Env {
     Bindings: { readonly KEY: string }
     Variables: { user: { readonly id: string } }

@@ -24,7 +24,7 @@ describe.each(names())('%s', (name) => {
 
   const pause = fc.oneof(fc.constant(0), part, fc.double({ min: 0, max: 3, noNaN: true }))
 
-  it('decides as if a request was never charged once it is given back at once', () => {
+  it('decides as if a request was never charged if it is refunded at once', () => {
     fc.assert(
       fc.property(keys, pause, part, ({ limit, subject, now, cost }, pause, share) => {
         const never = subject.clone()
@@ -42,7 +42,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('gives back later no more than if the request was never charged', () => {
+  it('refunds later no more than if the request was never charged', () => {
     fc.assert(
       fc.property(keys, pause, pause, ({ limit, subject, now, cost }, first, second) => {
         const never = subject.clone()
@@ -60,7 +60,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('gives back at once what a request was charged', () => {
+  it('refunds at once what a request was charged', () => {
     fc.assert(
       fc.property(keys, ({ limit, subject, now, cost }) => {
         const before = subject.peek(now, 0).remaining
@@ -77,7 +77,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('never goes below zero, whatever is given back', () => {
+  it('never goes below zero, whatever is refunded', () => {
     fc.assert(
       fc.property(keys, part, ({ subject, now, cost, limit }, ago) => {
         subject.adjust(now, now - Math.round(ago * subject.window), -2 * (cost + capacityOf(subject)))
@@ -107,7 +107,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('keeps every retry time it has reported, even if units are given back in between', () => {
+  it('keeps every retry time it has reported, even if units are refunded in between', () => {
     const charges = fc.array(fc.record({ pause: part, share: part, refund: fc.boolean(), when: part }), {
       maxLength: 12,
     })
@@ -131,7 +131,7 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('changes nothing when units are given back to a new key', () => {
+  it('changes nothing when units of a new key are refunded', () => {
     fc.assert(
       fc.property(limits(name), (limit) => {
         const subject = new Subject(limit)
@@ -142,8 +142,8 @@ describe.each(names())('%s', (name) => {
   })
 })
 
-describe('adjust() gives back only what still counts', () => {
-  it('not in a fixed window that is over', () => {
+describe('adjust() refunds only what still counts', () => {
+  it('not in a fixed window that has ended', () => {
     const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000 })
     subject.ask(START, 4)
     subject.ask(START + 1_000_000, 3)
@@ -191,7 +191,7 @@ describe('adjust() gives back only what still counts', () => {
     expect(subject.state()).toEqual({ cells: [0, expect.any(Number)], entries: [] })
   })
 
-  it('in order when the newest entry of a log is given back and the clock steps back', () => {
+  it('in order when the newest entry of a log is refunded and the clock steps back', () => {
     const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
     subject.ask(START, 1)
     subject.ask(START + 500, 2)

@@ -70,7 +70,7 @@ describe('a withdrawn reservation admits no request that it would not admit othe
   })
 })
 
-describe('a withdrawn reservation can move a window, and the bound of the window holds', () => {
+describe('a withdrawn reservation can move a window, and the window admits no more than its bound', () => {
   it.each([
     ['tokenBucket', 2],
     ['fixedWindow', 2],
@@ -91,7 +91,7 @@ describe('a withdrawn reservation can move a window, and the bound of the window
   })
 })
 
-describe('a late withdrawal gives back nothing of other charges', () => {
+describe('a late withdrawal refunds nothing of other charges', () => {
   it.each([
     ['a refill', { algorithm: 'tokenBucket', quota: 2, window: 1000, refill: 'interval' }, 1],
     ['a burst that has become even', { algorithm: 'quotaLinear', quota: 2, window: 1000 }, 3],
@@ -109,7 +109,7 @@ describe('a late withdrawal gives back nothing of other charges', () => {
     expect(left.allowed).toBe(false)
   })
 
-  it('and gives back all of the reservation if there were no other charges', () => {
+  it('and refunds all of the reservation if there were no other charges', () => {
     for (const algorithm of ['gcra', 'tokenBucket', 'quotaLinear', 'exponential']) {
       const subject = new Subject({ algorithm, quota: 4, window: 1000 })
       const start = new Life(subject).now

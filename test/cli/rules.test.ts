@@ -284,7 +284,7 @@ describe('sluice rules explain', () => {
     )
   })
 
-  it('says which override is in force, and what allows a request', async () => {
+  it('says which override applies, and what allows a request', async () => {
     const words = [
       '--path',
       '/api/notes',

@@ -248,7 +248,7 @@ describe('the responses of the dashboard', () => {
       expect((await ask(served, '/look-up', { method: 'POST', headers: { 'X-Sluice-Key': each } })).status).toBe(400)
   })
 
-  it('are below the base path, and other requests go on', async () => {
+  it('are below the base path, and other requests continue', async () => {
     const board = dashboard({ authorize: () => true, basePath: '/limits' })
     const served = await serve((request: IncomingMessage, response: ServerResponse) =>
       board(request, response, () => response.end('next')),

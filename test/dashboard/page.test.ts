@@ -108,7 +108,7 @@ describe('the page of the dashboard', () => {
       expect((await page.evaluate<number>('changes[0]')) - began).toBeLessThan(1000)
       await shows(page, '#limits tr', /hourly/)
       await shows(page, '#limits tr', /trial/)
-      await page.getByText('The same as a table').click()
+      await page.getByText('Show as a table').click()
       await shows(page, '#minutes tr', /^the last10050145$/)
     })
   })
@@ -148,7 +148,7 @@ describe('the page of the dashboard', () => {
     })
   })
 
-  it('works with the keyboard alone, and returns the focus after the question', async () => {
+  it('works with only the keyboard, and returns the focus after the question', async () => {
     await open(async (page) => {
       burst(3)
       const focused = (): Promise<string> => page.evaluate<string>('document.activeElement.id')
@@ -201,7 +201,7 @@ describe('the page of the dashboard', () => {
     })
   })
 
-  it('goes on with the list of denied keys after one was looked up', async () => {
+  it('keeps updating the list of denied keys after one was looked up', async () => {
     await open(async (page) => {
       burst(120)
       await page.getByRole('button', { name: 'Look up ann' }).click()

@@ -237,7 +237,7 @@ describe('outage', { timeout: MINUTE }, () => {
     expect(status).toBe(0)
     expect(stderr.match(/\[SLUICE_[A-Z]+\]/g)).toEqual(['[SLUICE_OUTAGE]'])
     const events = [...stdout.matchAll(/ s: (.+)$/gm)].map(([, text]) => text)
-    const [frozen, thawed] = [events.indexOf('the server is frozen'), events.indexOf('the server goes on')]
+    const [frozen, thawed] = [events.indexOf('the server is frozen'), events.indexOf('the server continues')]
     expect(frozen).not.toBe(-1)
     expect(events.slice(frozen, thawed)).toContain('the store is degraded: no answer within 50 ms')
     expect(events.slice(thawed)).toContain('the store is healthy: the store answers again')

@@ -22,12 +22,30 @@ const instead: readonly (readonly [word: RegExp, plain: string])[] = [
   [/\bstands? (around|between|in|on|before|still)\b/i, 'is'],
   [/\bwhere (they|you|it) stands?\b/i, 'the remaining quota'],
   [/\bstorms? in\b/i, 'retry at the same moment'],
+  [/\bin force\b/i, 'current'],
+  [/\bfor as long as\b/i, 'while'],
+  [/\b(gives?|gave|given|giving) (it |them |units |charges? )?back\b/i, 'refunds, returns, releases'],
+  [/\bgoes on\b/i, 'continues'],
+  [/\b(made-up|invented) keys?\b/i, 'random keys'],
+  [/\block(s|ed)? (nobody|anybody|everybody)\b/i, 'no client, every client'],
+  [/\btrusts? (nobody|anybody|everybody)\b/i, 'trusts no proxy, trusts every proxy'],
+  [/\b(nothing|none) is held\b/i, 'there is no state'],
+  [/\bin no time\b/i, 'never, at once'],
+  [/\bas ever\b|\bnought\b|\bthereby\b|\bso that none\b/i, 'as before, zero, so'],
+]
+
+/** Words that only the pages refuse: code and titles may name values with them. */
+const onPages: readonly (readonly [word: RegExp, plain: string])[] = [
+  [/\b(nobody|anybody|everybody)\b(?!')/i, 'no client, every client'],
+  [/\bof (your|its|their|our|one's) own\b(?! (step|default|limiter|document))/i, 'custom, separate, own'],
+  [/\b(holds?|held) (the|a|an|all|no|its|their)\b/i, 'contains, stores, applies'],
+  [/\bone (by one )?alone\b|\bby itself alone\b/i, 'only'],
 ]
 
 /** Returns each word with its line and what to write instead. */
-function unclearWords(text: string): string[] {
+function unclearWords(text: string, words = instead): string[] {
   return text.split('\n').flatMap((line, i) =>
-    instead.flatMap(([word, plain]) => {
+    words.flatMap(([word, plain]) => {
       const found = word.exec(line)?.[0]
       return found === undefined ? [] : [`line ${i + 1}: "${found}"; write: ${plain}`]
     }),
@@ -49,7 +67,7 @@ function titlesIn(code: string): string {
 
 describe('plain words', () => {
   it.each(allPages)('in %s', (page) => {
-    expect(unclearWords(readPage(page))).toEqual([])
+    expect(unclearWords(readPage(page), [...instead, ...onPages])).toEqual([])
   })
 
   it.each(['src', 'adapters', 'examples'])('in the code in %s/', (folder) => {

@@ -81,7 +81,7 @@ function digits(ms: number | undefined): number | undefined {
 }
 
 const clients = defaultFamilies.map(({ name }) => name)
-const HEAD = ['fault', 'first', 'later', 'admitted', 'given back', 'charged later', 'left behind', ...clients]
+const HEAD = ['fault', 'first', 'later', 'admitted', 'refunded', 'charged later', 'left behind', ...clients]
 
 /** A line for each fault: the worst of all clients, and the time to recover of each. */
 function tableOf(rows: readonly Row[]): string {

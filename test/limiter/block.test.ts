@@ -197,7 +197,7 @@ describe('penalize', () => {
 describe('pause', () => {
   const since = (began: number): number => Date.now() - began
 
-  it('lets waiters wait, and go on in their order at the rate of the limit', async () => {
+  it('lets waiters wait, and admits them in order at the rate of the limit', async () => {
     vi.useFakeTimers({ now: 1_767_225_600_000 })
     const began = Date.now()
     const limits = gcra({ quota: 10, window: '1s', burst: 1 })

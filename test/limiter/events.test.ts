@@ -74,7 +74,7 @@ describe('the channel sluice:decision', () => {
     expect(received.map(({ decision }) => decision.allowed)).toEqual([true, true, false])
   })
 
-  it('makes no message while nobody subscribes', () => {
+  it('makes no message without a subscriber', () => {
     const limiter = createLimiter({ keyer, limits: perSecond(5) })
     const channel = channelOf('sluice:decision')
     expect(channel.hasSubscribers).toBe(false)

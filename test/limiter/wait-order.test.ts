@@ -61,7 +61,7 @@ describe('a request that waits', () => {
     expect({ admitted, after: served - began }).toEqual({ admitted: 0, after: 200 })
   })
 
-  it('makes later requests wait for as long as it does and they need', async () => {
+  it('makes later requests wait for its time and their own', async () => {
     const limiter = limiterOf(gcra({ quota: 10, window: '1s', burst: 2 }))
     limiter.consume(key, { cost: 2 })
     void limiter.wait(key, { cost: 2 })
@@ -72,7 +72,7 @@ describe('a request that waits', () => {
     expect(limiter.consume(key).allowed).toBe(true)
   })
 
-  it('holds up no other key, no other limit and no request without a cost', async () => {
+  it('delays no other key, no other limit and no request without a cost', async () => {
     const store = memoryStore({ clock: Date })
     const limiter = limiterOf(perSecond(1), store)
     const other = createLimiter({ name: 'other', keyer: (input: string) => input, limits: perSecond(1), store })
@@ -142,7 +142,7 @@ describe('a full queue', () => {
     expect((await Promise.all(waits)).every((each) => (each as Decision).allowed)).toBe(true)
   })
 
-  it('holds ten thousand by default', async () => {
+  it('has ten thousand places by default', async () => {
     const limiter = limiterOf(perSecond(1))
     limiter.consume(key)
     const abort = new AbortController()
@@ -195,7 +195,7 @@ describe('the work of many waiters', () => {
 })
 
 describe('a wait that ends early', () => {
-  it('warns when its charge cannot be given back, and ends no process', async () => {
+  it('warns when its charge cannot be refunded, and ends no process', async () => {
     const warnings = vi.spyOn(process, 'emitWarning').mockReturnValue()
     const limiter = createLimiter({
       keyer: (input: string) => input,

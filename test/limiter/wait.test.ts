@@ -224,7 +224,7 @@ describe('wait rejects at once', () => {
     expect(waiting.map(({ at }) => at)).toEqual([0, 1000, 2000, 60_000, 0, 0])
   })
 
-  it('when the delay would exceed maxWait, and gives back what it charged', async () => {
+  it('when the delay would exceed maxWait, and refunds what it charged', async () => {
     const limiter = limiterOf(leakyBucket({ quota: 1, window: '1s', capacity: 10 }))
     limiter.consume(key, { cost: 5 })
     await expect(limiter.wait(key, { maxWait: 4_000 })).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
@@ -292,7 +292,7 @@ describe('an aborted wait', () => {
     expect(limiter.consume(key).allowed).toBe(true)
   })
 
-  it('gives back what it charged if aborted during a delay', async () => {
+  it('refunds what it charged if aborted during a delay', async () => {
     const limiter = limiterOf(leakyBucket({ quota: 1, window: '1s', capacity: 2 }))
     limiter.consume(key)
     const abort = new AbortController()

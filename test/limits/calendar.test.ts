@@ -145,7 +145,7 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
     }
   })
 
-  it('gives back in the same window, and nothing in a later one', async () => {
+  it('refunds in the same window, and nothing in a later one', async () => {
     const clock = virtualClock(Date.parse('2026-05-15T12:00Z'))
     const limiter = createLimiter({ keyer: () => 'k', limits: berlin('1d'), store: storeOn(clock) })
     const [first, second] = [await limiter.consume({}), await limiter.consume({})]
@@ -220,7 +220,7 @@ describe('a limit on the calendar', () => {
     )
   })
 
-  it('does not slow down or fail beside other limits', () => {
+  it('does not slow down or fail with other limits', () => {
     const clock = virtualClock(Date.parse('2026-12-31T23:59Z'))
     const limits = [perMinute(5), berlin('1y')]
     const limiter = createLimiter({ keyer: () => 'k', limits, store: memoryStore({ clock }) })

@@ -179,7 +179,7 @@ describe('sluice_keys', () => {
 })
 
 describe('sluice_store_up and sluice_degraded_total', () => {
-  it('show that a guarded store does not answer, and how it is decided then', async () => {
+  it('show that a guarded store does not answer, and how requests are decided then', async () => {
     const registry = collected()
     let isDown = true
     const inner = new LaterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))

@@ -93,7 +93,7 @@ describe('RecentSketch', () => {
     )
   })
 
-  it('holds all of the last window, and nothing older than 1.2 windows', () => {
+  it('contains all of the last window, and nothing older than 1.2 windows', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 10_000_000 }), fc.integer({ min: 0, max: 2 * WINDOW }), (start, age) => {
         const sketch = new RecentSketch(10, WINDOW)

@@ -273,7 +273,7 @@ describe('in a strict TypeScript project', () => {
     server.close()
 
     const behaviours: readonly Behaviour[] = storeBehaviours((clock) => memoryStore({ clock }))
-    const quick = behaviours.find(({ name }) => name.includes('gives back a charge, once'))
+    const quick = behaviours.find(({ name }) => name.includes('refunds a charge, once'))
     await quick!.run()
     console.log(JSON.stringify([...statuses, true]))`
 

@@ -92,7 +92,7 @@ describe('rulesFile reads', () => {
     await expect(rulesFile(name as string)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 
-  it('options of its own, and refuses wrong ones', async () => {
+  it('its own options, and refuses wrong ones', async () => {
     await expect(rulesFile('a.json', { pollInterval: 'often' as '1s' })).rejects.toMatchObject({
       code: 'INVALID_OPTION',
     })
@@ -137,7 +137,7 @@ describe('rulesFile notices', () => {
     expect(await seen(file, 1)).toEqual(['1 → 2'])
   })
 
-  it('a file that is gone for long: it is unreachable once, and the rules stay in force', async () => {
+  it('a file that is gone for long: it is unreachable once, and the current rules stay', async () => {
     const file = await started('100ms')
     const codes = await warningsOf(async () => {
       unlinkSync(file.path)

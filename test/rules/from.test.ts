@@ -61,7 +61,7 @@ function uncaught(): unknown[] {
 }
 
 describe('rulesFrom', () => {
-  it('goes on after a listener has thrown, whose error is an uncaught exception', async () => {
+  it('continues after a listener has thrown; the error is an uncaught exception', async () => {
     const errors = uncaught()
     const [first, second] = [channel(), channel()]
     first.give(document(1))

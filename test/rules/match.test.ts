@@ -28,7 +28,7 @@ describe('a policy', () => {
     expect(matched([policy('a', undefined), policy('b', {})], {})).toEqual(['a', 'b'])
   })
 
-  it('matches only if every condition holds', () => {
+  it('matches only if every condition is met', () => {
     const match = { method: 'POST', path: '/login', plan: 'free' }
     const input = { method: 'POST', path: '/login', attributes: { plan: 'free' } }
     expect(matches(match, input)).toBe(true)
@@ -200,7 +200,7 @@ describe('an explanation', () => {
   const input = { method: 'POST', path: '/LOGIN', ip: '203.0.113.7', attributes: { plan: 'free', tenant: 't1' } }
   const now = Date.UTC(2025, 0, 1)
 
-  it('says which conditions hold, and what the request has', () => {
+  it('says which conditions are met, and what the request has', () => {
     expect(explainRules(compiled, input, now).policies[0]).toMatchObject({
       applies: false,
       conditions: [

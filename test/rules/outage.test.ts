@@ -55,7 +55,7 @@ describe('while the store does not answer', { timeout: 30_000 }, () => {
     ])
   })
 
-  it('the last rules stay in force and can be replaced', async () => {
+  it('the current rules stay and can be replaced', async () => {
     const { ask, replace } = await stopped([policy('p', 1, 'local')])
     await ask()
     expect((await ask()).allowed).toBe(false)

@@ -62,7 +62,7 @@ describe('rules', () => {
     expect(changes.at(-1)![1]).toBe(rules.current)
   })
 
-  it('stay in force when a document has mistakes', () => {
+  it('stay when a document has mistakes', () => {
     const rules = createRules(document(10))
     const before = rules.current
     const wrong = { policies: [{ name: 'api', key: 'tenant', limits: [{ quota: 5, window: '1 min' }] }] }
@@ -72,7 +72,7 @@ describe('rules', () => {
     expect(rules.current).toBe(before)
   })
 
-  it('decide a request by the version in force when it began, also while attributes are awaited', async () => {
+  it('decide a request by the version that was current when it began, also while attributes are awaited', async () => {
     const pending: (() => void)[] = []
     const attributes = (): Promise<Record<string, string>> =>
       new Promise((resolve) => pending.push(() => resolve({ tenant: 'ann', plan: 'free' })))

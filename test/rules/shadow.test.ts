@@ -38,7 +38,7 @@ describe('rules.shadow', () => {
     })
   })
 
-  it('decides as the document would: all or nothing, whatever the document in force decides', () => {
+  it('decides as the document would: all or nothing, whatever the current document decides', () => {
     const rules = createRules(document(1))
     const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
     const trial = rules.shadow(document(2))
@@ -55,7 +55,7 @@ describe('rules.shadow', () => {
     expect(trial.report).toMatchObject({ requests: 2, newlyDenied: 1 })
   })
 
-  it('changes no usage of the document in force, and counts no peek', () => {
+  it('changes no usage of the current document, and counts no peek', () => {
     const rules = createRules(document(10))
     const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
     const trial = rules.shadow(document(3))

@@ -150,7 +150,7 @@ describe('a fleet of which half has the old document', () => {
     expect(await remaining()).toBe(1_000_000 - 3)
   })
 
-  it('behind denyCache denies by the document in force, and admits what another one admits', async () => {
+  it('behind denyCache denies by the current document, and admits what a new one admits', async () => {
     const clock = virtualClock(Date.UTC(2026, 0, 1))
     const overrides = [{ key: 'everyone', limits: [{ quota: 1 }], until: '2026-01-02T00:00:00Z' }]
     const rules = createRules(numbered(0, { overrides }))

@@ -119,7 +119,7 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
       expect(await button(page, 'Copy the code').isDisabled()).toBe(true)
     }))
 
-  it('compares all algorithms, and the limits alone', () =>
+  it('compares all algorithms, and each limit by itself', () =>
     open(PAGE, {}, async (page) => {
       const lines = page.locator('.result')
       expect(await lines.count()).toBe(10)

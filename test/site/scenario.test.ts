@@ -99,7 +99,7 @@ describe('the form', () => {
 })
 
 describe('the comparison', () => {
-  it('has all limits together, each alone, and every other algorithm', () => {
+  it('has all limits together, each by itself, and every other algorithm', () => {
     const forms = [gcra, { algorithm: 'spacing', values: { gap: '1s' } }]
     const lines = compare(forms, forms.map(limitOf), [0, 10, 1000], true)
     expect(lines.map(({ title }) => title)).toEqual([

@@ -66,7 +66,7 @@ function problems(limiter: string, entry: Partial<Entry>, history: Partial<Histo
 describe('the ledger of the soak', () => {
   const from = 10 * GENERATION
 
-  it('allows a quota, and what was given back', () => {
+  it('allows a quota, and what was refunded', () => {
     expect(problems('gcra', { admitted: 30 })).toEqual([])
     expect(problems('gcra', { admitted: 31 })).toHaveLength(1)
     expect(problems('gcra', { admitted: 34, returned: 4 })).toEqual([])

@@ -104,7 +104,7 @@ describe('storeBehaviours', () => {
     ],
     'gives nothing back': [
       (store) => ({ ...wrapped(store), adjust: () => undefined }),
-      'an adjustment gives back a charge, once',
+      'an adjustment refunds a charge, once',
     ],
     'resets nothing': [(store) => ({ ...wrapped(store), forget: () => undefined }), 'keys are reset one by one'],
   }

@@ -28,7 +28,7 @@ describe('a bounded key', () => {
     expect(boundedKey(victim)).not.toBe(victim)
   })
 
-  it('differs for keys that differ in lone surrogates alone', () => {
+  it('differs for keys that differ only in lone surrogates', () => {
     const tail = 'x'.repeat(64)
     const keys = ['\ud800', '\udc00', '\ufffd', '\ud800\u{1f600}', '\ud800\u{1f601}'].map((each) =>
       boundedKey(each + tail),

@@ -67,7 +67,7 @@ describe('two copies of one version', () => {
     expect(both.consume({}).limits.map(({ used }) => used)).toEqual([2, 2])
   })
 
-  it('stack limiters of both on memory stores of their own', () => {
+  it('stack limiters of both on their own memory stores', () => {
     const both = other.sluice.stack(
       createLimiter({ name: 'one', keyer: everyone, limits: twice }),
       other.sluice.createLimiter({ name: 'other', keyer: everyone, limits: twice }),

@@ -41,7 +41,7 @@ export const html: string = `<!doctype html>
           </ul>
         </figure>
         <details>
-          <summary>The same as a table</summary>
+          <summary>Show as a table</summary>
           <table>
             <caption class="quiet">Decisions in each minute</caption>
             <thead>
@@ -61,7 +61,7 @@ export const html: string = `<!doctype html>
         <h2 id="limits-title">Limits</h2>
         <table>
           <caption class="quiet">
-            Decisions per second now. Near: how many of those admitted in ten minutes had less than a fifth left.
+            Decisions per second now. Near: the share of admitted requests in ten minutes that left less than a fifth of the limit.
           </caption>
           <thead>
             <tr>
@@ -91,11 +91,11 @@ export const html: string = `<!doctype html>
           </thead>
           <tbody id="top"></tbody>
         </table>
-        <p id="no-top" class="quiet">Nobody was denied.</p>
+        <p id="no-top" class="quiet">No key was denied.</p>
       </section>
 
       <section aria-labelledby="keys-title">
-        <h2 id="keys-title">Look a key up</h2>
+        <h2 id="keys-title">Look up a key</h2>
         <form id="look-up" autocomplete="off">
           <p>
             <label for="limiter">Limiter</label>
@@ -134,7 +134,7 @@ export const html: string = `<!doctype html>
         <h2 id="state-title">Stores and rules</h2>
         <ul id="stores"></ul>
         <ul id="rules"></ul>
-        <p id="no-state" class="quiet">No store and no rules have reported anything.</p>
+        <p id="no-state" class="quiet">No store or rules have reported a state.</p>
       </section>
     </main>
     <noscript>This page needs JavaScript.</noscript>

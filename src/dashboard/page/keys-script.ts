@@ -20,7 +20,7 @@ async function ask(path, named) {
   try {
     const headers = { 'X-Sluice-Key': encodeURIComponent(JSON.stringify(named)) }
     const response = await fetch(path, { method: 'POST', headers })
-    if (response.status === 401) return { problem: 'You may not do this any more. Load the page again.' }
+    if (response.status === 401) return { problem: 'You are no longer authorized. Reload the page.' }
     return /** @type {Answer} */ (await response.json())
   } catch {
     return { problem: 'The server did not answer as expected.' }
@@ -40,7 +40,7 @@ export async function lookUp(limiter, key) {
 /** @param {Answer} answer */
 function showAnswer({ limits = [], isReset, problem }) {
   const { limiter, key } = found
-  setText(element('answer'), problem ?? (limits.length > 0 ? 'Found.' : 'Nothing is counted for this key.'))
+  setText(element('answer'), problem ?? (limits.length > 0 ? 'Found.' : 'This key has no state.'))
   setText(element('found-title'), limiter + ': ' + (key === '' ? '(no key)' : key))
   element('states').replaceChildren(...limits.map(stateRow))
   element('found').hidden = limits.length === 0

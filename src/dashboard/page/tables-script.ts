@@ -154,7 +154,7 @@ function storeItem({ name, state, reason, since }) {
 /** @param {import('./model.js').RulesState} rules */
 function rulesItem({ version, policies, loadedAt, problem }) {
   const counted = policies === 1 ? '1 policy' : policies + ' policies'
-  const item = make('li', 'rules: version ' + version + ', ' + counted + ', in force since ' + timeOf(loadedAt))
+  const item = make('li', 'rules: version ' + version + ', ' + counted + ', current since ' + timeOf(loadedAt))
   if (problem !== '') item.append(make('p', problem, 'bad'))
   return item
 }

@@ -27,7 +27,7 @@ export interface ProxyWarning {
 
 const HOW_TO =
   "Tell the framework which proxies are yours: app.set('trust proxy', 1) in Express, trustProxy: '10.0.0.0/8' in Fastify, where " +
-  'a number trusts nobody, app.proxy = true with maxIpsCount: 1 in Koa, with your own numbers; ipKeyer({ address }) where the ' +
+  'a number trusts no proxy, app.proxy = true with maxIpsCount: 1 in Koa, with your own numbers; ipKeyer({ address }) where the ' +
   'adapter has this option.'
 
 const untrusted: ProxyWarning = {

@@ -113,7 +113,7 @@ export class Denials {
   }
 
   /**
-   * A key of another slot of a cluster has denied. The store may have reserved this key for a moment and given it back, which lifts
+   * A key of another slot of a cluster has denied. The store may have reserved this key for a moment and refunded it, which lifts
    * denials that were decided meanwhile.
    */
   #release(charge: Charge): void {

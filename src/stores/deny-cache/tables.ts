@@ -9,14 +9,14 @@ type LimiterTables = WeakValues<Table>
 /** The table of a policy, and which version of the limit the policy is. */
 export interface Place {
   readonly table: Table
-  /** The tables of its limiter. They are kept for as long as one of their policies is. */
+  /** The tables of its limiter. They are kept while one of their policies is in use. */
   readonly siblings: LimiterTables
   /** What else decides: equal for limits whose states and verdicts are the same. */
   readonly version: string
 }
 
 /**
- * The tables of all limits. A table is kept for as long as a policy of its limit is, so that limits and limiters that are made from user
+ * The tables of all limits. A table is kept while a policy of its limit is in use, so that limits and limiters that are made from user
  * data do not accumulate. It knows which requests in flight may change the state of a key by another version of its limit.
  */
 export class Tables {

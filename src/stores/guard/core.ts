@@ -71,7 +71,7 @@ export class Core {
     return isOutage
   }
 
-  /** Gives back what the store has charged for requests that were decided without it. */
+  /** Refunds charges of the store for requests that were decided without it. */
   async undo(charges: readonly Charge[]): Promise<void> {
     const charged = charges.filter((charge) => charge.charged !== 0)
     if (charged.length === 0) return

@@ -17,12 +17,12 @@ export class Adjuster {
     this.#tables = tables
   }
 
-  /** Adds units to the key of a charge, or gives them back if negative. */
+  /** Adds units to the key of a charge, or refunds them if negative. */
   adjust(charge: Charge, units: number, now: number): void {
     const table = this.#tables.of(charge.policy)
     const slot = table.slotOf(charge.key)
     if (slot !== NONE) return this.#adjustSlot(charge, units, now, table.slab, slot)
-    // A key without a state has nothing to give back.
+    // A key without a state has nothing to refund.
     const sketch = units < 0 ? table.sketch : this.#tables.sketchFor(charge.policy, table, now)
     if (sketch !== undefined) this.#adjustRows(charge, units, now, sketch, table.sketchKey(charge.key))
     else if (units > 0) this.#adjustSlot(charge, units, now, table.slab, table.add(charge.key))

@@ -116,7 +116,7 @@ export class Sketch {
   }
 
   /**
-   * Returns true when a key was charged before it began in its slot. Such a charge is not given back: the slot that counted it may be
+   * Returns true when a key was charged before it began in its slot. Such a charge is not refunded: the slot that counted it may be
    * shared now, and another limit may have drained it there.
    */
   isOlder(slot: number, chargedAt: number): boolean {

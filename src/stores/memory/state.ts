@@ -162,7 +162,7 @@ export class Attempt {
     return true
   }
 
-  /** Adds units to the state that was read, or gives them back when negative. */
+  /** Adds units to the state that was read, or refunds them if negative. */
   adjust({ algorithm, parameters }: CompiledLimit, chargedAt: number, units: number): void {
     const { outcome, tick } = this
     clearEdit(outcome.edit)

@@ -43,7 +43,7 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
   for (const group of reserved.toReversed()) await release(queue, group, mode)
 }
 
-/** Another slot has denied: gives back what this one reserved, and reports what it holds without it. */
+/** Another slot has denied: refunds the reservation of this slot, and reports its state without it. */
 async function release(queue: RedisQueue, group: Group, mode: DecisionMode): Promise<void> {
   const free = group.charges.map(({ policy, key }) => new Charge(policy, key, 0))
   const peek = transactionOf('peek', group.keys, free)

@@ -84,7 +84,7 @@ export const abortCases: Cases = {
       equal([seen, used(limiter)], [[499], 0], outcome)
     }
   },
-  'that reads the status does not give back a request that is aborted before it is answered': async (world) => {
+  'that reads the status does not refund a request that is aborted before its response': async (world) => {
     const limiter = limiterOf(world)
     let asked = 0
     const refundWhen = (_request: unknown, response: unknown): boolean => (asked++, Number(statusOf(response)) < 400)

@@ -9,7 +9,7 @@ import type { Handler } from './harness.ts'
 import { type Cases, fault, hundred, one, remoteStore, three } from './world.ts'
 
 export const settlementCases: Cases = {
-  'gives back a failure, or a success': async ({ limit, serve, by }) => {
+  'refunds a failure, or a success': async ({ limit, serve, by }) => {
     const handler: Handler = ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
     const failed = { headers: { 'x-status': '401' } }
     const good = { headers: { 'x-status': '200' } }
@@ -59,7 +59,7 @@ export const settlementCases: Cases = {
     await ask(server)
     equal((await ask(server)).headers['ratelimit'], '"ten";r=8;t=60, "kb";r=58;t=60')
   },
-  'gives back everything when both options apply': async ({ limit, serve }) => {
+  'refunds everything when both options apply': async ({ limit, serve }) => {
     const options = { cost: () => 2, refundWhen: 'success', settleWith: () => 3 }
     const server = await serve({ limits: [limit(three, options)] })
     equal(await statuses(server, 4), [200, 200, 200, 200])
@@ -77,7 +77,7 @@ export const settlementCases: Cases = {
     const server = await serve({ limits })
     equal(await warningsOf(async () => equal(await statuses(server, 3), [200, 200, 200])), [])
   },
-  'gives back each of many requests that end together, once': async (world) => {
+  'refunds each of many requests that end together, once': async (world) => {
     for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
       let come = 0
       let release = (): void => {}
@@ -98,7 +98,7 @@ export const settlementCases: Cases = {
       equal((await ask(server)).headers['ratelimit'], '"default";r=99;t=60')
     }
   },
-  'gives back once, also when the handler has refunded the decision': async ({ serve, clock }) => {
+  'refunds once, also when the handler has refunded the decision': async ({ serve, clock }) => {
     const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
     const server = await serve({
       limits: [{ limiter, refundWhen: 'success' }],

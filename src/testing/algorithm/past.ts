@@ -10,7 +10,7 @@ export interface Event {
   readonly cost: number
   /** Waits for the retry time instead of `after`, or one tick less. */
   readonly obeys: 'no' | 'exactly' | 'nearly'
-  /** Then gives back or charges this part of it. */
+  /** Then refunds or charges this part of it. */
   readonly change: number
 }
 

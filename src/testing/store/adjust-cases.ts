@@ -5,7 +5,7 @@ import { type Cases, verdicts } from './world.ts'
 const three = fixedWindow({ name: 'three', quota: 3, window: '1s' })
 
 export const adjustCases: Cases = {
-  'gives back a charge, once': async ({ on }) => {
+  'refunds a charge, once': async ({ on }) => {
     const limiter = on(three)
     const first = await limiter.consume('a', { cost: 2 })
     await limiter.consume('a')

@@ -93,7 +93,7 @@ describe.each([
     for (const [path, key] of Object.entries(table)) expect([path, await keyAt(path)]).toEqual([path, key])
   })
 
-  test('ipKeyer depends on `trust proxy`, and warns when it trusts everybody', async () => {
+  test('ipKeyer depends on `trust proxy`, and warns when it trusts every proxy', async () => {
     const settings: [unknown, string, string[]][] = [
       [true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],
       [1, '203.0.113.9', []],

@@ -123,7 +123,7 @@ describe('a route with config.rateLimit', () => {
     expect([await left(app, '/late'), (await app.inject('/late')).body]).toEqual(['0', 'late'])
   })
 
-  test('with a limiter of its own inherits neither keys nor store', async () => {
+  test('with its own limiter inherits neither keys nor store', async () => {
     const app = create()
     await app.register(rateLimit, byUser({ store: memoryStore(), statusCode: 420, cost: () => 5 }))
     const limiter = createLimiter<FastifyRequest>({ keyer: everyone, limits: quota(1) })
@@ -189,7 +189,7 @@ describe('app.rateLimit', () => {
     expect(await left(app, '/within', 'GET', by('a'))).toMatch(/^\d,2$/)
   })
 
-  test('has the types of hooks, also on a route with types of its own', async () => {
+  test('has the types of hooks, also on a route with its own types', async () => {
     const app = create()
     await app.register(rateLimit, byUser())
     const preHandler = app.rateLimit({ limits: (request) => quota(request.url.length) })

@@ -21,7 +21,7 @@ describe('the keyers', () => {
     expect([await left(app, '/no/1'), await left(app, '/no/2', 'POST')]).toEqual(['8', '7'])
   })
 
-  test('ipKeyer depends on trustProxy, and warns when it trusts everybody', async () => {
+  test('ipKeyer depends on trustProxy, and warns when it trusts every proxy', async () => {
     const headers = { 'x-forwarded-for': '203.0.113.9' }
     const settings: [unknown, string, string[]][] = [
       [true, '203.0.113.9', ['SLUICE_PROXY_TRUSTS_ALL']],

@@ -171,7 +171,7 @@ test('a value that is not a handler is refused', () => {
   expect(() => rateLimit(times(1))({} as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }) as Error)
 })
 
-test('a limited handler answers requests of a server', async () => {
+test('a limited handler responds to requests of a server', async () => {
   const limit = rateLimit(times(1, { keyer: byHeader('x-user') }))
   const server = await serveFetch(limit((_request: Request, _bindings: HttpBindings) => new Response('ok')))
   try {

@@ -45,7 +45,7 @@ describe.each([
       })
     })
 
-    test('keeps the headers of a request that it lets go on and whose handler fails, without Retry-After', async () => {
+    test('keeps the headers of a request that it admits and whose handler fails, without Retry-After', async () => {
       const app = new Koa()
       app.on('error', () => {})
       app.use(rateLimit(times(1, { onDenied: (_context, next) => next() })))

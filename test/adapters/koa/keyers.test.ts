@@ -129,7 +129,7 @@ describe.each([
     })
   })
 
-  test('ipKeyer depends on the proxy settings of the app, and warns when they trust everybody', async () => {
+  test('ipKeyer depends on the proxy settings of the app, and warns when they trust every proxy', async () => {
     const settings: [ConstructorParameters<typeof Koa3>[0], string, string[]][] = [
       [{ proxy: true }, '198.51.100.1', ['SLUICE_PROXY_TRUSTS_ALL']],
       [{ proxy: true, maxIpsCount: 1 }, '203.0.113.9', []],

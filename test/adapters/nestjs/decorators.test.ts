@@ -72,7 +72,7 @@ describe('@RateLimit', () => {
     expect(await statuses(url, '/cats/second')).toEqual([429])
   })
 
-  test('can have a limiter of its own, and one for several handlers', async () => {
+  test('can have its own limiter, and one for several handlers', async () => {
     const limiter = createLimiter({ keyer: everyone, limits: of(1) })
     const own = { first: [RateLimit({ limiter })], second: [RateLimit({ limiter })] }
     const url = await start(limitedModule(common, { controllers: controllers(own) }))
@@ -130,7 +130,7 @@ describe('@SkipRateLimit', () => {
     ])
   })
 
-  test('of a class does not exclude a handler with limits of its own', async () => {
+  test('of a class does not exclude a handler with its own limits', async () => {
     const own = { cats: [SkipRateLimit()], first: [RateLimit({ limits: of(1) })] }
     const url = await start(limitedModule(common, { controllers: controllers(own) }))
     expect(await statuses(url, '/cats/first', '/cats/first', '/cats/second')).toEqual([200, 429, 200])

@@ -68,17 +68,17 @@ describe.each(Object.keys(platforms))('on %s', (platform) => {
     expect(response.headers.get('retry-after')).toBe('3600')
   })
 
-  test('a filter that is a provider answers a denial', async () => {
+  test('a filter that is a provider responds to a denial', async () => {
     const response = await denied(one, { providers: [{ provide: APP_FILTER, useClass: filterFor() }] })
     expect([response.status, await response.json()]).toEqual([418, { seen: 'RateLimitException' }])
   })
 
-  test('a filter of a handler answers a denial', async () => {
+  test('a filter of a handler responds to a denial', async () => {
     const response = await denied(one, { own: [UseFilters(filterFor(HttpException)) as Decorator] })
     expect(response.status).toBe(418)
   })
 
-  test('a filter for other exceptions does not answer', async () => {
+  test('a filter for other exceptions sends no response', async () => {
     const response = await denied(one, { filter: new (filterFor(ForbiddenException))() })
     expect([response.status, response.headers.get('content-type')]).toEqual([429, 'application/problem+json'])
   })
@@ -113,7 +113,7 @@ describe.each(Object.keys(platforms))('on %s', (platform) => {
       }
     })
 
-    test('can return true, and the request goes on', async () => {
+    test('can return true, and the request continues', async () => {
       const response = await denied({ ...one, onDenied: async () => true })
       expect([response.status, await response.text()]).toEqual([200, 'first'])
       expect(response.headers.get('cache-control')).toBeNull()

@@ -135,7 +135,7 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
     expect(seen).toEqual([true, 'echo'])
   })
 
-  test('holds messages of a leaky bucket', async () => {
+  test('delays messages of a leaky bucket', async () => {
     const limits = leakyBucket({ quota: 20, window: '1s', capacity: 2 })
     const { ask } = await connect(await serve({ keyer: everyone, limits, refundWhen: 'success' }), 'a')
     const started = performance.now()
@@ -152,7 +152,7 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
     expect(events).toEqual(['echo', 'echo', 'exception'])
   })
 
-  test('goes on with a message when onDenied returns true', async () => {
+  test('admits a message when onDenied returns true', async () => {
     const { ask } = await connect(await serve({ keyer: everyone, limits: of(1), onDenied: () => true }), 'a')
     expect([(await ask('echo')).event, (await ask('echo')).event]).toEqual(['echo', 'echo'])
   })

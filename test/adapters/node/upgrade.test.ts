@@ -222,7 +222,7 @@ describe('an upgrade', () => {
     expect(replies).toEqual(['HTTP/1.1 405', 'HTTP/1.1 429'])
   })
 
-  test('can end while it is held', async () => {
+  test('can end while it waits', async () => {
     let decided = 0
     const shaped = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
     const port = await listen(rateLimit(times(1, { limits: shaped, onDecision: () => decided++ })))

@@ -99,7 +99,7 @@ describe('the reorder window', () => {
     )
   })
 
-  it('holds no more entries and bytes than its bounds', () => {
+  it('stores no more entries and bytes than its bounds', () => {
     for (const bounds of [
       { entries: 100, bytes: Infinity },
       { entries: Infinity, bytes: 1000 },

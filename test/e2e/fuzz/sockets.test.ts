@@ -258,7 +258,7 @@ const late: Readonly<Record<string, (seen: unknown[]) => Promise<Served>>> = {
 }
 
 describe('a handler that throws after the response', () => {
-  test.each(Object.keys(late))('of %s takes nothing back, and the server goes on', async (name) => {
+  test.each(Object.keys(late))('of %s takes nothing back, and the server continues', async (name) => {
     const seen: unknown[] = []
     server = await late[name]!(seen)
     for (let i = 0; i < 20; i++) expect((await ask(server)).status).toBe(i < QUOTA ? 200 : 429)

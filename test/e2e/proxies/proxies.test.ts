@@ -233,7 +233,7 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
     expect(statuses).toEqual([200, 200, 429])
   })
 
-  test('without PROXY protocol support answers 400', async () => {
+  test('without PROXY protocol support responds with 400', async () => {
     const app = await framework.serve('nobody')
     running.push(app)
     expect(await from(ANN, await behindConnections(app))).toBe(400)
@@ -252,12 +252,12 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
     expect(warnings[0]!.message).toContain(`errors-and-warnings.md#${code.toLowerCase()}`)
   })
 
-  test('that trusts nobody has one bucket for all clients', async () => {
+  test('that trusts no proxy has one bucket for all clients', async () => {
     const server = await behindNginx('nginx', await framework.serve('nobody'))
     expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
   })
 
-  test('that trusts everybody lets a client choose its bucket', async () => {
+  test('that trusts every proxy lets a client choose its bucket', async () => {
     const server = await behindNginx('nginx', await framework.serve('everybody'))
     for (let i = 0; i < 5; i++) expect(await from(ANN, server, spoofed())).toBe(200)
   })
@@ -275,7 +275,7 @@ describe.each(frameworks.filter(({ name }) => !name.startsWith('Fastify')))('$na
   })
 })
 
-test('Fastify with a number of proxies trusts nobody, as the guide says, and warns', async () => {
+test('Fastify with a number of proxies trusts no proxy, as the guide says, and warns', async () => {
   const app = Fastify({ trustProxy: 1 as never, forceCloseConnections: true })
   await app.register(fastifyLimit, { keyer: fastifyIp(), limits })
   app.get('/', () => 'ok')
@@ -285,7 +285,7 @@ test('Fastify with a number of proxies trusts nobody, as the guide says, and war
     expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
   })
   expect(warnings).toEqual([
-    { code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts nobody') },
+    { code: 'SLUICE_PROXY_UNTRUSTED', message: expect.stringContaining('a number trusts no proxy') },
   ])
 })
 

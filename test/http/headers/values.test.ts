@@ -125,7 +125,7 @@ describe('a linear limit without units shows when the next unit is back', () => 
     expect(t(decide([status(of, { remaining: 0, resetAfter: 150_000 })]))).toBe('30')
   })
 
-  test('except that a window comes back as a whole', () => {
+  test('except that a window returns as a whole', () => {
     expect(t(decide([status(windowed('n', 100, 60_000), { resetAfter: 60_000 })]))).toBe('60')
   })
 

@@ -36,7 +36,7 @@ const limited = (options: object, listener: RequestListener): RequestListener =>
   rateLimit(options as RateLimitOptions)(listener)
 
 describe('a response that waits for others on its connection', () => {
-  test('ends when the connection closes, and is no longer held', async () => {
+  test('ends when the connection closes, and is no longer referenced', async () => {
     let [entered, ran] = [0, 0]
     const options = {
       keyer: everyone,

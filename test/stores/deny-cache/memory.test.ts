@@ -24,7 +24,7 @@ function isKnown(denials: Denials, key: string, now: number): boolean {
 }
 
 describe('the memory of denyCache', () => {
-  it('holds maxKeys keys of a limit, and forgets the older half first', () => {
+  it('stores maxKeys keys of a limit, and forgets the older half first', () => {
     const denials = new Denials(1000, 1e9)
     for (let i = 0; i < KEYS; i++) learn(denials, `key ${i}`, i)
     const known = Array.from({ length: KEYS }, (_, i) => i).filter((i) => isKnown(denials, `key ${i}`, KEYS))
@@ -67,7 +67,7 @@ describe('the memory of denyCache', () => {
     expect(bytes).toBeLessThan(450)
   })
 
-  it('is free again once denials are over and others come', () => {
+  it('is released after the end of denials when others come', () => {
     const denials = new Denials(KEYS, 1000)
     for (let i = 0; i < KEYS; i++) learn(denials, `old ${i}`, 0)
     const before = heapUsed()
@@ -92,7 +92,7 @@ describe('the memory of denyCache', () => {
     expect(denials.answer([new Charge(kept, 'k', 1)], 1)).toBe(false)
   })
 
-  it('keeps no more than ten thousand notes of changes that are over', () => {
+  it('keeps no more than ten thousand notes of past changes', () => {
     const changes = new Changes()
     const sent = changes.time
     for (let i = 0; i < KEYS; i++) {

@@ -61,7 +61,7 @@ async function full() {
 }
 
 describe('a denial is kept', () => {
-  it('for as long as the store denies, counted from when it was sent', async () => {
+  it('while the store denies, counted from the time of the request', async () => {
     const { clock, limiter, send, elsewhere, isAnswered } = world()
     await elsewhere(ten, 10)
     const asking = await send(ten)
@@ -194,7 +194,7 @@ describe('a limit that changes while requests are under way', () => {
 })
 
 describe('a store that reserves keys one by one', () => {
-  it('lifts a denial when it gives back what it reserved', async () => {
+  it('ends a denial when it refunds what it reserved', async () => {
     const memory = memoryStore({ clock: virtualClock() })
     const held = new HeldStore(memory)
     const store = denyCache(held)

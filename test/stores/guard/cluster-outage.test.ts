@@ -14,7 +14,7 @@ afterEach(() => warnings.stop())
 const KEYS = Array.from({ length: 60 }, (_, i) => `k${i}`)
 
 describe.each(families)('a cluster of which one server is frozen, asked by $name', ({ cluster }) => {
-  it('loses that server alone: keys of the others are still decided by the cluster', { timeout: 60_000 }, async () => {
+  it('loses only that server: keys of the others are still decided by the cluster', { timeout: 60_000 }, async () => {
     const servers = await startCluster()
     leftovers.push(() => servers.stop())
     const { client, close } = await cluster(servers.nodes[0]!.port)

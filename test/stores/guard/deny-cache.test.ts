@@ -53,7 +53,7 @@ describe('a guard and a cache of denials', () => {
       // A denial of the cache may report what remained up to `maxAge` ago, so traces are not compared.
       for (const each of storeBehaviours(make)) if (!each.name.includes('same as memoryStore')) it(each.name, each.run)
 
-      it('answers a denial that comes again without a trip, and remembers nothing of an outage', async () => {
+      it('denies a repeated request without a round trip, and caches no decision of an outage', async () => {
         const inner = remote()
         const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner) })
         for (let i = 0; i < 5; i++) await limiter.consume('k')
@@ -76,7 +76,7 @@ describe('a guard and a cache of denials', () => {
         expect(inner.asked.length).toBe(5)
       })
 
-      it('passes on that an answer must be the own one of the store', async () => {
+      it('passes on that the store itself must answer', async () => {
         const inner = remote()
         const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner) })
         await limiter.wait('k')
@@ -85,7 +85,7 @@ describe('a guard and a cache of denials', () => {
     })
   }
 
-  it('is guarded by an adapter that is given a cache alone, once for all limiters', async () => {
+  it('is guarded by an adapter that gets only a cache, once for all limiters', async () => {
     const inner = remote()
     const options = { keyer: (key: string) => key, limits: one, store: denyCache(inner) }
     const limiter = guardedLimiterOf(createLimiter({ ...options, name: 'adapter' }), undefined)
@@ -99,7 +99,7 @@ describe('a guard and a cache of denials', () => {
     expect(inner.asked.length).toBe(5)
   })
 
-  it('forgets a denial when the guard around the cache gives a late charge back', async () => {
+  it('forgets a denial when the guard around the cache refunds a late charge', async () => {
     const inner = remote()
     let release = (): void => undefined
     const late: AsyncStore = {
@@ -125,7 +125,7 @@ describe('a guard and a cache of denials', () => {
     expect(() => guard(denyCache(guard(remote())))).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
   })
 
-  it('is not guarded once more by an adapter, and has its own way in an outage for each', async () => {
+  it('is not guarded again by an adapter, and has its own onOutage for each', async () => {
     const inner = remote()
     const store = denyCache(guard(inner))
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store })

@@ -144,7 +144,7 @@ describe('the deadline', () => {
     expect(await limiter.peek('k')).toMatchObject({ degraded: undefined, remaining: 5 })
   })
 
-  it('lets a late answer give back what it charged', async () => {
+  it('refunds what a late answer charged', async () => {
     const { store, limiter } = setup()
     store.isHeld = true
     await limiter.consume('k')
@@ -184,7 +184,7 @@ describe('the breaker', () => {
     expect(changes).toEqual([])
   })
 
-  it('answers at once all that still wait when it opens', async () => {
+  it('decides all waiting requests at once when it opens', async () => {
     const { store, limiter } = setup({ deadline: '2s' })
     store.isHeld = true
     const waiting = Array.from({ length: 10 }, async () => limiter.consume('k'))
@@ -249,7 +249,7 @@ describe('the breaker', () => {
     expect((await limiter.consume('k')).degraded).toBe('local')
   })
 
-  it('opens for a part of the store alone, and finds a key of that part for its probes', async () => {
+  it('opens only for a part of the store, and finds a key of that part for its probes', async () => {
     const world = setup()
     const partOf = (_limiter: string, key: string): string => (/[02468]$|bad/.test(key) ? 'even' : 'odd')
     const take = world.store.take.bind(world.store)

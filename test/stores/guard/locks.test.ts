@@ -70,7 +70,7 @@ beforeEach(() => void (warnings = recordWarnings()))
 afterEach(() => warnings.stop())
 
 describe('a lock-out', () => {
-  it('holds in the store and, in an outage, in this process', async () => {
+  it('applies in the store and, in an outage, in this process', async () => {
     const { limiter, other, fail } = world()
     await limiter.block('a', '1h')
     expect((await other.consume('a')).allowed).toBe(false)
@@ -79,7 +79,7 @@ describe('a lock-out', () => {
     expect(await limiter.consume('b')).toMatchObject({ allowed: true, degraded: 'local' })
   })
 
-  it('of an outage holds here at once, and in the store when it answers again, for what is left of it', async () => {
+  it('of an outage applies here at once, and in the store when it answers again, for its remaining time', async () => {
     const { limiter, other, fail, recover } = world()
     await fail()
     await limiter.block('a', '1h')
@@ -109,7 +109,7 @@ describe('a lock-out', () => {
     for (const key of ['a', 'b']) expect((await other.consume(key)).allowed).toBe(true)
   })
 
-  it('that the store does not confirm while it is asked is rejected, and holds here', async () => {
+  it('that the store does not confirm while it is asked is rejected, and applies here', async () => {
     const { store, limiter } = world()
     store.isDown = true
     await expect(limiter.block('a', '1h')).rejects.toThrow('down')

@@ -53,7 +53,7 @@ describe.each(families)('a frozen server, asked by $name', ({ single }) => {
   })
 })
 
-describe.each(families)('a server that is killed and comes back, asked by $name', ({ single }) => {
+describe.each(families)('a server that is killed and restarted, asked by $name', ({ single }) => {
   it('is asked again, and nothing of the outage is charged on reconnection', async () => {
     const first = await server()
     const { client, close } = await single(first.port)
@@ -90,7 +90,7 @@ it('a connection that is refused at the start is an outage, and ends when the se
   expect((await limiter.consume('k')).remaining).toBe(99)
 })
 
-it('a server that is full is an outage for as long as it is full', async () => {
+it('a server that is full is an outage while it is full', async () => {
   const { port } = await server('--maxmemory-policy', 'noeviction')
   const client = connect(port)
   const { limiter, states } = guardedLimiter(client, limits)
@@ -164,7 +164,7 @@ it('a reset during an outage is rejected, and done in this process', async () =>
   expect(await limiter.consume('k')).toMatchObject({ allowed: true, degraded: undefined })
 })
 
-it('a wait goes on through an outage', async () => {
+it('a wait continues during an outage', async () => {
   const { port, process } = await server()
   const { limiter, states } = guardedLimiter(connect(port), gcra({ quota: 1, window: '300ms' }), { onOutage: 'closed' })
   await limiter.consume('k')

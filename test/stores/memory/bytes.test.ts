@@ -20,7 +20,7 @@ describe('the memory of a store', { timeout: 120_000 }, () => {
     expect(flooded).toBeLessThan(4 * MEGABYTE)
   })
 
-  it('does not grow with the names of limits, and is given back when they are unused', async () => {
+  it('does not grow with the names of limits, and is released when they are unused', async () => {
     const { marks, left } = await measured<{ marks: [number, number]; left: number }>('limitNames')
     // 10,000 tables, and the counters that the keys of all others share.
     expect(marks[0]).toBeLessThan(60 * MEGABYTE)
@@ -29,13 +29,13 @@ describe('the memory of a store', { timeout: 120_000 }, () => {
     expect(left).toBeLessThan(15 * MEGABYTE)
   })
 
-  it('does not grow with the names of limiters, and is given back when they are dropped', async () => {
+  it('does not grow with the names of limiters, and is released when they are dropped', async () => {
     const { grown, left } = await measured<{ grown: number; left: number }>('limiterNames')
     expect(grown).toBeLessThan(60 * MEGABYTE)
     expect(left).toBeLessThan(10 * MEGABYTE)
   })
 
-  it('is given back when the entries of a log expire, whether or not their key is in use', async () => {
+  it('is released when the entries of a log expire, whether or not their key is in use', async () => {
     const { grown, inUse, left } = await measured<{ grown: number; inUse: number; left: number }>('entries')
     expect(grown).toBeGreaterThan(30 * MEGABYTE)
     expect(inUse).toBeLessThan(2 * MEGABYTE)

@@ -72,7 +72,7 @@ describe('a memory store warns', () => {
     expect(await warningsOf('threads.js', program)).toEqual([...ONCE, ...ONCE])
   })
 
-  test('not in a process of its own, nor in one that was forked without a cluster', async () => {
+  test('not in a single process, nor in one that was forked without a cluster', async () => {
     expect(await warningsOf('alone.js', limiters)).toEqual([])
     const forked = `import { fork } from 'node:child_process'\nfork(new URL('./alone.js', import.meta.url))`
     expect(await warningsOf('forked.js', forked)).toEqual([])

@@ -63,7 +63,7 @@ describe('a block', () => {
     expect(limiter.consume('b').allowed).toBe(true)
   })
 
-  it('holds when the limit no longer blocks', () => {
+  it('lasts when the limit no longer blocks', () => {
     const clock = virtualClock()
     const limiter = createLimiter({ keyer: () => 'a', limits: (limit: Limit) => limit, store: memoryStore({ clock }) })
     const [blocking, mild] = [perSecond(1, { name: 'x', block: '5s' }), perSecond(1, { name: 'x' })]

@@ -29,7 +29,7 @@ describe('limiters in a process', () => {
     expect(footprint.resources.filter((name) => /Timeout|Immediate|Message|Worker/.test(name))).toEqual([])
   })
 
-  it('are collected with their store and all it holds, when dropped', () => {
+  it('are garbage-collected with their store when they are dropped', () => {
     expect(footprint.left).toEqual([])
     expect(footprint.leaked).toBeLessThan(100_000)
   })

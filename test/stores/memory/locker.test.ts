@@ -32,7 +32,7 @@ function crowded(maxKeys = 1): { readonly clock: VirtualClock; readonly limiter:
   return { clock, limiter }
 }
 
-it('a key beyond maxKeys is locked out to the microsecond, and no key beside it', () => {
+it('a key beyond maxKeys is locked out to the microsecond, and no other key', () => {
   const { clock, limiter } = crowded()
   limiter.consume('used')
   for (const key of ['new', 'used']) limiter.block(key, '5s')
@@ -58,7 +58,7 @@ it('a lock-out beyond maxKeys is made longer and shorter, and ended by 0 and by 
   expect(codes()).toEqual([])
 })
 
-it('where all counters are shared, a lock-out holds for the key, is not made shorter, and warns', () => {
+it('where all counters are shared, a lock-out applies to the key, does not become shorter, and warns', () => {
   const { limiter } = crowded()
   const keys = Array.from({ length: 1000 }, (_, i) => `key ${i}`)
   for (const key of keys) limiter.consume(key)

@@ -43,7 +43,7 @@ describe('maxKeys', () => {
     for (let i = 0; i < 100; i++) expect(limiter.consume(`victim ${i}`).allowed).toBe(false)
   })
 
-  it('a key that had to share is not admitted early, once it has room of its own', () => {
+  it('a key that had to share is not admitted early once it has its own counters', () => {
     const limiter = bounded(gcra({ quota: 10, window: '1m' }), 50)
     for (let i = 0; i < 50; i++) limiter.consume(`short ${i}`)
     for (let n = 0; n < 10; n++) limiter.consume('late')
@@ -103,7 +103,7 @@ describe.each(names().filter((name) => name !== 'exponential'))('a flood against
       Number(burst ?? capacity ?? 0) < 100 && initial === undefined && anchor !== 'calendar',
   )
 
-  it('never admits what an exact model would deny, and is exact again when it is over', () => {
+  it('never admits what an exact model would deny, and is exact again after it', () => {
     const property = fc.property(small, fc.nat(), (limit, seed) => {
       const roll = dice(seed)
       const limiter = bounded(limit, 20)
@@ -142,7 +142,7 @@ describe.each(names().filter((name) => name !== 'exponential'))('a flood against
 })
 
 describe('a log', () => {
-  it('costs what it holds, not its quota', () => {
+  it('costs memory for its entries, not for its quota', () => {
     const limiter = bounded(slidingWindowLog({ quota: 100_000, window: '1m' }), 10)
     for (let i = 0; i < 1000; i++) {
       limiter.consume('a')

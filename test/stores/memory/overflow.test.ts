@@ -186,7 +186,7 @@ describe('a key beyond maxKeys', () => {
     },
   )
 
-  it('that is locked out stays so, however many others come', () => {
+  it('that is locked out stays locked out, whatever the number of other keys', () => {
     const clock = virtualClock()
     const limiter = limiterOn(clock, 1)
     const plan = fixedWindow({ quota: 2, window: '1s', block: '1h', name: 'plan' })

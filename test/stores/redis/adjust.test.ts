@@ -75,7 +75,7 @@ describe('settled later', () => {
     ['memory', fixedWindow({ quota: 10, window: '1s', name: 'changing' })],
     ['Redis', fixedWindow({ quota: 10, window: '1s', name: 'changing' })],
   ] as const
-  it.each(back)('charges are not given back when their limit was another one in between: %s', async (kind, between) => {
+  it.each(back)('charges are not refunded when their limit was another one in between: %s', async (kind, between) => {
     const clock = virtualClock()
     const memory = { clock, ...(kind === 'memory' ? {} : { maxKeys: 1, onFull: () => undefined }) }
     const store: Store = kind === 'Redis' ? redisStore(redis.client, { clock }) : memoryStore(memory)

@@ -72,7 +72,7 @@ describe.each(families)('$name', ({ single, cluster: connectCluster }) => {
       expect(await redis.peek('someone')).toEqual(memory.peek('someone'))
     })
 
-    it('keeps what is asked at once apart, and gives back', async () => {
+    it('separates simultaneous requests, and refunds', async () => {
       const limits = [
         gcra({ quota: 5, window: '1d', name: 'g' }),
         slidingWindowLog({ quota: 7, window: '1d', name: 'l' }),
@@ -109,7 +109,7 @@ describe.each(families)('$name', ({ single, cluster: connectCluster }) => {
       expect(Number.isFinite((await limiter.peek('k')).resetAfter)).toBe(true)
     })
 
-    it('decides a stack wherever its keys are, and gives back what a later limiter denies', async () => {
+    it('decides a stack wherever its keys are, and refunds what a later limiter denies', async () => {
       const store = redisStore(client)
       const run = runs++
       const wide = createLimiter({

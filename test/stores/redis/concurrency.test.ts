@@ -116,7 +116,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     expect(await left(place, [...members, least], ['any'])).toEqual([[...HARD.map(() => 56), 0]])
   })
 
-  it('never get one too many from a stack over several slots, and what is denied is given back', async () => {
+  it('never get one too many from a stack over several slots, and what is denied is refunded', async () => {
     const run = runs++
     const keys = ['a', 'b', 'c', 'd', 'e', 'f']
     const perKey = { name: `each-${run}`, limits: HARD.map((each, i) => Object.assign({ name: `limit-${i}` }, each)) }

@@ -34,7 +34,7 @@ describe('entries of a log in Redis', () => {
     return redis.client.hlen(keys[0]!)
   }
 
-  it('stay as long as they count, and go when they no longer do', async () => {
+  it('stay while they count, and are deleted after that', async () => {
     await redis.client.flushall()
     const clocks = [virtualClock(), virtualClock()] as const
     const inMemory = limiterOn(memoryStore({ clock: clocks[0] }), 'stay')
@@ -53,7 +53,7 @@ describe('entries of a log in Redis', () => {
     expect(await fields()).toBe(OTHERS + 1)
   })
 
-  it('are edited as in memory, over many fields: taken, given back, and carried over to a limit that has changed', async () => {
+  it('are edited as in memory, over many fields: taken, refunded, and converted for a limit that has changed', async () => {
     const logs = [40, 25, 60].map((quota) => slidingWindowLog({ quota, window: 100, name: 'changing' }))
     const strict = slidingWindowLog({ quota: 40, window: 100, name: 'changing', strict: true })
     const buckets = slidingWindowBuckets({ quota: 40, window: 100, buckets: 50, name: 'changing' })

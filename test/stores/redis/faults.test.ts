@@ -37,7 +37,7 @@ async function failureOf(work: unknown, code = 'STORE_FAILED'): Promise<SluiceEr
   return error as SluiceError
 }
 
-describe('a server that has forgotten the script', () => {
+describe('a server without the script', () => {
   it('is given it again: after SCRIPT FLUSH, and after a restart', async () => {
     const first = await server()
     const client = connect(first.port, { maxRetriesPerRequest: null })
@@ -162,7 +162,7 @@ describe('a user with few rights', () => {
   })
 })
 
-it('a full server reports that, charges nothing, and still answers what needs no memory', async () => {
+it('a full server reports that, charges nothing, and still makes decisions that need no memory', async () => {
   const { port } = await server('--maxmemory-policy', 'noeviction')
   const client = connect(port)
   const limits = [gcra({ quota: 2, window: '1d', name: 'g' }), slidingWindowLog({ quota: 2, window: '1d', name: 'l' })]
@@ -199,7 +199,7 @@ it.each(families)('$name: a full server is reported as full', async ({ single })
   expect((await failureOf(limiter.consume('k'))).message).toContain('Redis is full')
 })
 
-it('a key of another type fails alone: its neighbours in the same call are decided', async () => {
+it('only a key of another type fails: other keys in the same call are decided', async () => {
   const { port } = await server()
   const client = connect(port)
   await client.set('sluice:test:bad', 'a string')
@@ -229,7 +229,7 @@ it('a stack of which one key cannot be read charges none of the others', async (
   expect(await left(good!, 'k')).toEqual([2])
 })
 
-it('a stack over several slots gives back what it reserved when a node does not answer', async () => {
+it('a stack over several slots refunds what it reserved when a node does not answer', async () => {
   const cluster = await startCluster()
   leftovers.push(() => cluster.stop())
   const { Cluster } = await import('ioredis')

@@ -214,7 +214,7 @@ describe('a user who may not use functions', () => {
   })
 })
 
-it('a full server answers what needs no memory, and functions are called again once it has room', async () => {
+it('a full server still makes decisions that need no memory, and functions are called again once it has room', async () => {
   const { port } = await server('--maxmemory-policy', 'noeviction')
   const client = connect(port)
   const limiter = limiterFor(client, 2)

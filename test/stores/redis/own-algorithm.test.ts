@@ -72,7 +72,7 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
     return scripts
   }
 
-  it.each(broken)('that %s fails alone', async (name, lua, message) => {
+  it.each(broken)('in which only %s fails', async (name, lua, message) => {
     const { port } = await server()
     const good = fixedWindow({ quota: 5, window: '1d', name: 'good' })
     const bad = algorithm(`${kind}, ${name}`, lua)({ quota: 5, window: '1d', name: 'bad' })

@@ -122,7 +122,7 @@ describe('what Redis decides in the shortest way', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  it('gives back nothing for a denial', async () => {
+  it('refunds nothing for a denial', async () => {
     const limiter = limiterOf('denied', [gcra({ quota: 1, window: '1d' })])
     await limiter.consume('k')
     clock.advance(-1)

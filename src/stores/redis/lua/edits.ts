@@ -198,7 +198,7 @@ local function applyEdit(entries)
   if entries.pushCost > 0 then push(entries, entries.pushTime, entries.pushCost) end
 end
 
--- Goes on with the entries as they are after an edit.
+-- Continues with the entries as they are after an edit.
 local function goOn(entries)
   entries.value, entries.added = entries.value .. entries.added, ''
   if entries.head == 0 then entries.open = #entries.value + 1 end

@@ -147,7 +147,7 @@ local function readOtherLog(attempt, key)
   goOn(attempt.own)
 end
 
--- Notes that a limit takes over what another one wrote. What was charged until now is not given back for as long as the state before would
+-- Notes that a limit takes over what another one wrote. What was charged until now is not refunded while the previous state would
 -- have counted: until attempt.change.
 local function noteChange(group, attempt, signature)
   local record = attempt.record
@@ -167,7 +167,7 @@ local function recordOf(group, attempt)
     for k = 1, isFixed and kind.cells or 0 do cells[k] = from[attempt.offset + k] end
     record = { name = attempt.name, width = kind.cells, isLog = attempt.own, signature = attempt.signature, cells = cells }
   end
-  -- A lock that is over is kept for as long as a clock may step back.
+  -- A lock that has ended is kept for the time that a clock may step back.
   record.lock = attempt.lock > now - slack * 1000000 and attempt.lock or 0
   record.lockedSince = attempt.lockedSince
   record.change = attempt.change > now - slack * 1000000 and attempt.change or 0
