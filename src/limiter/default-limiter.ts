@@ -78,7 +78,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const began = performance.now()
     const release = countHeld(this.name)
     try {
-      const decision = await this.#queue.enter(charges, options, (held) => this.refund(held))
+      const decision = await this.#queue.enter(this.#store, charges, options, (held) => this.refund(held))
       return this.#published(input, this.#observed(input, options.cost, decision), began)
     } catch (error) {
       const denial = denialOf(error)
@@ -193,7 +193,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
   #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
-    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(charges)
+    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
     return combine(charges, store.take(charges, mode))
   }
 
@@ -205,7 +205,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   ): Promise<Decision> {
     const given = this.#charges(input, costIn(options, mode))
     const charges = isPromise(given) ? await given : given
-    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(charges)
+    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
     return combine(charges, charges.length === 0 ? undefined : await store.take(charges, mode))
   }
 

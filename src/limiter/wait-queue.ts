@@ -12,12 +12,17 @@ import { Waiter, type WaitOptions } from './waiter.ts'
 /** How many requests can wait on a store by default. */
 const MAX_QUEUE = 10_000
 
-const queues = shared('queues', () => new WeakMap<Store, WaitQueue>())
+/** By what a store counts in. */
+const queues = shared('queues', () => new WeakMap<object, WaitQueue>())
 
-/** Returns the queue of a store. All limiters on a store share it, so that each key has one order of waiters. */
+/**
+ * Returns the queue of a store. All limiters whose stores count in one place share it, such as a store and a guard of it, so that each
+ * key has one order of waiters.
+ */
 export function waitQueueOf(store: Store): WaitQueue {
-  const queue = queues.get(store) ?? new WaitQueue(store)
-  queues.set(store, queue)
+  const place = store.identity ?? store
+  const queue = queues.get(place) ?? new WaitQueue()
+  queues.set(place, queue)
   return queue
 }
 
@@ -26,7 +31,6 @@ export function waitQueueOf(store: Store): WaitQueue {
  * time that the store names, and asks again. The others only sleep.
  */
 export class WaitQueue {
-  readonly #store: Store
   /** In the order of their arrival. */
   readonly #waiters = new Set<Waiter>()
   #forecast: Forecast<Charge> | undefined
@@ -34,16 +38,12 @@ export class WaitQueue {
   #isTooLong = false
   #warned = false
 
-  constructor(store: Store) {
-    this.#store = store
-  }
-
   /** Resolves once the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`. */
-  async enter(charges: readonly Charge[], options: WaitOptions, refund: Refund): Promise<Decision> {
+  async enter(store: Store, charges: readonly Charge[], options: WaitOptions, refund: Refund): Promise<Decision> {
     const { maxQueue = MAX_QUEUE } = options
     wholeNumber('maxQueue', maxQueue)
     if (this.#waiters.size >= maxQueue) throw queueFull(maxQueue)
-    const waiter = new Waiter(charges, options, this.#store.clock, refund, (gone, reason) => this.#giveUp(gone, reason))
+    const waiter = new Waiter(store, charges, options, refund, (gone, reason) => this.#giveUp(gone, reason))
     this.#waiters.add(waiter)
     addToLines(waiter)
     if (isFirst(waiter)) void this.#serve(waiter)
@@ -57,11 +57,11 @@ export class WaitQueue {
   }
 
   /** Denies charges that waiters are ahead of, until those are served. Charges nothing. */
-  deny(charges: readonly Charge[]): MaybePromise<Decision> {
+  deny(store: Store, charges: readonly Charge[]): MaybePromise<Decision> {
     const verdicts = copies(charges)
-    const degraded = this.#store.take(verdicts, 'peek')
-    if (isPromise(degraded)) return degraded.then((known) => this.#denied(verdicts, known))
-    return this.#denied(verdicts, degraded)
+    const degraded = store.take(verdicts, 'peek')
+    if (isPromise(degraded)) return degraded.then((known) => this.#denied(store, verdicts, known))
+    return this.#denied(store, verdicts, degraded)
   }
 
   /** Asks again for the first waiters, of these charges or of all: what they wait for may have been refunded. */
@@ -77,8 +77,8 @@ export class WaitQueue {
     this.wake(charges)
   }
 
-  #denied(verdicts: readonly Charge[], degraded: Decision['degraded']): Decision {
-    const forecast = this.#openForecast()
+  #denied(store: Store, verdicts: readonly Charge[], degraded: Decision['degraded']): Decision {
+    const forecast = this.#openForecast(store)
     const wait = forecast === undefined ? 1 : Math.max(1, forecast.add(verdicts, false) - forecast.now())
     for (const verdict of verdicts) {
       if (!isAheadOf([verdict])) continue
@@ -96,7 +96,7 @@ export class WaitQueue {
     this.#forecast?.add(waiter.charges, true)
     while (this.#waiters.has(waiter)) {
       try {
-        const asked = this.#ask(waiter.charges, 'consume')
+        const asked = ask(waiter, 'consume')
         const decision = isPromise(asked) ? await asked : asked
         if (!this.#waiters.has(waiter)) await this.#giveBack(waiter, decision)
         else if (decision.allowed) this.#admit(waiter, decision)
@@ -120,7 +120,7 @@ export class WaitQueue {
   /** Rejects a waiter behind others as soon as it is known that its wait is too long. */
   async #judge(waiter: Waiter): Promise<void> {
     try {
-      const asked = this.#ask(waiter.charges, 'peek')
+      const asked = ask(waiter, 'peek')
       const decision = isPromise(asked) ? await asked : asked
       if (!this.#waiters.has(waiter) || waiter.isServed) return
       if (!this.#refused(waiter, this.#waitOf(waiter, decision), decision)) this.#forecast?.add(waiter.charges, true)
@@ -141,14 +141,14 @@ export class WaitQueue {
   }
 
   #forecastOf(waiter: Waiter): number | undefined {
-    const forecast = this.#openForecast(waiter)
+    const forecast = this.#openForecast(waiter.store, waiter)
     return forecast && forecast.add(waiter.charges, false) - forecast.now()
   }
 
   /** The forecast of all waiters but `last`, each of which is added once. */
-  #openForecast(last?: Waiter): Forecast<Charge> | undefined {
+  #openForecast(store: Store, last?: Waiter): Forecast<Charge> | undefined {
     if (this.#forecast !== undefined) return this.#forecast
-    const forecast = this.#store.forecast?.()
+    const forecast = store.forecast?.()
     if (forecast !== undefined)
       for (const waiter of this.#waiters) if (waiter !== last) forecast.add(waiter.charges, true)
     this.#isTooLong = false
@@ -188,17 +188,17 @@ export class WaitQueue {
     if (this.#waiters.size === 0) this.#forecast = undefined
     for (const first of next) if (!first.isServed && isFirst(first)) void this.#serve(first)
   }
-
-  /** A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
-  #ask(charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
-    const asked = copies(charges)
-    const degraded = this.#store.take(asked, mode, true)
-    return isPromise(degraded) ? degraded.then((known) => combine(asked, known)) : combine(asked, degraded)
-  }
 }
 
 /** Undoes a decision that nothing waits for any longer. */
 export type Refund = (decision: Decision) => MaybePromise<void>
+
+/** A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
+function ask({ store, charges }: Waiter, mode: DecisionMode): MaybePromise<Decision> {
+  const asked = copies(charges)
+  const degraded = store.take(asked, mode, true)
+  return isPromise(degraded) ? degraded.then((known) => combine(asked, known)) : combine(asked, degraded)
+}
 
 /** The same charges, not decided yet. */
 function copies(charges: readonly Charge[]): Charge[] {

@@ -1,5 +1,5 @@
 import type { Duration } from '../limits/limit.ts'
-import type { Charge } from '../stores/store.ts'
+import type { Charge, Store } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
@@ -31,6 +31,8 @@ const TOLERANCE = 2
 
 /** A request that waits to be admitted: its promise, and what can end it early. */
 export class Waiter {
+  /** Decides about the charges. */
+  readonly store: Store
   readonly charges: readonly Charge[]
   readonly promise: Promise<Decision>
   /** True when there is no bound to its wait. */
@@ -53,12 +55,12 @@ export class Waiter {
   /**
    * `giveUp` is called when the signal is aborted or `maxWait` has passed. Throws the signal's reason when it is aborted
    * already, and `INVALID_OPTION`.
-   * @param clock the store's clock, if it was given one: waits are measured on it
+   * @param store its clock, if it was given one, measures the wait
    */
   constructor(
+    store: Store,
     charges: readonly Charge[],
     options: WaitOptions,
-    clock: Clock | undefined,
     refund: (decision: Decision) => MaybePromise<void>,
     giveUp: (waiter: Waiter, reason: unknown) => void,
   ) {
@@ -66,6 +68,7 @@ export class Waiter {
     const maxWait = longestWait(options)
     if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') refuse('signal', 'an AbortSignal', signal)
     signal?.throwIfAborted()
+    this.store = store
     this.charges = charges
     this.refund = refund
     this.isPatient = maxWait === Infinity
@@ -73,7 +76,7 @@ export class Waiter {
       this.#settle = { resolve, reject }
     })
     this.#maxWait = maxWait
-    this.#clock = clock?.after === undefined ? undefined : clock
+    this.#clock = store.clock?.after === undefined ? undefined : store.clock
     this.#since = this.#now()
     this.#signal = signal
     this.#abort = () => giveUp(this, signal!.reason)

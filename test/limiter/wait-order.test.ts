@@ -5,6 +5,7 @@ import {
   type Decision,
   fixedWindow,
   gcra,
+  guard,
   leakyBucket,
   type Limit,
   type Limiter,
@@ -44,6 +45,54 @@ beforeEach(() => {
 })
 afterEach(() => {
   vi.useRealTimers()
+})
+
+describe('requests that wait on a store and on a guard of it', () => {
+  const definition = {
+    name: 'guarded',
+    keyer: (input: string) => input,
+    limits: gcra({ quota: 10, window: '1s', burst: 2 }),
+  }
+  const pair = (): [Limiter<string>, Limiter<string>] => {
+    const store = later(memoryStore({ clock: Date }))
+    return [createLimiter({ ...definition, store }), createLimiter({ ...definition, store: guard(store) })]
+  }
+
+  it('are served before requests that come later over the other one', async () => {
+    for (const [waiting, other] of [pair(), pair().toReversed() as [Limiter<string>, Limiter<string>]]) {
+      await waiting.consume(key, { cost: 2 })
+      let served = false
+      void waiting.wait(key, { cost: 2 }).then(() => (served = true))
+      let admitted = 0
+      for (let i = 0; i < 40 && !served; i++) {
+        await vi.advanceTimersByTimeAsync(10)
+        if ((await other.consume(key)).allowed && !served) admitted++
+      }
+      expect([admitted, served]).toEqual([0, true])
+    }
+  })
+
+  it('are served in the order of their arrival', async () => {
+    const [plain, guarded] = pair()
+    await plain.consume(key, { cost: 2 })
+    const served: number[] = []
+    const began = Date.now()
+    for (const limiter of [plain, guarded, plain, guarded])
+      void limiter.wait(key).then(() => served.push(Date.now() - began))
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(served).toEqual([100, 200, 300, 400])
+  })
+
+  it('are asked again when the other one gives something back', async () => {
+    const [plain, guarded] = pair()
+    const charged = await guarded.consume(key, { cost: 2 })
+    let served = false
+    void plain.wait(key, { cost: 2 }).then(() => (served = true))
+    await vi.advanceTimersByTimeAsync(10)
+    await guarded.refund(charged)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(served).toBe(true)
+  })
 })
 
 describe('a request that waits', () => {

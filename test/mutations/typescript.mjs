@@ -259,6 +259,11 @@ export const typescript = [
     'Math.max(life, this.#life(writer, at, units, now))',
     'life',
   ),
+  inFile('src/limiter/wait-queue.ts', { files: ['test/limiter/wait-order.test.ts'] })(
+    'a queue for each guard of a store',
+    'const place = store.identity ?? store',
+    'const place = store',
+  ),
   outlasting('state')('a key that is new before its wait is over', 'renewal]! >= ending', 'renewal]! >= tick'),
   outlasting('locker')('a block that a key does not outlast', 'attempt.moveRenewal(under, length)', ''),
   outlasting('locker')('a block without a beginning', 'under.capacity + 1)', '0)'),
