@@ -1,7 +1,7 @@
 import { h, type VNode } from 'vue'
 import type { Result } from './compare.ts'
 import type { Summary, Verdict } from './simulate.ts'
-import { timeText } from './text.ts'
+import { exactText, timeText } from './text.ts'
 import { axis } from './traffic-fields.ts'
 
 const WIDTH = 1000
@@ -65,7 +65,7 @@ export function decisionTable(verdicts: readonly Verdict[]): VNode {
   const rows = verdicts.map(({ at, allowed, remaining, retryAfter, delay }, i) => {
     const cells = [
       i + 1,
-      `${at / 1000}s`,
+      exactText(at),
       allowed ? 'allowed' : 'denied',
       remaining,
       timeText(retryAfter),

@@ -16,6 +16,17 @@ export function timeText(ms: number): string {
   return `${Number((ms / unit).toPrecision(3))}${symbol}`
 }
 
+/**
+ * Writes a time with all of its units, such as in a table.
+ * @example exactText(73_441_500) // '20h 24m 1.5s'
+ */
+export function exactText(ms: number): string {
+  const seconds = Number(((ms % 60_000) / 1000).toFixed(3))
+  const whole = [Math.floor(ms / 86_400_000), Math.floor(ms / 3_600_000) % 24, Math.floor(ms / 60_000) % 60]
+  const parts = [...whole, seconds].map((count, i) => (count === 0 ? '' : `${count}${'dhms'[i]}`))
+  return parts.filter((part) => part !== '').join(' ') || '0s'
+}
+
 /** Returns the milliseconds of a text such as `'90s'`, or undefined. */
 export function durationOf(text: string): number | undefined {
   const [, number, symbol] = /^\s*(\d{1,9}(?:\.\d{1,3})?)\s*(ms|s|m|h|d)\s*$/.exec(text) ?? []

@@ -9,7 +9,7 @@ import { codeOf, type LimitForm, limitOf, programOf, withAlgorithm } from '../..
 import { LONGEST_TEXT, parseTimes, timesText } from '../../site/playground/paste.ts'
 import { fromHash, toHash } from '../../site/playground/share.ts'
 import { mostWithin as mostInWindow } from '../../site/playground/simulate.ts'
-import { durationOf, timeText } from '../../site/playground/text.ts'
+import { durationOf, exactText, timeText } from '../../site/playground/text.ts'
 import { COLUMNS, columnsOf, MOST_REQUESTS, presets, withColumn, withSpan } from '../../site/playground/traffic.ts'
 import { builtIn } from '../../src/algorithms/index.ts'
 
@@ -182,6 +182,7 @@ describe('traffic', () => {
 
   it('writes and reads durations', () => {
     expect([0, 250, 1500, 90_000, 86_400_000].map(timeText)).toEqual(['0s', '250ms', '1.5s', '1.5m', '1d'])
+    expect([0, 250, 1500, 73_441_500, 86_400_000].map(exactText)).toEqual(['0s', '0.25s', '1.5s', '20h 24m 1.5s', '1d'])
     expect([' 90 s', '1.5m', '10', 'soon'].map(durationOf)).toEqual([90_000, 90_000, undefined, undefined])
   })
 })
