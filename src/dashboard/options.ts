@@ -8,7 +8,7 @@ import type { AnyLimiter } from './keys.ts'
 /** Options of `dashboard`. */
 export interface DashboardOptions<Request extends IncomingMessage = IncomingMessage> {
   /**
-   * Returns true for a request that may see the dashboard, look keys up and reset them. Any other value, and an error, is a no. It is
+   * Returns true for a request that may see the dashboard, look up keys and reset them. Any other value and an error deny access. It is
    * called for each request, and again every ten minutes for an open page. There is no default.
    * @example { authorize: (request: express.Request) => request.user?.isAdmin === true }
    */
@@ -18,7 +18,7 @@ export interface DashboardOptions<Request extends IncomingMessage = IncomingMess
    * @example { challenge: 'Basic realm="limits"' }
    */
   readonly challenge?: string
-  /** The limiters whose keys a visitor may look up and reset. Default: none. A stack has several keys: give its parts. */
+  /** The limiters whose keys a visitor may look up and reset. Default: none. A stack has several keys: pass its parts. */
   readonly limiters?: readonly AnyLimiter[]
   /**
    * Stores by the names that the page shows. The state of each is shown. Keys of all limiters that count in them can be reset, and in
@@ -29,8 +29,8 @@ export interface DashboardOptions<Request extends IncomingMessage = IncomingMess
   /** Rules whose version is shown. Default: those that change while the dashboard runs. */
   readonly rules?: RulesInEvent | readonly RulesInEvent[]
   /**
-   * The path of the dashboard, such as `/limits`, for a server or framework that does not take it off the URL. Requests to other paths
-   * go to `next`. Default: none, as below `app.use('/limits', …)` of Express.
+   * The path of the dashboard, such as `/limits`, for a server or framework that does not remove it from the URL. Requests to other paths
+   * go to `next`. Default: none, as with `app.use('/limits', …)` of Express.
    */
   readonly basePath?: string
 }

@@ -18,8 +18,8 @@ import { ShadowRules, type ShadowOptions } from './shadow.ts'
 /** Options of `createRules`, and of every source of rules. */
 export interface RulesOptions<Input> {
   /**
-   * Returns what the application knows about an input: the attributes that documents match, and use as keys and costs. It is
-   * called once for each request, and only if the document names an attribute.
+   * Returns the attributes of an input. Documents match them, and use them as keys and costs. It is called once for each request, and
+   * only if the document names an attribute.
    * @example rulesFile('rules.yaml', { attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }) })
    */
   readonly attributes?: (input: Input, ...rest: readonly never[]) => MaybePromise<Readonly<Record<string, unknown>>>
@@ -92,8 +92,8 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
   }
 
   /**
-   * Applies another document, for all requests that begin after it. Returns false, without an event, for one that says the
-   * same. Throws `INVALID_RULES` with all its mistakes as `cause`; then nothing changes.
+   * Applies another document to all requests that begin after the call. Returns false, without an event, for a document with the same
+   * content. Throws `INVALID_RULES` with all mistakes as `cause`, and changes nothing.
    */
   replace(document: RulesDocument, options: ReplaceOptions = {}): boolean {
     const compiled = compileRules(document, this.#options, this.#compiled)

@@ -86,7 +86,7 @@ export class ShadowRules<Input> {
     this.#forget = forget
   }
 
-  /** What the document would have done, since it was given. */
+  /** What the document would have done since the call of `rules.shadow`. */
   get report(): ShadowReport {
     return {
       since: this.#since,

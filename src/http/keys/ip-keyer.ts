@@ -52,7 +52,7 @@ export function givenAddressKeyer<Request>(options: AddressOptions<[request: Req
 }
 
 /**
- * Creates the `ipKeyer` of an adapter. It warns, once for each app, when the proxy settings make the addresses worthless. Throws
+ * Creates the `ipKeyer` of an adapter. It warns, once for each app, if the proxy settings make the addresses useless. Throws
  * `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example const byIP = clientKeyer({
  *   address: (request: IncomingMessage) => request.socket.remoteAddress,

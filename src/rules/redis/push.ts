@@ -10,13 +10,13 @@ import { type PulledRules, RedisDocument, type RedisPlace, type RulesPush, unrea
 /** Options of `pushRules`. */
 export interface PushOptions extends RedisPlace {
   /**
-   * The version that this document replaces, 0 for none: the push is refused if another one is there. Default: any version, so
-   * that the last push wins.
+   * The version that this document replaces, or 0 for none. The push is rejected if Redis has another version. Default: any version, so
+   * the last push wins.
    */
   readonly version?: number
   /** The format of a text. Default: JSON if it starts with `{`, else YAML. */
   readonly format?: RulesFormat
-  /** Who pushes, up to 256 characters. Default: the name of the user and the host, such as `ada@web-1`. */
+  /** The person or program that pushes, up to 256 characters. Default: the names of the user and the host, such as `ada@web-1`. */
   readonly writer?: string
 }
 

@@ -22,9 +22,9 @@ const ANSWER = 5000
 const SPREAD = 100
 
 /**
- * Rules from Redis, where `npx sluice rules push` and `pushRules` put them. A push is announced, and every process has it within a
- * second. A process that misses the announcement finds it when it polls. The client is yours; announcements arrive on a second
- * connection, made by its `duplicate()`, which `rules.close()` ends.
+ * Rules from Redis, written by `npx sluice rules push` and `pushRules`. A push is announced, and every process has it within a
+ * second. A process that misses the announcement finds the push when it polls. You connect and close the client. Announcements arrive on
+ * a second connection, created by `duplicate()` of the client. `rules.close()` closes it.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
  * `UNKNOWN_OPTION`.

@@ -20,7 +20,7 @@ export class Denials {
   readonly #tables: Tables
   readonly #maxAge: number
   readonly #found: Verdict[] = []
-  /** No verdict holds after this time. */
+  /** No verdict is valid after this time. */
   #lastUntil = -Infinity
   #isClosed = false
 

@@ -13,8 +13,8 @@ interface Known {
 }
 
 /**
- * The verdicts of one limit, by key. Holds at most `maxKeys` keys, in two halves: when the younger half is full, or a `maxAge` old, the
- * older one is dropped. No verdict is older than `maxAge`, so that only a full table forgets any that still hold.
+ * The verdicts of one limit, by key: at most `maxKeys` keys, in two halves. When the younger half is full, or a `maxAge` old, the
+ * older half is dropped. No verdict is older than `maxAge`, so only a full table drops verdicts that are still valid.
  */
 export class Table {
   /** The first version of the limit that was seen. */
@@ -48,7 +48,7 @@ export class Table {
     return known?.version === version ? known.verdicts : undefined
   }
 
-  /** Takes over the newest verdict of a key. One that does not hold is not kept, and those that it contradicts are not either. */
+  /** Adds the newest verdict of a key, if it is valid. Drops older verdicts that it contradicts. */
   add(key: string, version: string, verdict: Verdict, now: number): void {
     const others = this.of(key, version)?.filter((each) => agrees(each, verdict)) ?? []
     this.forget(key)

@@ -7,12 +7,12 @@ export class Verdict {
   readonly remaining: number
   readonly retryAt: number
   readonly resetAt: number
-  /** When it was received, and when it no longer holds. */
+  /** The time when it was received, and the time when it ends. */
   readonly since: number
   readonly until: number
 
   /**
-   * It holds from the time at which the request was sent, so never longer than in the store. Its figures count from the time
+   * It is valid from the time at which the request was sent, so never longer than in the store. Its figures count from the time
    * of the reply, so a client that waits for the time that they state is not too early.
    */
   constructor(cost: number, charge: Charge, until: number, now: number) {

@@ -208,7 +208,7 @@ export class Core {
   }
 }
 
-/** Calls a function. What it throws is a rejection, too. */
+/** Calls a function. An error that it throws becomes a rejection. */
 async function started<Result>(work: () => Promise<Result>): Promise<Result> {
   return work()
 }

@@ -12,7 +12,7 @@ export type { StoreChange, StoreEvent }
 
 /** Options of `guard`. */
 export interface GuardOptions {
-  /** How long a decision waits for the store, whatever the client of the store waits for. Default `'50ms'`. */
+  /** How long a decision waits for the store, at most an hour. It does not depend on time-outs of the client. Default `'50ms'`. */
   readonly deadline?: Duration
   /**
    * How a limiter decides while the store does not answer. Default `'local'`.
@@ -22,11 +22,11 @@ export interface GuardOptions {
    */
   readonly onOutage?: Degraded
   /**
-   * The part of each quota that this process admits under `'local'`, from 0 to 1. Each process of a fleet admits its part, so
-   * take 1 divided by their number if an outage must not admit more. 0 denies, as `'closed'` does. Default 1.
+   * The part of each quota that this process admits under `'local'`, from 0 to 1. With several processes, use 1 divided by their number,
+   * so that together they admit one quota during an outage. 0 denies, as `'closed'` does. Default 1.
    */
   readonly localShare?: number
-  /** The most keys that each limit remembers under `'local'`, as in `memoryStore`. Default: a million. */
+  /** The most keys that each limit stores under `'local'`, as in `memoryStore`. Default: a million. */
   readonly maxKeys?: number
   /**
    * Called when the guard stops asking the store, or a part of it, and when it asks again. If it throws, or returns a promise that
@@ -39,16 +39,16 @@ const OPTIONS = ['deadline', 'onOutage', 'localShare', 'maxKeys', 'onChange']
 const MODES = ['local', 'open', 'closed'] as const
 
 /**
- * Returns a store that decides within a deadline, also when the given store does not answer. After three failures or late answers in a
- * row it sends only one probe at a time, at most every 250 ms, until a probe is answered. `decision.degraded` is how a decision was
- * made without the store.
+ * Returns a store that decides within a deadline, even if the given store does not answer. After three failures or late answers in a
+ * row, it sends only one probe at a time, at most every 250 ms, until the store answers a probe. `decision.degraded` says how a decision
+ * was made without the store.
  *
- * An answer that comes late changes no decision, and what it charged is refunded. Refunds and settlements of charges that the store
- * counted are made when it answers again; up to 10,000 are kept. `reset` rejects with `STORE_FAILED` when the store has not
- * confirmed it. Errors that say that a request was wrong, such as `STORE_REJECTED`, are passed on.
+ * A late answer changes no decision, and its charge is refunded. Refunds and settlements of charges in the store are made when the store
+ * answers again. Up to 10,000 are kept. `reset` rejects with `STORE_FAILED` if the store does not confirm it. Errors that are caused by
+ * the request, such as `STORE_REJECTED`, are passed on.
  *
- * A store that decides at once needs no guard and is returned as it is. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store that
- * is guarded already.
+ * A store that decides at once needs no guard and is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store
+ * that is already guarded.
  * @example createLimiter({ keyer, limits, store: guard(redisStore(redis), { deadline: '100ms', localShare: 1 / 8 }) })
  */
 export function guard(store: SyncStore, options?: GuardOptions): SyncStore
@@ -75,7 +75,7 @@ const guards = shared('guards', () => new WeakMap<Store, AsyncStore>())
 
 /**
  * Returns the guard of a store, with the default options: the same one for each user of the store. A store that decides at once
- * or is guarded already needs none. `onOutage` applies to the returned store alone, and not to others with the same guard.
+ * or is guarded already needs none. `onOutage` applies only to the returned store, not to others with the same guard.
  */
 export function guarded(store: Store, onOutage: Degraded | undefined): Store {
   if (store.sync) return store
@@ -85,7 +85,7 @@ export function guarded(store: Store, onOutage: Degraded | undefined): Store {
   return onOutage === undefined ? made : made.withOutage!(onOutage)
 }
 
-/** A longer timer than this many milliseconds, an hour, would not bound anything, and platforms have none above 24 days. */
+/** An hour in milliseconds. Timers of platforms have a maximum of 24 days. */
 const LONGEST_DEADLINE = 3_600_000
 
 function checkedDeadline(given: unknown): number {

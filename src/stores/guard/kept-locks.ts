@@ -7,7 +7,7 @@ import { keptCharge } from './kept-charge.ts'
 /** The most lock-outs that are kept. One takes about 400 bytes, its key included. */
 const MOST = 10_000
 
-/** A lock-out that the store does not know of yet. Times are milliseconds of `performance.now()`. */
+/** A lock-out that was not yet sent to the store. Times are milliseconds of `performance.now()`. */
 export interface KeptLock {
   readonly charge: Charge
   readonly until: number

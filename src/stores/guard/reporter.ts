@@ -10,7 +10,7 @@ const WARN_EVERY = 60_000
 export interface StoreChange {
   /** `'degraded'` while the store, or a part of it, is not asked. */
   readonly state: 'healthy' | 'degraded'
-  /** What happened, in words. For a cluster it begins with the server. */
+  /** The reason as a sentence. For a cluster, it starts with the server. */
   readonly reason: string
 }
 

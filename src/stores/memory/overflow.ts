@@ -7,7 +7,7 @@ import { type Attempt, NONE } from './state.ts'
 import type { Table } from './table.ts'
 import { keepOutlasting, reportUncharged, reportWait } from './verdict.ts'
 
-/** One charge decided in a sketch: by the row that tells most of the key, or else by the one that holds least. */
+/** One charge decided in a sketch: by the row that is most exact for the key, or else by the row with the least usage. */
 export class OverflowAttempt {
   readonly #rows: readonly RowAttempt[] = [new RowAttempt(), new RowAttempt(), new RowAttempt(), new RowAttempt()]
   #best!: RowAttempt

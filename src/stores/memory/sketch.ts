@@ -18,7 +18,7 @@ const TICK = 1000
  * - `own`: only this key has charged it, so it is the exact state of the key.
  * - `free`: nothing in it counts any longer. The key has used nothing.
  * - `foreign`: only one other key has charged it. The key has used nothing.
- * - `same`: several keys have charged it under this limit. It holds no less than each of them has used.
+ * - `same`: several keys have charged it under this limit. Its usage is at least that of each of them.
  * - `other`: several keys have charged it, and another limit wrote it last.
  */
 export type Kind = 'own' | 'free' | 'foreign' | 'same' | 'other'
@@ -34,9 +34,9 @@ export interface Row {
 }
 
 /**
- * Counts the keys beyond `maxKeys` of a table: a count-min sketch whose counters are states. A key has a slot in each of four rows. As
- * long as one of them is charged by no other key it holds the key's exact state, whatever limits it has had. A key whose slots are all
- * shared is decided by the one that holds least, and charged to all four. So a key may be limited too early, never too late.
+ * Counts the keys beyond `maxKeys` of a table: a count-min sketch whose counters are states. A key has a slot in each of four rows. While
+ * no other key charges one of them, that slot contains the key's exact state, whatever limits it has had. A key whose slots are all
+ * shared is decided by the slot with the least usage, and charged to all four. So a key may be limited too early, never too late.
  *
  * All versions of a limit use one sketch: a key that changes its limit keeps what it has used, and the memory has one bound.
  *

@@ -17,26 +17,25 @@ export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clien
 
 /** Options of `redisStore`. */
 export interface RedisStoreOptions {
-  /** What keys in Redis begin with. Default `'sluice:'`. */
+  /** The prefix of keys in Redis. Default `'sluice:'`. */
   readonly prefix?: string
   /** Uses this clock instead of the server's: for tests, and for replay. */
   readonly clock?: Clock
   /**
-   * True when keys of one script must share a slot. Default: what the client is. Say so where a plain client speaks to a
-   * cluster, such as through a proxy.
+   * True if keys of one script must share a slot. Default: detected from the client. Set it to true if a client for one server
+   * connects to a cluster through a proxy.
    */
   readonly cluster?: boolean
 }
 
 /**
- * Keeps state in Redis (6.2 or later) or Valkey, single or cluster: one limit for the whole fleet, by the server's clock.
- * The client is yours; the store neither connects nor closes it. Stores of one client and prefix count in the same place. A
- * limiter with the name of another one that reaches the same server over another client emits `SLUICE_SAME_PLACE`. To know it, a store
- * beside another client asks the server once, after its first answer.
+ * Stores state in Redis (6.2 or later) or Valkey, on a single server or a cluster. All processes share one limit, by the server's clock.
+ * You connect and close the client. Stores with the same client and prefix count in the same place. Two limiters with the same name on
+ * one server over two clients cause the warning `SLUICE_SAME_PLACE`. To detect this, a process with several clients asks each server once.
  *
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision is rejected with `STORE_FAILED`, the client's error as its `cause`,
- * when Redis could not decide; nothing is charged then, unless the server has decided and its answer was lost. It is rejected with
- * `STORE_REJECTED` when the request was wrong, such as a key of another type.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if Redis could not decide, with the client's error
+ * as its `cause`. Nothing is charged then, unless the server has decided and its answer was lost. A decision rejects with
+ * `STORE_REJECTED` if the request was invalid, such as for a key of another type.
  * @example createLimiter({ name: 'api', keyer, limits, store: redisStore(new Redis()) })
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): AsyncStore {
