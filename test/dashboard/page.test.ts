@@ -220,6 +220,12 @@ describe('the page of the dashboard', () => {
       await page.locator('#top button').first().click()
       await shows(page, '#states tr', /hourlydenied/)
       expect(await page.locator('main img').count()).toBe(0)
+      // A character that changes the direction of text would change the words beside the key.
+      const shown = key.replace('\u202e', '\\u202e')
+      await page.locator('#reset').click()
+      for (const id of ['top', 'found-title', 'confirm-text'])
+        expect(await page.locator(`#${id}`).textContent()).toContain(shown)
+      expect(await page.locator('#key').inputValue()).toBe(key)
     })
   })
 

@@ -54,6 +54,7 @@ export const operations = [
   feed('never authorizes a visitor again', 'else if (now > visitor.until) visitor.response.end()\n', ''),
   counters('gives every limit a series', 'this.#limits.size < MOST_LIMITS ?', 'this.#limits.size < Infinity ?'),
   tables('writes keys as HTML', 'made.textContent = text', 'made.innerHTML = text'),
+  tables('shows characters that change the direction of text', '\\u202a-\\u202e', ''),
   report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),
   series('has one pair too many', 'this.#count < this.#most', 'this.#count <= this.#most'),
   series('names further limits', 'new Counts(OTHER, OTHER)', 'new Counts(limiter, limit)'),

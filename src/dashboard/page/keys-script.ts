@@ -1,6 +1,6 @@
 /** Looks a key up and resets it. */
 export const keysScript: string = String.raw`// @ts-check
-import { element, figure, make, makeHead, setText } from './tables.js'
+import { element, figure, make, makeHead, setText, shownKey } from './tables.js'
 
 /**
  * @typedef {{ limit: string, allowed: boolean, used: number | null, remaining: number | null, retryAfter: number | null,
@@ -41,7 +41,7 @@ export async function lookUp(limiter, key) {
 function showAnswer({ limits = [], isReset, problem }) {
   const { limiter, key } = found
   setText(element('answer'), problem ?? (limits.length > 0 ? 'Found.' : 'This key has no state.'))
-  setText(element('found-title'), limiter + ': ' + (key === '' ? '(no key)' : key))
+  setText(element('found-title'), limiter + ': ' + shownKey(key))
   element('states').replaceChildren(...limits.map(stateRow))
   element('found').hidden = limits.length === 0
   element('reset').hidden = limits.length === 0 && isReset !== false
@@ -96,8 +96,7 @@ element('look-up').addEventListener('submit', (event) => {
   void lookUp(limiterInput.value, keyInput.value)
 })
 element('reset').addEventListener('click', () => {
-  const key = found.key === '' ? '(no key)' : found.key
-  setText(element('confirm-text'), 'All limits of ' + found.limiter + ' forget what ' + key + ' has used.')
+  setText(element('confirm-text'), 'All limits of ' + found.limiter + ' forget what ' + shownKey(found.key) + ' has used.')
   confirmation.showModal()
 })
 element('cancel').addEventListener('click', () => confirmation.close())

@@ -21,6 +21,17 @@ export function make(tag, text = '', name = '') {
   return made
 }
 
+/**
+ * A key for people. Control characters, and those that change the direction of text, are written as JSON writes them: they would change
+ * how the text beside the key is shown.
+ * @param {string} key
+ */
+export function shownKey(key) {
+  if (key === '') return '(no key)'
+  const escaped = (/** @type {string} */ each) => '\\u' + each.charCodeAt(0).toString(16).padStart(4, '0')
+  return key.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped)
+}
+
 /** Creates the cell that names a row. @param {string} text */
 export function makeHead(text) {
   const head = make('th', text)
@@ -124,12 +135,12 @@ export function showTop({ top }, lookUp) {
 function topRow({ key, limiter, limit, count, error }, lookUp) {
   const row = make('tr')
   const button = make('button', 'Look up')
-  button.setAttribute('aria-label', 'Look up ' + key)
+  button.setAttribute('aria-label', 'Look up ' + shownKey(key))
   button.addEventListener('click', () => lookUp(limiter, key))
   const action = make('td')
   action.append(button)
   const least = error > 0 ? figure(count - error) + ' to ' : ''
-  row.append(makeHead(key === '' ? '(no key)' : key), make('td', limiter + ' / ' + limit), make('td', least + figure(count)), action)
+  row.append(makeHead(shownKey(key)), make('td', limiter + ' / ' + limit), make('td', least + figure(count)), action)
   return row
 }
 
