@@ -3,9 +3,9 @@ import type { Limit } from '../limits/limit.ts'
 import type { Charge, Policy } from '../stores/store.ts'
 
 /** Returns a valid cost. Throws `INVALID_COST`. */
-export function checkedCost(cost: unknown): number {
+export function checkedCost(cost: unknown, option = 'cost'): number {
   if (typeof cost === 'number' && Number.isSafeInteger(cost) && cost >= 0) return cost
-  throw new SluiceError('INVALID_COST', `cost: expected a whole number from 0, got ${shown(cost)}`)
+  throw new SluiceError('INVALID_COST', `${option}: expected a whole number from 0, got ${shown(cost)}`)
 }
 
 /** Throws `DUPLICATE_LIMIT` if two limits of a limiter have the same name. */

@@ -120,7 +120,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const unitsOf = typeof units === 'function' ? units : () => units
     const guarded = this.#guards()[0] ?? this
     return chain(guarded.#charges(input, 1), (charges) => {
-      const added = charges.map(({ limit }) => checkedCost(unitsOf(limit)))
+      const added = charges.map(({ limit }) => checkedCost(unitsOf(limit), 'units'))
       if (charges.length === 0) return this.#warnUnlimited()
       const done = guarded.#store.adjust(charges, added) as MaybePromise<void>
       return chain(done, () => this.#changed(charges))

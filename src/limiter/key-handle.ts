@@ -24,7 +24,7 @@ export function givenKey(key: Key | readonly (Key | undefined)[]): Key {
   if (Array.isArray(key) && key.length > 0) return composeKey(key as readonly (Key | undefined)[])
   if (key === undefined || key === null || Array.isArray(key))
     throw new SluiceError('INVALID_KEY', `key: expected a key, or a list of its parts, got ${shown(key)}`)
-  normalizeKey(key as Key)
+  normalizeKey(key as Key, 'key')
   return key as Key
 }
 

@@ -67,9 +67,12 @@ export function composeKey(keys: readonly (Key | undefined)[]): string {
 }
 
 /** Returns a key as a string of at most 64 characters: see `boundedKey`. Throws `INVALID_KEY` for any other value. */
-export function normalizeKey(key: Key | null | undefined): string {
+export function normalizeKey(key: Key | null | undefined, option = 'keyer'): string {
   if (typeof key === 'string') return boundedKey(key)
   if (key === undefined || key === null) return UNIDENTIFIED
   if (typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key))) return String(key)
-  throw new SluiceError('INVALID_KEY', `keyer: expected a string, a number, a bigint or undefined, got ${shown(key)}`)
+  throw new SluiceError(
+    'INVALID_KEY',
+    `${option}: expected a string, a number, a bigint or undefined, got ${shown(key)}`,
+  )
 }

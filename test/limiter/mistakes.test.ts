@@ -137,6 +137,13 @@ describe('an unknown option', () => {
     )
   })
 
+  it('names the argument that is wrong', () => {
+    const limiter = createLimiter({ keyer: byName, limits: perMinute(5) })
+    expect(() => limiter.key({} as never)).toThrow('key: expected a string')
+    expect(() => limiter.penalize(ada, -1)).toThrow('units: expected a whole number from 0, got -1')
+    expect(() => limiter.consume(ada, { cost: -1 })).toThrow('cost: expected a whole number from 0, got -1')
+  })
+
   it('says which limit has months and years', () => {
     const monthly = { quota: 5, window: '1mo' } as const
     expect(() => fixedWindow(monthly)).toThrow(
