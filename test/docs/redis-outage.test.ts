@@ -34,16 +34,19 @@ describe('servers on a Redis that does not answer', { timeout: MINUTE }, () => {
       const response = await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(2000) })
       return [response.status, await response.text()]
     }
+    // A busy machine may not connect within the deadline of the first decision.
+    const decides = (port: number): Promise<void> =>
+      vi.waitFor(async () => expect(await answer(port)).toEqual([200, decided]), 10_000)
     const outlives = async (port: number): Promise<void> => {
-      expect(await answer(port)).toEqual([200, decided])
+      await decides(port)
       mortal.process.kill('SIGSTOP')
       expect(await answer(port)).toEqual([200, without])
       mortal.process.kill('SIGCONT')
-      await vi.waitFor(async () => expect(await answer(port)).toEqual([200, decided]), 10_000)
+      await decides(port)
       await mortal.stop()
       expect(await answer(port)).toEqual([200, without])
       mortal = await startRedis('--port', String(itsPort))
-      await vi.waitFor(async () => expect(await answer(port)).toEqual([200, decided]), 10_000)
+      await decides(port)
     }
     await programs.verify(name, servers[name], outlives, 'runs')
   })
