@@ -107,7 +107,7 @@ export const bodyCases: Cases = {
       equal([status, body], [statusCode, 'no'])
     }
   },
-  'in a closed outage has neither the given status nor the message': async (world) => {
+  'with onOutage closed has neither the given status nor the message': async (world) => {
     const options = { store: outageStore(world, 'closed'), statusCode: 403, message: 'too many' }
     const reply = await ask(await world.serve({ limits: [world.limit(one, options)] }))
     equal([reply.status, reply.headers['content-type']], [503, 'application/problem+json'])

@@ -5,7 +5,7 @@ import type { Sink } from './harness.ts'
 import { type Cases, one } from './world.ts'
 
 export const delayCases: Cases = {
-  'holds a request until its slot': async ({ limit, serve }) => {
+  'delays a request until its slot': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(leakyBucket({ quota: 10, window: '1s', capacity: 3 }))] })
     const began = performance.now()
     const replies = await Promise.all([ask(server), ask(server), ask(server), ask(server)])

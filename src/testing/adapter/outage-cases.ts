@@ -113,7 +113,7 @@ export const outageCases: Cases = {
     const server = await world.serve({ limits: [world.limit(one, options)] })
     equal(await statuses(server, 4), [200, 200, 200, 200])
   }),
-  'is decided as `guard` says for a store that is guarded already': quiet(async (world) => {
+  'is decided by the options of `guard` for a store that is already guarded': quiet(async (world) => {
     const store = guard(silentStore(world).store, { onOutage: 'open', deadline: 200 })
     const own = await world.serve({ limits: [world.limit(one, { store, name: 'own' })], handler: mode })
     const since = performance.now()

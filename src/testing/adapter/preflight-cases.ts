@@ -9,7 +9,7 @@ import { type Cases, one, preflight, remoteStore, three } from './world.ts'
 const from = (user: string, ask: Ask = {}): Ask => ({ ...ask, headers: { ...ask.headers, 'x-user': user } })
 
 export const preflightCases: Cases = {
-  'count in a bucket of their own for each key, under the same limits': async (world) => {
+  'count in a separate bucket for each key, under the same limits': async (world) => {
     const keyer = world.by('x-user')
     for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
       const server = await world.serve({ limits: [world.limit(three, { keyer, store })] })

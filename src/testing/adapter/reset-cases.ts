@@ -43,7 +43,7 @@ export const resetCases: Cases = {
       equal(await statuses(server, 2, bad), [200, 429])
     }
   },
-  'lifts a lock-out that another request of the key has caused': async ({ limit, serve }) => {
+  'ends a lock-out that another request of the key has caused': async ({ limit, serve }) => {
     const strict = fixedWindow({ name: 'one', quota: 1, window: '1m', block: '1h' })
     let release = (): void => {}
     const held = new Promise<Answer>((resolve) => (release = () => resolve({ text: 'ok' })))
@@ -68,7 +68,7 @@ export const resetCases: Cases = {
     const server = await serve({ limits: [limit(three, options)], handler })
     equal(await statuses(server, 2, bad), [401, 429])
   },
-  'gives nothing back later for requests that were open': async (world) => {
+  'refunds nothing later for requests that were open': async (world) => {
     for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
       const limiter = createLimiter<unknown>({ keyer: everyone, limits: three, store, name: 'open' })
       const answers: (() => void)[] = []
@@ -91,7 +91,7 @@ export const resetCases: Cases = {
       equal((await ask(server, '/other')).headers['ratelimit'], '"three";r=1;t=60')
     }
   },
-  'gives nothing back later after a reset by another limiter that shares the counts': async (world) => {
+  'refunds nothing later after a reset by another limiter that shares the counts': async (world) => {
     for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
       const options = { limits: three, store, name: 'shared', shared: true }
       const limiter = createLimiter<unknown>({ ...options, keyer: everyone })

@@ -31,7 +31,7 @@ export const adjustCases: Cases = {
     clock.advance((await limiter.peek('a')).resetAfter)
     equal(await verdicts(limiter, 'a', 4), [true, true, true, false])
   },
-  'gives nothing back to a window that is over': async ({ on, clock }) => {
+  'refunds nothing to a window that has ended': async ({ on, clock }) => {
     const limiter = on(three)
     const old = await limiter.consume('a', { cost: 2 })
     clock.advance(1000)
@@ -77,7 +77,7 @@ export const keyCases: Cases = {
     await limiter.reset('never seen')
     equal([await verdicts(limiter, 'a', 1), await verdicts(limiter, 'b', 1)], [[true], [false]])
   },
-  'keep what they have used when their limit changes': async ({ on }) => {
+  'keep their usage when their limit changes': async ({ on }) => {
     const versions = [10, 4, 20].map((quota) => fixedWindow({ name: 'changing', quota, window: '1s' }))
     let version = 0
     const limiter = on(() => versions[version])

@@ -56,7 +56,7 @@ export const lockCases: Cases = {
     clock.advance(1000)
     equal(await verdicts(limiter, 'a', 1), [true])
   }),
-  'leaves what the key has used as it is': withLocks(async ({ on, clock }) => {
+  'does not change the usage of the key': withLocks(async ({ on, clock }) => {
     const limiter = on(more)
     await limiter.consume('a', { cost: 300 })
     await limiter.block('a', '1s')
