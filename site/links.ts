@@ -11,7 +11,7 @@ export function anchorOf(heading: string): string {
 }
 
 /**
- * Returns where a link of a page leads on the site. Pages keep their relative links. A program in examples/ has a page of its own.
+ * Returns where a link of a page leads on the site. Pages keep their relative links. A program in examples/ has its own page.
  * @param page path from the root of the repository
  * @example siteLink('docs/guides/testing.md', '../../examples/plans.ts') // '/site/examples/plans'
  */

@@ -8,7 +8,7 @@ import { BATCH, SHAPE, traffic } from './traffic.mjs'
 const { name, root, requests, seed } = job
 const sluice = await entry(root, 'sluice')
 
-/** Compares decisions with the log that decides alone, and with the requests that the algorithm itself admitted. */
+/** Compares decisions with the log that decides by itself, and with the requests that the algorithm itself admitted. */
 function comparison() {
   const log = exactWindow(SHAPE.sources, WINDOW_MS * 1000)
   const own = exactWindow(SHAPE.sources, WINDOW_MS * 1000)

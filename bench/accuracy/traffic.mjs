@@ -1,4 +1,4 @@
-// Traffic that everybody can generate again: the same seed gives the same requests, on every machine.
+// Traffic that can be generated again: the same seed gives the same requests, on every machine.
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 
 /** How requests come. Every figure of the report depends on these numbers. */
@@ -108,7 +108,7 @@ function alias(weight, random) {
   }
 }
 
-/** The bursts that go on, in a binary heap by the time of their next request. */
+/** The bursts that continue, in a binary heap by the time of their next request. */
 function burstHeap() {
   const heap = []
 

@@ -63,7 +63,7 @@ export async function messageFrom(child, seconds = 120) {
   }
 }
 
-/** Runs a job in a process of its own and returns its result. */
+/** Runs a job in a separate process and returns its result. */
 export async function ask(file, job, options) {
   const child = startWorker(file, job, options)
   try {

@@ -17,7 +17,7 @@ export function load(quick) {
   }
 }
 
-/** Keeps the parts that were measured beside those of earlier runs. Returns the name of the file. */
+/** Stores the measured parts in addition to those of earlier runs. Returns the name of the file. */
 export async function save(quick, measured) {
   const file = fileOf(quick)
   const parts = { ...load(quick).parts, ...measured }

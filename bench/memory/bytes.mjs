@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Bytes in use after garbage collection, on the heap and beside it. Needs --expose-gc. */
+/** Bytes in use after garbage collection, on the heap and outside of it. Needs --expose-gc. */
 export async function bytesInUse() {
   // A finalizer runs in the turn after a collection, and what it frees goes with the second.
   globalThis.gc()

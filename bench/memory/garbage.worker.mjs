@@ -1,4 +1,4 @@
-// Bytes that a decision allocates, and bytes that it keeps in use while somebody holds it: the rest is garbage. Needs
+// Bytes that a decision allocates, and bytes that it keeps in use while it is referenced: the rest is garbage. Needs
 // --expose-gc, and a young generation that is large enough not to be collected meanwhile.
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -30,7 +30,7 @@ function heapUsed() {
   return process.memoryUsage().heapUsed
 }
 
-// The compiler works in a thread of its own: code that waits for it makes more garbage.
+// The compiler works in its own thread: code that waits for it makes more garbage.
 for (const end = performance.now() + WARM_UP_MS; performance.now() < end; await pause(5)) fill()
 held.fill(undefined)
 globalThis.gc()

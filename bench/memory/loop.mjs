@@ -30,7 +30,7 @@ async function passAsync(decide, keys, order) {
   for (let i = 0; i < order.length; i++) last = await decide(keys[order[i]])
 }
 
-/** Has the code compiled on a subject of its own, so that the one measured next starts empty and at full speed. */
+/** Has the code compiled on a separate subject, so that the one measured next starts empty and at full speed. */
 export async function warmUp(make) {
   const subject = await make()
   const keys = distinctKeys(20_000, 'w')

@@ -22,7 +22,7 @@ function roomy({ gcra }, i) {
 }
 
 /**
- * A limiter of a build, with a cache of denials or a guard if so asked. Each build has keys of its own, and so has a limiter with
+ * A limiter of a build, with a cache of denials or a guard if so asked. Each build has its own keys, and so has a limiter with
  * a cache. Returns a function from a key to a Promise of the decision.
  */
 export async function ours({ root, build, limits: name, port, username, cached = false, guarded = false }) {

@@ -21,7 +21,7 @@ function jobsOf({ framework, peers }, builds) {
 }
 
 /**
- * Requests per second of processor time of the same app with each limiter: as many as it serves on a core of its own. All
+ * Requests per second of processor time of the same app with each limiter: as many as it serves on its own core. All
  * apps run throughout and are loaded in turn.
  */
 export function requestsPerSecond(framework, { builds, core, load, rounds, seconds, patienceMs }) {

@@ -6,11 +6,11 @@ import { traffic } from './traffic.ts'
 export interface Request {
   readonly at: number
   readonly allowed: boolean
-  /** When it goes on: later than it came if it is told to wait its turn. */
+  /** When it continues: later than its arrival if it has a delay. */
   readonly goesOn: number
 }
 
-/** Lets a limiter decide the traffic. Its clock is told the time, so that every run decides the same. */
+/** Lets a limiter decide the traffic on a virtual clock, so that every run decides the same. */
 export function decide(limits: readonly Limit[]): Request[] {
   const clock = virtualClock()
   const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock }) })

@@ -9,7 +9,7 @@ const HEIGHT = 130
 /** The most that a panel has room for. */
 const TOP = 20
 
-/** Blue and orange are told apart by everybody; a hollow mark is told from a filled one without any colour. */
+/** People with colour blindness can distinguish blue and orange. Hollow and filled marks differ without colour. */
 const ADMITTED = 'admitted'
 const DENIED = 'denied'
 const COUNT = 'the last 10 s together'

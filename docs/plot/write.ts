@@ -1,4 +1,4 @@
-// Draws the pictures of docs/concepts/algorithms.md anew.
+// Draws the pictures of docs/concepts/algorithms.md again.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { draw } from './pictures.ts'
 

@@ -58,7 +58,7 @@ export const algorithms: Readonly<Record<string, readonly Field[]>> = {
   exponential: [quota, window],
 }
 
-/** Returns whether a field is shown beside these values. */
+/** Returns whether a field is shown with these values. */
 export function isShown({ name }: Field, values: Readonly<Record<string, string>>): boolean {
   return !name.startsWith('block.') || (values['block'] ?? '') !== ''
 }

@@ -24,7 +24,7 @@ export function toHash({ forms, traffic }: Scenario): string {
   return `#${new URLSearchParams({ limits, span: String(span), times: steps.join('.') })}`
 }
 
-/** Reads what `toHash` wrote. Returns undefined for any other text, which can come from anybody. */
+/** Reads what `toHash` wrote. Returns undefined for any other text, which can come from any source. */
 export function fromHash(hash: string): Scenario | undefined {
   if (hash.length > LONGEST_LINK) return undefined
   const parameters = new URLSearchParams(hash.replace(/^#/, ''))

@@ -77,7 +77,7 @@ function filterOf(errors: unknown[]): object {
   return new TestFilter()
 }
 
-/** Returns the module of an app. The first limits are those of the module, and the others are guards of their own. */
+/** Returns the module of an app. The first limits are those of the module, and the others are separate guards. */
 function moduleOf({ limits: [first = NO_LIMITS, ...others], routes, handler }: AppSetup, everywhere: string): Type {
   class TestModule {}
   const own = routes.map(({ path, limit, handler: routed }) =>

@@ -21,7 +21,7 @@ import { redisForAll } from '../support/redis-tests.ts'
 
 const pacedLimit = defineAlgorithm(paced)
 
-// The suites take their algorithms from the registry. Here they try the new one alone.
+// The suites take their algorithms from the registry. Here they test only the new one.
 vi.mock(import('../support/harness.ts'), async (original) => {
   const harness = await original()
   const isNew = (name: string): boolean => !builtIn.some((each) => each.name === name)

@@ -18,7 +18,7 @@ interface Results {
   readonly counters: readonly { readonly difference: number; readonly above: number; readonly tooStrict: number }[]
 }
 
-/** Runs a part of the experiment in a process of its own. */
+/** Runs a part of the experiment in a separate process. */
 async function accuracy(...args: string[]): Promise<Results> {
   const command = ['bench/accuracy/run.mjs', '--json', '--decisions', ...args]
   const { stdout } = await promisify(execFile)(process.execPath, command, { maxBuffer: 1e7 })

@@ -87,7 +87,7 @@ function burst(times: number, key = 'ann'): void {
   for (let i = 0; i < times; i++) void world.limiter.consume(key)
 }
 
-/** Resolves when a condition holds in the page. */
+/** Resolves when a condition is met in the page. */
 function shows(page: Page, selector: string, text: RegExp): Promise<void> {
   return page.locator(selector).filter({ hasText: text }).first().waitFor()
 }

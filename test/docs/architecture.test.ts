@@ -36,7 +36,7 @@ describe.each(Object.entries(pages))('%s', (_page, markdown) => {
 
 describe('ARCHITECTURE.md', () => {
   it('names every folder of src/ and adapters/', () => {
-    // The suites keep their cases in folders of their own.
+    // The suites keep their cases in separate folders.
     const folders = [...foldersIn('src'), ...foldersIn('adapters')].filter((each) => !each.startsWith('src/testing/'))
     expect(folders.filter((each) => !architecture.includes(`\`${each}\``))).toEqual([])
     expect(architecture).toContain('`src/testing/`')

@@ -1,4 +1,4 @@
-// Runs every example as a reader would: compiled against the built package, in a process of its own.
+// Runs every example as a reader would: compiled against the built package, in a separate process.
 import { type ChildProcess, execFile, spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'

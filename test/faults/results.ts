@@ -37,7 +37,7 @@ export async function write(): Promise<void> {
   writeFileSync(page, await pageOf(readFileSync(page, 'utf8'), readResults()))
 }
 
-/** What the file of results holds. */
+/** The content of the file of results. */
 export interface Results {
   readonly machine: string
   readonly rows: readonly Row[]

@@ -125,7 +125,7 @@ function latencies(timeline: Timeline): Panel {
   }
 }
 
-/** A line for each event, with its name beside it. Changes of the guard come soon after their cause, so they are lower. */
+/** A line for each event, with its name next to it. Changes of the guard come soon after their cause, so they are lower. */
 function moments(timeline: Timeline): Layer[] {
   const values = timeline.events.map((event) => ({ ...event, height: event.what.startsWith('Redis') ? 10 : 24 }))
   const x = time(timeline)

@@ -53,7 +53,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 30 },
 )
 
-/** Returns when the window ends that holds a moment. Days that are skipped are no windows. */
+/** Returns the end of the window that contains a time. Skipped days have no window. */
 function endOf(zone: string, unit: Unit, time: number): number {
   const date = Temporal.Instant.fromEpochMilliseconds(time).toZonedDateTimeISO(zone).toPlainDate()
   for (let later = 1; ; later++) {

@@ -27,7 +27,7 @@ async function vitest(folder, args, limitMs) {
     env: { ...process.env, SLUICE_EQUALITY: process.env.SLUICE_EQUALITY ?? '20000' },
     detached: true,
   })
-  // The whole group: vitest runs tests in a process of their own.
+  // The whole group: vitest runs tests in separate processes.
   const timer = setTimeout(() => process.kill(-Number(child.pid), 'SIGKILL'), limitMs)
   const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)])
   clearTimeout(timer)

@@ -15,7 +15,7 @@ import { builtIn } from '../../src/algorithms/index.ts'
 
 const gcra: LimitForm = { algorithm: 'gcra', values: { quota: '10', window: '10s' } }
 
-/** A form with a value in every option of its own. */
+/** A form with a value in each of its options. */
 const full: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   gcra: { quota: '10', window: '10s', burst: '5', strict: 'true' },
   tokenBucket: { quota: '10', window: '10s', capacity: '20', refill: 'interval', initial: '5' },

@@ -1,4 +1,4 @@
-// Measures what a memory store holds while it counts under many quotas or names, and afterwards. Run with --expose-gc.
+// Measures the memory of a memory store while it counts under many quotas or names, and afterwards. Run with --expose-gc.
 import { createLimiter, memoryStore, perMinute, perSecond, slidingWindowLog } from '../../dist/src/index.js'
 
 let time = 1_767_225_600_000
@@ -38,7 +38,7 @@ const scenarios = {
     return { grown, flooded: (await held()) - before }
   },
 
-  /** A limit function that returns a limit with a name of its own for each request. */
+  /** A limit function that returns a limit with a different name for each request. */
   async limitNames() {
     const store = memoryStore({ clock })
     const limits = (key) => (key === 'regular' ? perSecond(1) : perMinute(10, { name: `of ${key}` }))
@@ -54,7 +54,7 @@ const scenarios = {
     return { marks, left: (await held()) - before }
   },
 
-  /** A limiter with a name of its own for each user, all on one store, each used once and dropped. */
+  /** A limiter with a different name for each user, all on one store, each used once and dropped. */
   async limiterNames() {
     const store = memoryStore({ clock })
     const regular = createLimiter({ keyer: identity, limits: perSecond(1), store })

@@ -61,7 +61,7 @@ export class EditModel {
     return { edit, question: { time, cost: Math.ceil(part * this.list.costUntil(Infinity)) } }
   }
 
-  /** Returns the answers by the definitions. A cost of 0 is asked of nobody. */
+  /** Returns the answers by the definitions. No list is asked for a cost of 0. */
   answers({ time, cost }: Question): number[] {
     const { list } = this
     return [list.costUntil(time), list.timeOf(Math.max(1, cost)), list.costAt(time), list.beforeNewest()]

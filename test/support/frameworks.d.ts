@@ -1,4 +1,4 @@
-// The older versions have names of their own in package.json, and the types of the newer ones.
+// The older versions have separate names in package.json, and the types of the newer ones.
 declare module 'express4' {
   export { default } from 'express'
 }

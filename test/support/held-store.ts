@@ -1,12 +1,12 @@
 import type { AsyncStore, Charge, DecisionMode, Degraded, Store, SyncStore } from '../../src/index.ts'
 
-/** A request that a test lets go on: first to the store, then back. */
+/** A request that a test lets continue: first to the store, then back. */
 export interface HeldRequest {
   apply(): void
   reply(): Promise<void>
 }
 
-/** A store behind a connection on which each request waits until a test lets it go on. */
+/** A store behind a connection on which each request waits until a test lets it continue. */
 export class HeldStore implements AsyncStore {
   readonly sync = false
   readonly clock: Store['clock']

@@ -58,7 +58,7 @@ export async function dial({ url }: Pick<Served, 'url'>, path = '/', headers = '
   return socket
 }
 
-/** Waits until a condition holds, for effects on the other side of a socket. */
+/** Waits until a condition is met, for effects on the other side of a socket. */
 export async function until(so: () => unknown, what = 'it'): Promise<void> {
   const deadline = Date.now() + 5000
   while (!so()) {

@@ -18,7 +18,7 @@ export interface PostgresServer {
   remove(): Promise<void>
 }
 
-/** Debian keeps the programs of each version in a folder of its own. */
+/** Debian keeps the programs of each version in a separate folder. */
 const FIND = 'command -v initdb || ls /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb 2>/dev/null | tail -1'
 
 /** Returns the path of `initdb`: of an installed server, else of Debian's package. Else throws with what to install. */

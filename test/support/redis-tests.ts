@@ -51,7 +51,7 @@ export function limiterOn(client: Redis, limits: Limit | Limit[], options: Redis
   return createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store, shared: true })
 }
 
-/** Waits until a condition holds, for at most ten seconds. */
+/** Waits until a condition is met, for at most ten seconds. */
 export async function until(done: () => Promise<boolean>): Promise<void> {
   for (let asked = 0; asked < 500; asked++) {
     if (await done()) return

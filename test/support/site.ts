@@ -25,7 +25,7 @@ export interface Site {
   close(): Promise<void>
 }
 
-/** Builds the site with the command of `npm run docs`, in a folder of its own. */
+/** Builds the site with the command of `npm run docs`, in a separate folder. */
 export async function buildSite(): Promise<Site> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-site-'))
   const command = [join(root, 'node_modules/vitepress/bin/vitepress.js'), 'build', 'site', '--outDir', folder]

@@ -67,7 +67,7 @@ export class SlowLog {
       each.cost -= given
       left -= given
     }
-    // What is over goes when anything is written.
+    // Expired entries are removed when anything is written.
     const at = this.#at(now)
     if (left < cost) this.#entries = this.#entries.filter((each) => each.cost > 0 && each.time + window > at)
   }

@@ -35,7 +35,7 @@ export interface Step {
   readonly which: number
   /** Microseconds to the store, and back. */
   readonly trips: readonly [number, number]
-  /** True if the next step begins when this one is over. */
+  /** True if the next step begins at the end of this one. */
   readonly isAwaited: boolean
 }
 

@@ -27,7 +27,7 @@ const ZONES = [
   'Africa/Casablanca',
 ]
 
-/** Returns when the window starts that holds a moment, or one that is so many windows later. */
+/** Returns the start of the window that contains a time, or of a window that is some windows later. */
 function startOf(moment: Temporal.ZonedDateTime, unit: Unit, later = 0): number {
   const date = moment.toPlainDate()
   const first = {

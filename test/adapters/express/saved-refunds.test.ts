@@ -1,4 +1,4 @@
-// "Only failed logins count": responses that are held back and end all at once do not let more wrong passwords through.
+// "Only failed logins count": responses that are delayed and end all at once do not let more wrong passwords through.
 import { once } from 'node:events'
 import http, { type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -25,7 +25,7 @@ function send(port: number, password: string): Promise<IncomingMessage> {
   })
 }
 
-/** Returns how many wrong passwords reach the handler after 40 correct ones whose responses were held back. */
+/** Returns how many wrong passwords reach the handler after 40 correct ones whose responses were delayed. */
 async function wrongPasswords(limits: Limit): Promise<number> {
   const clock = virtualClock()
   const held: (() => void)[] = []

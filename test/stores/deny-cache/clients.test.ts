@@ -1,4 +1,4 @@
-// Every client family, on one server and on a cluster, with the cache alone and inside a guard.
+// Every client family, on one server and on a cluster, with only the cache and inside a guard.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   type AsyncStore,

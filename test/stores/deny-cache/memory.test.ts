@@ -9,7 +9,7 @@ const limit = fixedWindow({ name: 'one', quota: 1, window: '1h' })
 const policy = createPolicy('test', limit, memoryStore(), {})
 const KEYS = 100_000
 
-/** Makes the cache learn a denial of a key. */
+/** Makes the cache store a denial of a key. */
 function learn(denials: Denials, key: string, now: number, of = policy): void {
   const charge = new Charge(of, key, 1)
   charge.retryAfter = 3_600_000

@@ -1,4 +1,4 @@
-// Requests that overlap. Each waits on its way to the store, and on its way back, until the test lets it go on.
+// Requests that overlap. Each waits on its way to the store, and on its way back, until the test lets it continue.
 import { describe, expect, it } from 'vitest'
 import {
   createLimiter,

@@ -1,4 +1,4 @@
-// One process with a cache, and one without, each on a store of its own. Both decide the same.
+// One process with a cache, and one without, each on its own store. Both decide the same.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type Decision, denyCache, memoryStore, type Store } from '../../../src/index.ts'
@@ -60,7 +60,7 @@ it('decides the same as without a cache, and reports no more units than remain',
       const plain = await decisionsOf(memoryStore({ clock: clocks[1] }), clocks[1], trace)
       answered += plain.length - inner.asked
       expect(cached.map(shown)).toEqual(plain.map(shown))
-      // Until a charge is made, a store carries the state of a changed limit over anew for each request, so its figures move.
+      // Until a charge is made, a store converts the state of a changed limit again for each request, so its figures move.
       if (trace.steps.some(({ version }) => version === 1)) return
       for (const [i, decision] of plain.entries()) compareFigures(cached[i]!, decision)
     }),

@@ -19,7 +19,7 @@ import { storeBehaviours } from '../../../src/testing.ts'
 import { recordWarnings, timed } from '../../support/guarded.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
 
-/** An asynchronous store whose next answers a test holds back or lets fail. */
+/** An asynchronous store whose next answers a test delays or lets fail. */
 class TestStore implements AsyncStore {
   readonly sync = false
   readonly near = memoryStore()
@@ -43,7 +43,7 @@ class TestStore implements AsyncStore {
     this.closed++
   }
 
-  /** Answers everything that is held, late. */
+  /** Answers all delayed requests, late. */
   release(): void {
     this.isHeld = false
     for (const go of this.held.splice(0)) go()

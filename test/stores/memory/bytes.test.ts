@@ -1,4 +1,4 @@
-// What a memory store holds has a bound in bytes, and is given back when it is not used.
+// The memory of a memory store has a bound in bytes, and is released when it is not used.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'

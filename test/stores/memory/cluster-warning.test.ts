@@ -1,4 +1,4 @@
-// A memory store in one process of several counts that process alone. Workers run what is built from these sources.
+// A memory store in one process of several counts only that process. Workers run what is built from these sources.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

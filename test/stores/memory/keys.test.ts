@@ -12,7 +12,7 @@ function used(): number {
   return process.memoryUsage().heapUsed / 2 ** 20
 }
 
-/** Counts 3,000 requests, each with a header of 15 kB of its own. */
+/** Counts 3,000 requests, each with its own header of 15 kB. */
 function growth(keyer: SyncKeyer<string>): number {
   const limiter = createLimiter({ keyer, limits: perMinute(1) })
   limiter.consume('warm up')

@@ -21,7 +21,7 @@ const quota = fc.integer({ min: 1, max: 30 })
 const window = fc.constantFrom(1, 7, 100, 1000, 60_000)
 const modelled = names().filter((name) => name !== 'exponential')
 
-/** A huge capacity would be counted in milliseconds. The calendar has a model of its own, in `test/limits/calendar.test.ts`. */
+/** A huge capacity would be counted in milliseconds. The calendar has its own model, in `test/limits/calendar.test.ts`. */
 const hasModel = (each: Limit): boolean =>
   Number(each['burst'] ?? each['capacity'] ?? 0) < 1e6 && each['anchor'] !== 'calendar'
 
@@ -46,7 +46,7 @@ interface Account {
 
 /**
  * All or nothing, by the book: every model admits, or none is charged. A model that denies has seen the key. A denial keeps all keys
- * until its wait is over.
+ * until the end of its wait.
  */
 function decide(accounts: readonly Account[], now: number, cost: number, wait: number): boolean {
   const verdicts = accounts.map(({ model }) => cost === 0 || model.admits(now, cost))
@@ -59,7 +59,7 @@ function decide(accounts: readonly Account[], now: number, cost: number, wait: n
   return admitted
 }
 
-/** Two limiters on one store, stacked: the first limits count each key by itself, the others everybody together. */
+/** Two limiters on one store, stacked: the first limits count each key by itself, the others count all keys together. */
 function stacked(chosen: readonly Limit[], own: number, clock: VirtualClock): Limiter<string, Decision> {
   const store = memoryStore({ clock })
   const each = { name: 'each', store, keyer: (key: string) => key, limits: chosen.slice(0, own) }

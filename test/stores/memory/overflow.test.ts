@@ -213,7 +213,7 @@ describe.each(names().filter((name) => name !== 'exponential'))('keys beyond max
   const isChanging = name !== 'quotaLinear'
 
   /**
-   * The exact store is asked for what was admitted alone. No request under a changed limit is denied: that would keep a converted state
+   * The exact store is asked only for what was admitted. No request under a changed limit is denied: that would keep a converted state
    * in one store and not in the other.
    */
   it('are never admitted what exact counts would deny, across changes, refunds, settlements and resets', () => {

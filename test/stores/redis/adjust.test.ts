@@ -92,7 +92,7 @@ describe('settled later', () => {
     await limiter.consume(between)
     clock.advance(2000)
     await limiter.consume(between)
-    // What the other limit counts is over, and its memory could be freed.
+    // The usage of the other limit has expired, and its memory could be freed.
     clock.advance(10_000)
     await others()
     expect((await limiter.consume(there, { cost: 10 })).allowed).toBe(true)

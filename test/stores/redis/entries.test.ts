@@ -16,7 +16,7 @@ import { virtualClock } from '../../../src/testing.ts'
 import { SlowLog } from '../../support/slow-log.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
-/** Fields beside those of a log: the names of the limits, and the states of those of fixed size. */
+/** Fields in addition to those of a log: the names of the limits, and the states of those of fixed size. */
 const OTHERS = 2
 const log = slidingWindowLog({ quota: 100, window: '1s', name: 'changing' })
 const counter = fixedWindow({ quota: 100, window: '1s', name: 'changing' })

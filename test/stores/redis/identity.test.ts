@@ -17,7 +17,7 @@ const duplicate = expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Erro
 const gcraOne = gcra({ name: 'one', quota: 1, window: '1d' })
 const fixedOne = fixedWindow({ name: 'one', quota: 1, window: '1d' })
 
-/** A client that nobody asks. */
+/** A client that receives no command. */
 const clientOf = (): RedisClient => ({ evalsha: async () => [], eval: async () => [] })
 
 function limiterOf(store: Store, limits: Limit = gcraOne, shared = false): Limiter<string> {

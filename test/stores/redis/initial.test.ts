@@ -16,7 +16,7 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
   const redis = redisForAll()
   const clock = virtualClock()
   const memory = memoryStore({ clock })
-  /** In Redis each limiter has a store of its own, as a new process does. */
+  /** In Redis each limiter has its own store, as in a new process. */
   const store = (): Store => (kind === 'memory' ? memory : redisStore(redis.client, { clock }))
   const limiterOf = (name: string, limits: Limit | Limit[]): Limiter<string> =>
     createLimiter<string>({ name, keyer: (key) => key, limits, store: store(), shared: true })

@@ -278,7 +278,7 @@ interface Queues {
   nodes?(): readonly Queues[]
 }
 
-/** Commands that ioredis or iovalkey hold. The others do not show it. */
+/** Commands that ioredis or iovalkey have queued. The other clients do not show them. */
 function queueOf(client: unknown): number | undefined {
   const { commandQueue, offlineQueue, nodes } = client as Queues
   if (nodes === undefined && commandQueue === undefined) return undefined

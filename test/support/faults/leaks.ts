@@ -1,17 +1,17 @@
 import type { EventEmitter } from 'node:events'
 import { createHook } from 'node:async_hooks'
 
-/** What a process holds: resources that keep it alive, and timers that were started by the package. */
+/** The resources of a process: those that keep it alive, and timers that were started by the package. */
 export interface Watch {
   /** Listeners of an emitter, by event. Call it before and after. */
   listeners(emitter: unknown): string[]
-  /** What is held now and was not held at the start. */
+  /** What exists now and did not exist at the start. */
   leaks(): string[]
   rejections(): number
   stop(): void
 }
 
-/** Watches what is started and not ended, and rejections that nobody handles. */
+/** Watches what is started and not ended, and unhandled rejections. */
 export function watch(): Watch {
   const before = counted(process.getActiveResourcesInfo())
   const timers = new Map<number, string>()
