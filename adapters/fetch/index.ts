@@ -3,6 +3,7 @@ import { headerConfig, writtenHeaders } from '../../src/http/headers/write-heade
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { warnIfPending } from '../../src/http/response/unanswered.ts'
+import { hasUnreadBody, type NodeRequest } from '../../src/http/response/unread-body.ts'
 import { ResponseEnd } from '../../src/http/response/web-end.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
@@ -48,6 +49,12 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getPath: (request) => request.url,
   getRest: restOf,
   getRequestHeader: (request, name) => request.headers.get(name) ?? undefined,
+  /** `@hono/node-server` passes the request of Node to a handler. Other runtimes handle connections themselves. */
+  hasUnreadBody(request) {
+    const [bindings] = restOf(request) as readonly [{ readonly incoming?: NodeRequest } | null | undefined]
+    const incoming = bindings?.incoming
+    return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)
+  },
   getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
   setHeader: ({ headers }, name, value) => headers.set(name, value),
   headersSent: ({ end }) => end.response !== undefined,

@@ -62,6 +62,15 @@ test('a denial to HEAD has no body', async () => {
   expect([denied.status, denied.body]).toEqual([429, null])
 })
 
+test.each([[null], [undefined], ['text'], [{ incoming: {} }], [{ incoming: 'a binding of Cloudflare' }]])(
+  'a denial beside the argument %o has no Connection header',
+  async (argument) => {
+    const handler = rateLimit(times(0))((_request: Request, _argument: unknown) => new Response('ok'))
+    const { status, headers } = await handler(request({ method: 'POST', body: 'text' }), argument)
+    expect([status, headers.get('connection')]).toEqual([429, null])
+  },
+)
+
 test('onDenied must return a response', async () => {
   const handler = rateLimit(times(1, { onDenied: (() => undefined) as never }))(() => new Response('ok'))
   await handler(request())
