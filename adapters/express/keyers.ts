@@ -1,7 +1,7 @@
 import type { Request } from 'express'
 import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
-import { headerKeyer, unroutedKey } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, methodKey, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { keyOfRoute, type Route } from './route-key.ts'
 
@@ -51,7 +51,7 @@ export function byHeader(name: string): SyncKeyer<Request> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Request> = (request) => request.method
+export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.method)
 
 /**
  * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. Elsewhere all requests share one bucket,

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
-import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
 // A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
@@ -76,7 +76,7 @@ export function byHeader(name: string): SyncKeyer<FastifyRequest> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<FastifyRequest> = (request) => request.method
+export const byMethod: SyncKeyer<FastifyRequest> = (request) => methodKey(request.method)
 
 /**
  * The pattern of the route, such as `GET /users/:id`. Requests without a route share one bucket.

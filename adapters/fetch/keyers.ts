@@ -1,5 +1,5 @@
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/ip-keyer.ts'
-import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import { define, definitionOf, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { shared } from '../../src/util/copies.ts'
 
@@ -57,4 +57,4 @@ export function byHeader(name: string): SyncKeyer<Request> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Request> = (request) => request.method
+export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.method)

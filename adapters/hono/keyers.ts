@@ -8,7 +8,7 @@ import {
   type IpKeyerOptions as SubnetOptions,
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
-import { headerKeyer, routeKey } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { bindingsOf } from './node.ts'
@@ -61,7 +61,7 @@ export function byHeader(name: string): SyncKeyer<Context> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Context> = (context) => context.req.method
+export const byMethod: SyncKeyer<Context> = (context) => methodKey(context.req.method)
 
 /** A route as Hono keeps it. Hono's own helpers for it would have to be loaded. */
 interface Route {

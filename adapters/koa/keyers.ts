@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
-import { headerKeyer, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, methodKey, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
 const client: ClientInfo<Context> = {
@@ -52,7 +52,7 @@ export function byHeader(name: string): SyncKeyer<Context> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Context> = (context) => context.method
+export const byMethod: SyncKeyer<Context> = (context) => methodKey(context.method)
 
 /**
  * The pattern of the route, such as `GET /users/:id`, with `@koa/router`. Elsewhere all requests share one bucket, and the

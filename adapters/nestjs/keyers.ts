@@ -4,7 +4,7 @@ import {
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
 } from '../../src/http/keys/ip-keyer.ts'
-import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import * as express from '../express/keyers.ts'
 import * as fastify from '../fastify/keyers.ts'
@@ -75,7 +75,7 @@ export function byHeader(name: string): SyncKeyer<object> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<object> = (request) => (request as { readonly method?: string }).method
+export const byMethod: SyncKeyer<object> = (request) => methodKey((request as { readonly method?: string }).method)
 
 /**
  * The pattern of the route, such as `GET /users/:id`. All fields of GraphQL have one route, and messages have none: use

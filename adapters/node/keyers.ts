@@ -8,7 +8,7 @@ import {
   type IpKeyerOptions as SubnetOptions,
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
-import { headerKeyer } from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
 /** The options of {@link ipKeyer}. */
@@ -57,4 +57,4 @@ export function byHeader(name: string): SyncKeyer<IncomingMessage> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<IncomingMessage> = (request) => request.method
+export const byMethod: SyncKeyer<IncomingMessage> = (request) => methodKey(request.method)

@@ -1,4 +1,5 @@
 import { addressKeyer } from '../http/keys/address.ts'
+import { methodKey } from '../http/keys/request-keyers.ts'
 import { composeKey, everyone, type Key, normalizeKey } from '../limiter/keyers.ts'
 import type { KeyText } from './document.ts'
 import type { Facts } from './facts.ts'
@@ -64,7 +65,7 @@ function headerPart(name: string): KeyPart {
 
 /** HEAD counts as GET, because a client can choose either. */
 function counted(method: string): string {
-  const name = method.toUpperCase()
+  const name = methodKey(method)!
   return name === 'HEAD' ? 'GET' : name
 }
 

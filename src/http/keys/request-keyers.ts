@@ -36,6 +36,23 @@ export function routeKey(methods: string | readonly string[], pattern: RoutePatt
   return `${[...counted].join()} ${String(pattern)}`
 }
 
+/** The methods that Node accepts in HTTP/1. */
+const METHODS: ReadonlySet<string> = new Set(
+  (
+    'ACL BIND CHECKOUT CONNECT COPY DELETE GET HEAD LINK LOCK M-SEARCH MERGE MKACTIVITY MKCALENDAR MKCOL MOVE NOTIFY OPTIONS ' +
+    'PATCH POST PROPFIND PROPPATCH PURGE PUT QUERY REBIND REPORT SEARCH SOURCE SUBSCRIBE TRACE UNBIND UNLINK UNLOCK UNSUBSCRIBE'
+  ).split(' '),
+)
+
+/**
+ * Returns the key of a method. Letter case makes no difference, and all unknown methods share one key: in HTTP/2 a client can write any text
+ * as a method, and would have a new limit with each.
+ */
+export function methodKey(method: string | undefined): string | undefined {
+  const name = method?.toUpperCase()
+  return name === undefined || name === '' || METHODS.has(name) ? name : 'other'
+}
+
 /**
  * Creates the `byHeader` of an adapter. `getHeader` returns a header of the request by its lower-case name.
  * Throws `INVALID_OPTION` for a text that is not the name of a header.

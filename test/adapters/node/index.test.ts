@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
+import http2 from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { WebSocketServer } from 'ws'
 import {
   byIP,
+  byMethod,
   ipKeyer,
   rateLimit,
   rateLimitOf,
@@ -86,4 +88,23 @@ test('a value that is not a listener is refused', () => {
 test('wrong options are refused', () => {
   expect(() => rateLimit(undefined as never)).toThrow(/keyer/)
   expect(() => rateLimit(times(1, { onError: 'no' as never }))).toThrow(/onError/)
+})
+
+test('byMethod gives a client of HTTP/2 no new limit for each text that it writes as a method', async () => {
+  let reached = 0
+  const limit = rateLimit({ keyer: byMethod, limits: fixedWindow({ quota: 1, window: '1h' }) })
+  const server = http2.createServer(
+    limit((_request, response) => {
+      reached++
+      response.end()
+    }) as never,
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  for (const method of ['GET', 'get', 'gEt', 'A1', 'A2', 'A3', 'A4'])
+    await once(client.request({ ':method': method }).resume().end(), 'close')
+  client.destroy()
+  server.close()
+  expect(reached).toBe(2)
 })
