@@ -49,11 +49,20 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     expect(codes).toEqual(['SLUICE_SHORT_DURATION', 'SLUICE_SHORT_DURATION'])
   })
 
-  it('does not warn about 60 milliseconds as a text, nor about a second as a number', async () => {
+  it.each([3600, 86_400])('warns about %i, the seconds of an hour or a day', async (window) => {
+    vi.resetModules()
+    const { limit: make } = await import('../../src/limits/limit.ts')
+    make({ algorithm: 'gcra', quota: 1, window })
+    expect(codes).toEqual(['SLUICE_SHORT_DURATION'])
+  })
+
+  it('does not warn about 60 milliseconds as a text, nor about a second or an hour as a number', async () => {
     vi.resetModules()
     const { limit: make } = await import('../../src/limits/limit.ts')
     make({ algorithm: 'gcra', quota: 1, window: '60ms' })
+    make({ algorithm: 'gcra', quota: 1, window: '3600ms' })
     make({ algorithm: 'gcra', quota: 1, window: 1000 })
+    make({ algorithm: 'gcra', quota: 1, window: 3_600_000 })
     expect(codes).toEqual([])
   })
 
