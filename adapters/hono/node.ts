@@ -15,8 +15,12 @@ interface NodeBindings {
   readonly server?: NodeBindings
 }
 
-/** Returns the request and response of Node. Other runtimes have none. */
+/** Returns the request and response of Node. Other runtimes have none, and may have other values of these names. */
 export function bindingsOf({ env }: Context): NodeBindings {
-  const bindings = (env ?? {}) as NodeBindings
-  return bindings.incoming === undefined ? (bindings.server ?? bindings) : bindings
+  const bindings = env as NodeBindings | undefined
+  return [bindings, bindings?.server].find(isOfNode) ?? {}
+}
+
+function isOfNode(bindings: NodeBindings | undefined): boolean {
+  return typeof bindings?.incoming?.httpVersionMajor === 'number'
 }

@@ -75,7 +75,11 @@ class Reader {
     this.#stopping.abort()
     this.#wake()
     // A generator that waits for its next document returns only after it: nothing waits for that.
-    void Promise.resolve(this.#iterator?.return?.()).catch(() => undefined)
+    void this.#close().catch(() => undefined)
+  }
+
+  async #close(): Promise<void> {
+    await this.#iterator?.return?.()
   }
 
   async #read(): Promise<void> {

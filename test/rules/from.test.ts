@@ -82,6 +82,16 @@ describe('rulesFrom', () => {
     await rules.close()
   })
 
+  it('closes although the iterator of the source throws when it ends', async () => {
+    const { [Symbol.asyncIterator]: iterator, give } = channel()
+    give(document(1))
+    const cannotEnd = (): never => {
+      throw new Error('cannot end')
+    }
+    const rules = await rulesFrom({ [Symbol.asyncIterator]: () => ({ ...iterator(), return: cannotEnd }) })
+    await expect(rules.close()).resolves.toBeUndefined()
+  })
+
   it('starts with the first document, and replaces it with each that follows', async () => {
     const source = channel()
     source.give(document(1))

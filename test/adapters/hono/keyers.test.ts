@@ -21,6 +21,16 @@ async function left(app: Hono, path = '/', method = 'GET'): Promise<string> {
   return status === 429 ? '!' : (/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1] ?? '')
 }
 
+test('bindings of another runtime with the names of Node ones are no request of Node', async () => {
+  for (const env of [{ incoming: { send: () => undefined } }, { server: 'eu-1' }, { server: { incoming: null } }]) {
+    const app = new Hono()
+    app.use(rateLimit(times(1, { keyer: byIP })))
+    app.get('/', (context) => context.text('ok'))
+    const statuses = [(await app.request('/', {}, env)).status, (await app.request('/', {}, env)).status]
+    expect(statuses).toEqual([200, 429])
+  }
+})
+
 test('byRoute returns the pattern of the route', async () => {
   const app = new Hono()
   const limit = rateLimit(times(9, { keyer: byRoute }))
@@ -132,7 +142,7 @@ describe('ipKeyer', () => {
   }
 
   test('uses the address of the socket on Node, also in another environment with a server', () => {
-    const incoming = { socket: { remoteAddress: '203.0.113.9' } }
+    const incoming = { httpVersionMajor: 1, headers: {}, socket: { remoteAddress: '203.0.113.9' } }
     for (const env of [{ incoming }, { server: { incoming } }, { incoming, server: 'eu-1' }]) {
       expect(byIP({ env, req: { header: () => undefined } } as unknown as Context)).toBe('203.0.113.9')
     }
