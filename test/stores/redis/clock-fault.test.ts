@@ -46,7 +46,7 @@ function limiterWith(each: Limit | Limit[], store: Store, name: string): Limiter
 }
 
 function isOnClock(each: Limit): boolean {
-  return each.algorithm === 'slidingWindowCounter' || each['anchor'] === 'clock'
+  return each.algorithm === 'slidingWindowCounter' || each['anchor'] === 'clock' || each['anchor'] === 'calendar'
 }
 
 /** Returns the units that a new key can use at once. */
