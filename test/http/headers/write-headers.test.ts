@@ -104,7 +104,7 @@ describe('every header can be parsed', () => {
     retryAfter: fc.oneof(fc.constant(0), fc.double({ min: 0.001, noNaN: true })),
   })
   const decision = fc
-    .array(one, { maxLength: 5 })
+    .uniqueArray(one, { maxLength: 5, selector: ({ limit: { name: its } }) => its })
     .map((all) => decide(all.map(({ limit: of, ...said }) => status(of, said))))
   const enforced = (decided: Decision) => decided.limits.filter((each) => each.limit.shadow !== true)
   const inBounds = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < 1e15
