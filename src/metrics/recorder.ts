@@ -25,13 +25,13 @@ export class Recorder {
 
   /**
    * @param most pairs of limiter and limit
-   * @param next called with each decision that was counted: one subscriber costs less than two
+   * @param next called with each denial, and each decision that took time: one subscriber costs less than two
    */
-  constructor(most: number, next?: (event: DecisionEvent) => void) {
+  constructor(most: number, next: (event: DecisionEvent) => void = () => undefined) {
     this.#most = most
     this.#count = (event) => {
       this.#add(event)
-      next?.(event)
+      if (!event.decision.allowed || event.duration > 0) next(event)
     }
     this.#series = new Series(most)
     decisions.subscribe(this.#count)
