@@ -63,7 +63,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   getAddress: addressOf,
   hasUnreadBody(context) {
     const { incoming } = bindingsOf(context)
-    return incoming !== undefined && hasUnreadBody(incoming)
+    return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)
   },
   // Not from `context.res`: reading it creates a response whose headers replace those of the handler.
   getHeader: (context, name) => context.newResponse(null, 200).headers.get(name) ?? undefined,

@@ -22,5 +22,6 @@ export function bindingsOf({ env }: Context): NodeBindings {
 }
 
 function isOfNode(bindings: NodeBindings | undefined): boolean {
-  return typeof bindings?.incoming?.httpVersionMajor === 'number'
+  const socket: unknown = bindings?.incoming?.socket
+  return typeof socket === 'object' && socket !== null
 }

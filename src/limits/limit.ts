@@ -209,12 +209,12 @@ function validName(name: unknown): string {
 const warned = new Set<string>()
 
 /** Half an hour, an hour, two, six, twelve hours, a day and a week, in seconds. As milliseconds they are no usual window. */
-const USUAL_SECONDS = [1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800]
+const USUAL_SECONDS = new Set([1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800])
 
 /** Warns about a number below a second, or the seconds of an hour or a day: it may have been meant as seconds. Each option warns once. */
 export function warnIfShort(option: string, given: unknown): void {
   if (typeof given !== 'number' || warned.has(option)) return
-  if (given >= 1000 && !USUAL_SECONDS.includes(given)) return
+  if (given >= 1000 && !USUAL_SECONDS.has(given)) return
   warned.add(option)
   const confirm = `For seconds write '${given}s'; '${given}ms' confirms milliseconds`
   warn('SLUICE_SHORT_DURATION', `${option}: ${given} means ${given} milliseconds. ${confirm}.`)

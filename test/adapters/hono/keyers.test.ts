@@ -22,7 +22,12 @@ async function left(app: Hono, path = '/', method = 'GET'): Promise<string> {
 }
 
 test('bindings of another runtime with the names of Node ones are no request of Node', async () => {
-  for (const env of [{ incoming: { send: () => undefined } }, { server: 'eu-1' }, { server: { incoming: null } }]) {
+  for (const env of [
+    { incoming: { send: () => undefined } },
+    { server: 'eu-1' },
+    { server: { incoming: null } },
+    { incoming: { socket: {} } },
+  ]) {
     const app = new Hono()
     app.use(rateLimit(times(1, { keyer: byIP })))
     app.get('/', (context) => context.text('ok'))
@@ -142,7 +147,7 @@ describe('ipKeyer', () => {
   }
 
   test('uses the address of the socket on Node, also in another environment with a server', () => {
-    const incoming = { httpVersionMajor: 1, headers: {}, socket: { remoteAddress: '203.0.113.9' } }
+    const incoming = { socket: { remoteAddress: '203.0.113.9' } }
     for (const env of [{ incoming }, { server: { incoming } }, { incoming, server: 'eu-1' }]) {
       expect(byIP({ env, req: { header: () => undefined } } as unknown as Context)).toBe('203.0.113.9')
     }
