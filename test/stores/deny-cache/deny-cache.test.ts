@@ -52,6 +52,26 @@ describe('a denial', () => {
     expect(await limiter.consume('a')).toMatchObject({ allowed: true })
   })
 
+  it('of a shadow limit is no answer when the enforced limits are known to admit', async () => {
+    const { store, asked } = world()
+    const shadow = fixedWindow({ name: 'shadow', quota: 1, window: '1h', shadow: true })
+    const twice = fixedWindow({ name: 'twice', quota: 2, window: '1h' })
+    const by = (name: 'user' | 'resource', limits: Limit[]) =>
+      createLimiter<{ user: string; resource: string }>({ name, keyer: (input) => input[name], limits, store })
+    const limiter = stack(by('user', [twice, shadow]), by('resource', [twice]))
+    const allowed = async (user: string, resource: string): Promise<boolean> =>
+      (await limiter.consume({ user, resource })).allowed
+    expect([await allowed('a', 'full'), await allowed('c', 'full'), await allowed('a', 'full')]).toEqual([
+      true,
+      true,
+      false,
+    ])
+    expect([await allowed('b', 'x'), await allowed('b', 'x'), await allowed('b', 'free')]).toEqual([true, true, false])
+    // Of this request, both enforced limits are known to admit, and the shadow limit to deny.
+    expect(await asked(() => allowed('a', 'free'))).toBe(1)
+    expect((await limiter.peek({ user: 'c', resource: 'free' }, { cost: 0 })).limits.at(-1)!.used).toBe(1)
+  })
+
   it('is requested again after maxAge, by default a second', async () => {
     for (const [options, age] of [
       [{}, 1000],
