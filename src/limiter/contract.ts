@@ -43,7 +43,10 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    * @example limiter.settle(decision, usage.totalTokens)
    */
   settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): Done<Answer>
-  /** Deletes the state of this input's key under every limit, lock-outs included. */
+  /**
+   * Deletes the state of this input's key under every limit, lock-outs included. Do not refund an earlier decision on the key
+   * afterwards: its charge is deleted, and the refund can add units that later requests have used. Adapters do not refund such requests.
+   */
   reset(input: Input): Done<Answer>
   /**
    * Locks the key of this input out for a duration from now on: milliseconds, or a text such as `'15m'`, at most 100 years. Decisions
