@@ -6,6 +6,7 @@ import { PREFIX, redisKey } from '../stores/redis/keys.ts'
 import { withRedis } from './connect.ts'
 import { fetchHeld } from '../stores/redis/inspect/fetch.ts'
 import { held } from '../stores/redis/inspect/held.ts'
+import { resetKey } from '../stores/redis/reset-key.ts'
 import type { Outcome } from './outcome.ts'
 import { escaped, printed } from './print.ts'
 import { rulesCommand } from './rules/command.ts'
@@ -44,7 +45,7 @@ async function inspectOrReset(): Promise<string> {
   const name = redisKey(values.prefix, limiter!, boundedKey(key!))
   return withRedis(url!, values.client, async (runner) => {
     if (command === 'inspect') return printed(held(name, await fetchHeld(runner, name)), values.json)
-    const gone = Number(await runner.eval("return redis.call('DEL', KEYS[1])", [name], [])) > 0
+    const gone = await resetKey(runner, name)
     return values.json
       ? `${JSON.stringify({ key: name, deleted: gone })}\n`
       : `${name}: ${gone ? 'deleted' : 'no state was stored'}\n`

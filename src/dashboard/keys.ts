@@ -1,7 +1,6 @@
 import type { Limiter } from '../limiter/contract.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { isOwn, type OwnLimiter } from '../limiter/own-limiter.ts'
-import { forgetKey } from '../limiter/open-decisions.ts'
 import { waitQueueOf } from '../limiter/wait-queue.ts'
 import { type HeldByLimit, inspectKey } from '../stores/redis/inspect/index.ts'
 import type { LimitStatus, Store } from '../stores/store.ts'
@@ -66,7 +65,7 @@ export class Keys {
     const isHashed = HASHED.test(key)
     for (const limiter of isHashed ? [] : this.#named(name)) await limiter.key(key).reset()
     for (const store of places) {
-      await forgetKey(store, { limiter: name, key: isHashed ? key : boundedKey(key) })
+      await store.forget(name, isHashed ? key : boundedKey(key))
       waitQueueOf(store).wake()
     }
     return { isReset: true }

@@ -1,6 +1,6 @@
 import type { Decision } from '../limiter/decision.ts'
 import type { Limiter } from '../limiter/limiter.ts'
-import { keepOpen, resetKeys } from '../limiter/open-decisions.ts'
+import { resetKeys } from '../limiter/reset-keys.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
@@ -36,20 +36,17 @@ export function settlement<Request, Response>(
   }
 
   /** Catches every error: the response has ended, so that the framework can no longer handle one. */
-  async function settle(request: Request, response: Response, decision: Decision, close: () => void): Promise<void> {
+  async function settle(request: Request, response: Response, decision: Decision): Promise<void> {
     try {
       await apply(request, response, decision)
     } catch (error) {
       if (!warned) warn('SLUICE_OUTCOME', `${describe(error)} The charge does not change. ${String(error)}`)
       warned = true
-    } finally {
-      close()
     }
   }
 
   return function settleAtEnd(request, response, decision) {
-    const close = keepOpen(decision)
-    adapter.onEnd(response, () => void settle(request, response, decision, close))
+    adapter.onEnd(response, () => void settle(request, response, decision))
   }
 }
 

@@ -44,8 +44,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): Done<Answer>
   /**
-   * Deletes the state of this input's key under every limit, lock-outs included. Do not refund an earlier decision on the key
-   * afterwards: its charge is deleted, and the refund can add units that later requests have used. Adapters do not refund such requests.
+   * Deletes the state of this input's key under every limit, lock-outs included. A later `refund` of an earlier decision refunds nothing.
    */
   reset(input: Input): Done<Answer>
   /**

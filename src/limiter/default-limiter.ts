@@ -11,15 +11,17 @@ import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.
 import type { ChargeSource } from './charge-source.ts'
 import type { LockMode } from '../stores/lock-mode.ts'
 import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stores/store.ts'
-import { brand } from '../util/copies.ts'
+import { brand, shared } from '../util/copies.ts'
 import { knownOptions } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import { denialOf, type WaitOptions } from './waiter.ts'
-import { close, forgetKey, isClosed } from './open-decisions.ts'
 import { decisions } from './events.ts'
 import { countHeld } from './held.ts'
 import { LIMITER, type OwnLimiter } from './own-limiter.ts'
 import { type WaitQueue, waitQueueOf } from './wait-queue.ts'
+
+/** Decisions that were refunded or settled. They change nothing any more. */
+const closed = shared('closed decisions', () => new WeakSet<Decision>())
 
 /** The limiter behind `createLimiter` and `stack`. */
 export class DefaultLimiter<Input> implements OwnLimiter<Input> {
@@ -101,7 +103,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const variants = [...this.#variants.values()].map((each) => each.reset(input))
     const done = this.#builders.map((builder) =>
       chain(builder.buckets(input), (buckets) => {
-        const forgotten = buckets.map((bucket) => forgetKey(builder.store, bucket))
+        const forgotten = buckets.map(({ limiter, key }) => builder.store.forget(limiter, key) as MaybePromise<void>)
         return chain(all<void>(forgotten), () => undefined)
       }),
     )
@@ -217,10 +219,10 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** Replaces what a decision charged by `actual`, past any limit. */
   #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
     const charges = chargesOf(decision)
-    if (isClosed(decision)) return
+    if (closed.has(decision)) return
     if (chargedNothing(decision, charges)) return this.#warnUncharged(decision)
     const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
-    close(decision)
+    closed.add(decision)
     // The store that decided: an adapter may have guarded it.
     const store = charges[0]?.policy.store ?? this.#store
     return chain(store.adjust(charges, units) as MaybePromise<void>, () => this.#queue.wake(charges))

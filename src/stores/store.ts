@@ -206,7 +206,7 @@ export interface SyncStore extends StoreBase {
    * ends a lock-out. Optional: without it `block` and `pause` throw `NOT_SUPPORTED`.
    */
   lock?(charges: readonly Charge[], ms: number, mode: LockMode): void
-  /** Deletes the state of a key under every limit of a limiter. */
+  /** Deletes the state of a key under every limit of a limiter. What was charged before is not refunded later. */
   forget(limiter: string, key: string): void
   /** Releases the resources of the store, such as timers. A client that was passed to the store stays open. */
   close(): void
@@ -235,7 +235,7 @@ export interface AsyncStore extends StoreBase {
   adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
   /** Locks the key of each charge out under its limit, as the `lock` of a `SyncStore` does. Optional. */
   lock?(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void>
-  /** Deletes the state of a key under every limit of a limiter. */
+  /** Deletes the state of a key under every limit of a limiter. What was charged before is not refunded later. */
   forget(limiter: string, key: string): Promise<void>
   /** Releases the resources of the store, such as timers. A client that was passed to the store stays open. */
   close(): Promise<void>

@@ -139,6 +139,16 @@ describe('sluice reset', () => {
     expect(await sluice('reset', server.url, 'reset', 'a', '--json')).toBe('{"key":"sluice:reset:a","deleted":false}\n')
     expect([(await limiter.consume('a')).allowed, (await limiter.consume('b')).allowed]).toEqual([true, false])
   })
+
+  it('so that nothing is refunded that was charged before', async () => {
+    const limiter = limiterOf('refunds', [gcra({ quota: 2, window: '1d' })])
+    const before = await limiter.consume('a')
+    expect(await sluice('reset', server.url, 'refunds', 'a')).toBe('sluice:refunds:a: deleted\n')
+    expect(await sluice('inspect', server.url, 'refunds', 'a')).toBe('sluice:refunds:a: no state\n')
+    for (let i = 0; i < 2; i++) await limiter.consume('a')
+    await limiter.refund(before)
+    expect((await limiter.consume('a')).allowed).toBe(false)
+  })
 })
 
 describe('sluice reports a mistake', () => {

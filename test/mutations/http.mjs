@@ -16,7 +16,6 @@ const stacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacke
 const history = inTests('src/http/history.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
 const settlement = inFile('src/http/settlement.ts', { files: everywhere, name: 'a refund or settlement' })
 const reset = inFile('src/http/settlement.ts', { files: everywhere, name: 'a reset' })
-const openDecisions = inFile('src/limiter/open-decisions.ts', { files: everywhere, name: 'a reset' })
 const body = inFile('src/http/responder.ts', { files: everywhere, name: 'a denial' })
 const allow = inFile('src/http/keys/allowed.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/allowed.test.ts'] })
@@ -121,7 +120,6 @@ export const http = [
   routeHook('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
   settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
   reset('refunds in addition to a reset', 'return resetKeys(limiter', 'await resetKeys(limiter'),
-  openDecisions('refunds what was forgotten', '?? []) closed.add(decision)', '?? []) closed.delete(decision)'),
   body('loses a Vary of the application', "isList ? withNames(String(known ?? ''), [value]) : value", 'value'),
   body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
   allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),

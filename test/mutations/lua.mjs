@@ -44,6 +44,7 @@ const lockedAndNew = inFile(
   { files: ['test/stores/redis/changed-retry.test.ts'] },
   'Lua',
 )
+const reset = inFile('src/stores/redis/lua/reset.ts', { files: ['test/stores/redis/reset.test.ts'] }, 'Lua')
 const reply = inFile('src/stores/redis/lua/reply.ts', decisions, 'Lua')
 const state = inFile('src/stores/redis/lua/state.ts', decisions, 'Lua')
 const records = inFile('src/stores/redis/lua/records.ts', decisions, 'Lua')
@@ -191,6 +192,10 @@ export const lua = [
   adjust('a debt refused', 'if units < 0 and not isCertain', 'if units > 0 and not isCertain'),
   changes('a refund of a charge before a change', 'charged > attempt.changedAt', 'charged > 0'),
   adjust('a refund of expired state', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),
+
+  reset('a refund of a charge before a reset', 'change = ending, changedAt = now', 'change = ending, changedAt = 0'),
+  reset('a note of a reset kept for too short a time', 'max(record.change, now + lifeOf(group, record, 0))', 'now'),
+  reset('a state that cannot be read is not deleted', 'if not isRead then return deleted end', 'if not isRead then error(isHeld) end'),
 
   reply('fractions cut off', 'value % 1 ~= 0 then value = format', 'value % 1 == 0 then value = format'),
   checks(

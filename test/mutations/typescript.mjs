@@ -33,7 +33,7 @@ const outlasting = (file) =>
   })
 const changes = (file) =>
   inFile(`src/stores/memory/${file}.ts`, {
-    files: ['test/stores/redis/adjust.test.ts', 'test/stores/memory/changed-refund.test.ts'],
+    files: ['test/stores/redis/adjust.test.ts', 'test/stores/memory/refund.test.ts'],
   })
 const charged = inFile('src/limiter/charged.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/limiter/mistakes.test.ts'],
@@ -278,6 +278,17 @@ export const typescript = [
     'what a key owes under another limit lost to another key of its transaction',
     'if (lost > now)',
     'if (lost < now)',
+  ),
+  changes('state')('a refund of a charge before a reset', 'slab.markChange(slot, now, until)\n', ''),
+  inFile('src/stores/memory/sketch.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
+    'a refund, beyond maxKeys, of a charge before a reset',
+    '!reset(this.slab, slot, now)',
+    'true',
+  ),
+  inFile('src/stores/memory/sketch.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
+    'a refund, in a table, of a charge before a reset',
+    'this.#lastReset = now',
+    '',
   ),
   changes('slab')('a change noted when nothing is left to change', 'if (until <= now) return\n', ''),
   changes('slab')(

@@ -130,7 +130,7 @@ export class Decider {
     attempt.overflows = true
     attempt.outcome.persist = overflow.persist
     if (table.isFull || !overflow.mayPromote(charge)) return true
-    overflow.promote(table, charge.key)
+    overflow.promote(table, charge.key, now)
     return false
   }
 

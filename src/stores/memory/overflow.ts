@@ -53,11 +53,15 @@ export class OverflowAttempt {
     return kind === 'same' ? policy.compiled.algorithm.toShared === undefined : kind !== 'other'
   }
 
-  /** Moves what the sketch knows of the key into a slot of the table. */
-  promote(table: Table, key: string): void {
+  /** Moves what the sketch knows of the key into a slot of the table: its state, or that it may have been reset. */
+  promote(table: Table, key: string, now: number): void {
     const { kind, slot } = this.#best.row
     if (kind === 'own') this.#sketch.move(slot, table.slab, table.add(key))
-    else if (kind === 'same') table.slab.adopt(table.add(key), this.#sketch.slab, slot)
+    else if (kind === 'same' || this.#sketch.resetMattersUntil > now) {
+      const target = table.add(key)
+      this.#sketch.markReset(table.slab, target)
+      if (kind === 'same') table.slab.adopt(target, this.#sketch.slab, slot)
+    }
     for (const { row } of this.#rows) if (row.kind === 'own') this.#sketch.free(row.slot)
   }
 

@@ -1,5 +1,5 @@
 import { hasPassed, Slab } from './slab.ts'
-import { Attempt } from './state.ts'
+import { Attempt, reset } from './state.ts'
 
 const ROWS = [0, 1, 2, 3]
 /** The least seconds that a sketch is kept, so that requests that charge nothing do not create it again each time. */
@@ -52,6 +52,8 @@ export class Sketch {
   readonly #owners: Uint32Array
   /** The microsecond at which the only key of a slot began there. */
   readonly #claims: Float64Array
+  /** The microsecond at which a key was last reset. */
+  #lastReset = -Infinity
   /** Random, so that no client can choose keys that share a slot. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32)
   readonly #probe = new Attempt()
@@ -88,10 +90,11 @@ export class Sketch {
     return this.#owners[slot] === this.#mark(key)
   }
 
-  /** Forgets a key. Returns false when all of its slots are shared: what others have used stays. */
+  /** Deletes the state of a key. Returns false when all of its slots are shared: what others have used stays. */
   forget(key: string, now: number): boolean {
     const rows = this.rows(key, '', now)
-    for (const { slot, kind } of rows) if (kind === 'own') this.free(slot)
+    for (const { slot, kind } of rows) if (kind === 'own' && !reset(this.slab, slot, now)) this.free(slot)
+    this.#lastReset = now
     return !rows.every(isShared)
   }
 
@@ -99,6 +102,16 @@ export class Sketch {
   claim(slot: number, now: number): void {
     this.slab.clear(slot)
     this.#claims[slot] = now
+  }
+
+  /** The microsecond until which a charge from before the last reset of any key could still count. */
+  get resetMattersUntil(): number {
+    return this.#lastReset + this.slab.longestState
+  }
+
+  /** Notes in a clear slot of a table that nothing is refunded that was charged until the last reset of any key. */
+  markReset(to: Slab, target: number): void {
+    to.markChange(target, this.#lastReset, this.resetMattersUntil)
   }
 
   /** Copies a slot into another one of the same key. */

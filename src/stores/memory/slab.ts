@@ -19,7 +19,7 @@ export class Slab {
   lists: EntryLists | undefined
   /** Two microseconds for each slot: until when its key is locked out, and since when. Absent until a key is locked. */
   locks: Float64Array | undefined
-  /** Two microseconds for each slot: until when a change of its limit matters, and when that was. Absent until a limit changes. */
+  /** Two microseconds for each slot: until when a change of its limit or a reset matters, and when that was. Absent until there is one. */
   #changes: Float64Array | undefined
   /** Absent until a denial is counted. */
   denials: Denials | undefined
@@ -87,7 +87,7 @@ export class Slab {
     this.locks?.fill(0, 2 * slot, 2 * slot + 2)
   }
 
-  /** Notes that the limit of a slot changes, and until when the state before counts. Nothing is noted if that is over. */
+  /** Notes that the limit of a slot changes or its key is reset, and until when the state before counts. Nothing is noted if that is over. */
   markChange(slot: number, now: number, until: number): void {
     if (until <= now) return
     const ending = Math.max(until, this.changeUntil(slot))
@@ -97,12 +97,12 @@ export class Slab {
     if (ending - now > this.#longest) this.#longest = ending - now
   }
 
-  /** Returns the microsecond until which a change of a slot's limit matters, 0 for no change. */
+  /** Returns the microsecond until which a change of a slot's limit or a reset matters, 0 for none. */
   changeUntil(slot: number): number {
     return this.#changes === undefined ? 0 : this.#changes[2 * slot]!
   }
 
-  /** Returns true when a slot's limit has changed at a microsecond or later, as far as that matters now. */
+  /** Returns true when a slot's limit has changed or its key was reset at a microsecond or later, as far as that matters now. */
   hasChanged(slot: number, since: number, now: number): boolean {
     return this.changeUntil(slot) > now && this.#changes![2 * slot + 1]! >= since
   }
@@ -177,7 +177,7 @@ export class Slab {
     this.clear(from)
   }
 
-  /** Copies a slot of another slab into one that is clear. */
+  /** Copies a slot of another slab into one that is clear, except that a change may have been noted there. */
   adopt(slot: number, from: Slab, source: number): void {
     const writer = from.writtenBy(source)
     if (writer !== undefined) {
@@ -188,7 +188,10 @@ export class Slab {
     }
     this.#expiries[slot] = from.expiry(source)
     this.#longest = Math.max(this.#longest, from.#longest)
-    if (from.#changes !== undefined) this.markChange(slot, from.#changes[2 * source + 1]!, from.#changes[2 * source]!)
+    if (from.#changes !== undefined) {
+      const changedAt = Math.max(from.#changes[2 * source + 1]!, this.#changes?.[2 * slot + 1] ?? 0)
+      this.markChange(slot, changedAt, from.changeUntil(source))
+    }
     if (from.denials !== undefined) {
       this.denials ??= new Denials(this.capacity)
       this.denials.copy(slot, from.denials, source)

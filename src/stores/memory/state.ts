@@ -16,8 +16,8 @@ import { Slab } from './slab.ts'
 export const NONE = -1
 
 const nowhere = new Slab(1)
-/** A step of the state before a change. */
-const before = createOutcome()
+/** A step of a state as it was written. */
+const written = createOutcome()
 
 /**
  * One charge while it is decided: the state of its key, and the outcome of its step. One object is reused for many charges, so
@@ -192,20 +192,11 @@ export class Attempt {
     const { slab, slot, outcome } = this
     const { cells } = slab
     const offset = slab.offset(slot)
-    if (!this.isOwn && this.#isConverted) this.#markChange(now)
+    if (!this.isOwn && this.#isConverted) slab.markChange(slot, now, countsUntil(slab, slot, now))
     if (!this.isOwn) slab.setWriter(slot, compiled)
     for (let i = 0; i < compiled.cells; i++) cells[offset + i] = outcome.next[i]!
     if (compiled.hasEntries) this.#keepEntries()
     this.setExpiry(compiled, now)
-  }
-
-  /** What was charged until now is not refunded while the previous state would have counted. */
-  #markChange(now: number): void {
-    const { slab, slot } = this
-    const writer = slab.writtenBy(slot)
-    if (writer === undefined) return
-    writer.step(writer.nonStrict, slab.cells, slab.offset(slot), ticks(writer, now), 0, before, noEntries)
-    slab.markChange(slot, now, now + before.reset * writer.micros)
   }
 
   #keepEntries(): void {
@@ -218,6 +209,26 @@ export class Attempt {
   setExpiry({ micros }: CompiledLimit, now: number): void {
     this.slab.setExpiry(this.slot, now, this.outcome.reset * micros)
   }
+}
+
+/**
+ * Deletes the state of a slot. While it would have counted, it is known that nothing is refunded that was charged before. Returns false when
+ * that is over, so that the slot is not needed.
+ */
+export function reset(slab: Slab, slot: number, now: number): boolean {
+  const until = Math.max(countsUntil(slab, slot, now), slab.changeUntil(slot))
+  slab.clear(slot)
+  slab.markChange(slot, now, until)
+  slab.setExpiry(slot, now, 0)
+  return until > now
+}
+
+/** Returns the microsecond until which the state that was written in a slot counts; now for a slot without a state. */
+function countsUntil(slab: Slab, slot: number, now: number): number {
+  const writer = slab.writtenBy(slot)
+  if (writer === undefined) return now
+  writer.step(writer.nonStrict, slab.cells, slab.offset(slot), ticks(writer, now), 0, written, noEntries)
+  return now + written.reset * writer.micros
 }
 
 /** Returns microseconds in ticks of a limit. */

@@ -2,6 +2,7 @@ import { copyText } from '../../util/copy-text.ts'
 import type { CacheEntry } from '../policy-cache.ts'
 import type { Sketch } from './sketch.ts'
 import { Slab } from './slab.ts'
+import { reset } from './state.ts'
 
 const FIRST_CAPACITY = 16
 const NONE = -1
@@ -94,11 +95,12 @@ export class Table implements CacheEntry {
     return slot
   }
 
-  /** Forgets a key. Returns false when it shares its counters, so that what others have used stays. */
+  /** Deletes the state of a key. Returns false when it shares its counters, so that what others have used stays. */
   forget(key: string, now: number): boolean {
     const slot = this.slotOf(key)
-    if (slot !== NONE) this.#remove(slot)
-    return slot !== NONE || (this.sketch?.forget(this.sketchKey(key), now) ?? true)
+    if (slot === NONE) return this.sketch?.forget(this.sketchKey(key), now) ?? true
+    if (!reset(this.slab, slot, now)) this.#remove(slot)
+    return true
   }
 
   clear(): void {

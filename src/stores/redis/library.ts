@@ -12,6 +12,7 @@ import { luaNames } from './lua/names.ts'
 import { luaRecords } from './lua/records.ts'
 import { luaReply } from './lua/reply.ts'
 import { luaKinds, luaRequests } from './lua/requests.ts'
+import { luaReset } from './lua/reset.ts'
 import { luaState } from './lua/state.ts'
 import { kindName } from './signature.ts'
 
@@ -58,6 +59,7 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
     luaReply,
     luaLockLength,
     luaAdjust,
+    luaReset,
     luaDecide,
     luaRequests,
   ].join('')

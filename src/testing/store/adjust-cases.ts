@@ -1,4 +1,4 @@
-import { fixedWindow } from '../../limits/factories.ts'
+import { fixedWindow, gcra, slidingWindowLog } from '../../limits/factories.ts'
 import { equal, like } from '../expect.ts'
 import { type Cases, verdicts } from './world.ts'
 
@@ -38,6 +38,31 @@ export const adjustCases: Cases = {
     await limiter.consume('a', { cost: 3 })
     await limiter.refund(old)
     equal(await verdicts(limiter, 'a', 1), [false])
+  },
+  'refunds nothing of a charge that a reset has deleted': async ({ on, clock }) => {
+    for (const limit of [
+      three,
+      gcra({ name: 'rate', quota: 3, window: '1h' }),
+      slidingWindowLog({ quota: 3, window: '1h' }),
+    ]) {
+      const limiter = on(limit, { name: limit.algorithm })
+      const [first, second] = [await limiter.consume('a'), await limiter.consume('a')]
+      clock.advance(1)
+      await limiter.reset('a')
+      clock.advance(1)
+      equal(await verdicts(limiter, 'a', 3), [true, true, true])
+      await limiter.refund(first)
+      await limiter.settle(second, 0)
+      equal(await verdicts(limiter, 'a', 1), [false])
+    }
+  },
+  'refunds a charge that was made after a reset': async ({ on, clock }) => {
+    const limiter = on(three)
+    await limiter.consume('a')
+    await limiter.reset('a')
+    clock.advance(1)
+    await limiter.refund(await limiter.consume('a', { cost: 3 }))
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 3 }] })
   },
 }
 

@@ -133,6 +133,25 @@ describe('a key beyond maxKeys', () => {
     expect(limiter.consume({ key: 'late', plan: long }).allowed).toBe(false)
   })
 
+  it.each([
+    ['in its counters', { room: false, others: false }],
+    ['in a slot', { room: true, others: false }],
+    ['in a slot, after others have used its counters', { room: true, others: true }],
+  ])('gets nothing back of a charge from before a reset: %s', (_, { room, others }) => {
+    const clock = virtualClock()
+    const limiter = full(clock)
+    const input = { key: 'late', plan: gcra({ quota: 5, window: '1h', name: 'plan' }) }
+    const before = limiter.consume(input, { cost: 5 })
+    limiter.reset(input)
+    if (others) flood(limiter, gcra({ quota: 5, window: '1s', name: 'plan' }))
+    if (room) clock.advance(70_000)
+    // Sweeps the first key.
+    if (room) limiter.peek({ ...input, key: 'other' })
+    expect(limiter.consume(input, { cost: 5 }).allowed).toBe(true)
+    limiter.refund(before)
+    expect(limiter.consume(input).allowed).toBe(false)
+  })
+
   it('owes what it has used under another limit when a key of the same transaction takes its last counter', () => {
     const [slow, slower, quick] = [
       [2, '7s', 4],

@@ -26,7 +26,7 @@ export interface Held {
 
 export interface HeldByLimit {
   readonly limit: string
-  /** The algorithm that wrote it; `undefined` if there is only a lock. */
+  /** The algorithm that wrote it; `undefined` if there is only a lock, or denials. */
   readonly algorithm: string | undefined
   readonly parameters: Readonly<Record<string, number>>
   readonly state: readonly NamedCell[]
@@ -49,8 +49,14 @@ export interface HeldVerdict {
 }
 
 export function held(key: string, { now, ttl, fields }: Stored): Held {
-  const limits = storedStates(fields).map((each) => heldBy(each, now))
-  return { key, ttl: ttl < 0 ? undefined : ttl, limits }
+  const states = storedStates(fields).filter((each) => !isReset(each, now))
+  const limits = states.map((each) => heldBy(each, now))
+  return { key, ttl: ttl < 0 || limits.length === 0 ? undefined : ttl, limits }
+}
+
+/** True when nothing is stored but that the key was reset. */
+function isReset({ algorithm, lock, denials }: StoredState, now: number): boolean {
+  return algorithm === '' && lock <= now && denials === 0
 }
 
 function heldBy(

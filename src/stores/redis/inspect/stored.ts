@@ -4,7 +4,7 @@ import { ENTRY, RECORD } from '../lua/entries.ts'
 /** The stored state of one limit. */
 export interface StoredState {
   readonly limit: string
-  /** The algorithm that wrote it; `''` if there is only a lock. */
+  /** The algorithm that wrote it; `''` after a reset. */
   readonly algorithm: string
   /** The parameters, `perMs` first. */
   readonly numbers: readonly number[]

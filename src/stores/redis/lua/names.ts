@@ -13,8 +13,9 @@ function noEntries.timeOf() return -huge end
 noEntries.costAt, noEntries.beforeNewest = noEntries.costUntil, noEntries.timeOf
 
 -- The microseconds for which what a limit wrote counted, as seen so many microseconds ago. Of an algorithm that is not known here, it may
--- be all that the key is kept for.
+-- be all that the key is kept for. After a reset there is no state.
 local function lifeOf(group, record, ago)
+  if record.signature == '' then return 0 end
   local kind, cells = kindOf(record.signature), record.cells
   if not kind then return max(0, call('PTTL', group.key)) * 1000 end
   if record.isLog then

@@ -117,9 +117,8 @@ local function readRun()
 end
 
 local function perform(first)
-  if plan.changes then changeAll(first, units)
-  else call('DEL', keys[first + 1]) end
-  addReply(0)
+  if plan.changes then changeAll(first, units) end
+  addReply(plan.changes and 0 or forget(keys[first + 1]))
 end
 
 local function work()

@@ -1,4 +1,4 @@
-// A refund across changed limits never lets a request pass that would be denied if the refunded one had never been made.
+// A refund across changed limits and resets never lets a request pass that would be denied if the refunded one had never been made.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, type Limit, limit, type Limiter, memoryStore } from '../../../src/index.ts'
@@ -24,6 +24,7 @@ const moments = fc.array(
       { weight: 1, arbitrary: fc.constantFrom(0, 1, 2) },
     ),
     isRefunded: fc.boolean(),
+    isReset: fc.oneof({ weight: 8, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
     refunds: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat({ max: 30 }) }),
     cost: fc.integer({ min: 1, max: 3 }),
   }),
@@ -33,7 +34,7 @@ const moments = fc.array(
 const small = { quota: fc.integer({ min: 1, max: 9 }), window: fc.constantFrom(10, 100, 1000), strict: false }
 
 describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWindowBuckets', 'slidingWindowCounter'])(
-  'a refund under %s, when its limit has changed',
+  'a refund under %s, when its limit has changed or its key was reset',
   (name) => {
     const versions = fc.uniqueArray(limits(name, small), {
       minLength: 3,
@@ -47,8 +48,9 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
         const [refunding, without] = [limiterOn(clock), limiterOn(clock)]
         const open: Decision[] = []
         let version = 0
-        for (const { after, version: next = version, isRefunded, refunds, cost } of moments) {
+        for (const { after, version: next = version, isReset, isRefunded, refunds, cost } of moments) {
           const named = limit({ ...versions[next]!, name: 'changing' })
+          if (isReset) for (const each of [refunding, without]) each.reset(named)
           clock.advance(Math.round(after * named.window))
           for (let n = 0; n < refunds; n++) {
             const decision = open.pop()
@@ -69,23 +71,24 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
   },
 )
 
-describe.each(names())('%s with refunds, after any changes', (name) => {
+describe.each(names())('%s with refunds, after any changes and resets', (name) => {
   const any = fc.oneof(
     { weight: 3, arbitrary: limits(name, small) },
     { weight: 1, arbitrary: fc.constantFrom(...names()).chain((other) => limits(other, small)) },
   )
 
-  it('admits no more than its bound in any window since the last change, without what was refunded', () => {
+  it('admits no more than its bound in any window since the last change or reset, without what was refunded', () => {
     const property = fc.property(fc.tuple(limits(name, small), any, any), moments, (versions, moments) => {
       const clock = virtualClock()
       const limiter = limiterOn(clock)
       const named = versions.map((each) => limit({ ...each, name: 'changing' }))
       const open: Decision[] = []
       let version = 0
-      /** The times of units that were admitted since the last change, and not refunded. */
+      /** The times of units that were admitted since the last change or reset, and not refunded. */
       let held: { readonly at: number; readonly decision: Decision }[] = []
-      for (const { after, version: next = version, refunds, cost } of moments) {
-        if (next !== version) held = []
+      for (const { after, version: next = version, isReset, refunds, cost } of moments) {
+        if (isReset) limiter.reset(named[version]!)
+        if (next !== version || isReset) held = []
         version = next
         clock.advance(Math.round(after * named[version]!.window))
         for (let n = 0; n < refunds; n++) {

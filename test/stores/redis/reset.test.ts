@@ -1,0 +1,112 @@
+// A reset deletes what a key has used, whoever resets it. Nothing of it is refunded later.
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  denyCache,
+  gcra,
+  guard,
+  type Limit,
+  type Limiter,
+  slidingWindowLog,
+  type Store,
+} from '../../../src/index.ts'
+import { fetchHeld } from '../../../src/stores/redis/inspect/fetch.ts'
+import { held } from '../../../src/stores/redis/inspect/held.ts'
+import { resetKey } from '../../../src/stores/redis/reset-key.ts'
+import { scriptClient } from '../../../src/stores/redis/clients.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { connect, leftovers, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
+
+const five = gcra({ name: 'five', quota: 5, window: '1h' })
+const log = slidingWindowLog({ name: 'log', quota: 5, window: '1h' })
+const redis = redisForAll()
+
+function limiterIn(store: Store, limit: Limit, name: string): Limiter<string> {
+  return createLimiter<string>({ name, keyer: (key) => key, limits: limit, store, shared: true })
+}
+
+async function spend(limiter: Limiter<string>, count: number): Promise<Decision[]> {
+  const decisions: Decision[] = []
+  for (let i = 0; i < count; i++) decisions.push(await limiter.consume('k'))
+  expect(decisions.every(({ allowed }) => allowed)).toBe(true)
+  return decisions
+}
+
+/** Charges a key, resets it, charges it again, and refunds the first charges. The next request is denied. */
+async function expectNoRefund(limiter: Limiter<string>, reset: () => Promise<unknown>): Promise<void> {
+  const before = await spend(limiter, 5)
+  await reset()
+  await spend(limiter, 5)
+  for (const decision of before) await limiter.refund(decision)
+  expect((await limiter.consume('k')).allowed).toBe(false)
+}
+
+describe('nothing is refunded that was charged before a reset', () => {
+  it.each([five, log])('by another process: $algorithm', async (limit) => {
+    const name = `process ${limit.name}`
+    const other = limiterIn(redisStore(connect(redis.server.port)), limit, name)
+    await expectNoRefund(limiterIn(redisStore(redis.client), limit, name), async () => other.reset('k'))
+  })
+
+  it('by a process that knows none of the algorithms', async () => {
+    const limiter = limiterIn(redisStore(redis.client), five, 'unknown')
+    await expectNoRefund(limiter, () => resetKey(scriptClient(redis.client, undefined), 'sluice:unknown:k'))
+  })
+
+  it.each(['guard', 'denyCache'])('through %s', async (wrapper) => {
+    const inner = redisStore(redis.client)
+    const store = wrapper === 'guard' ? guard(inner, { deadline: '5s' }) : denyCache(inner)
+    leftovers.push(() => (wrapper === 'guard' ? store.close() : undefined))
+    const limiter = limiterIn(store, five, wrapper)
+    await expectNoRefund(limiter, async () => limiter.reset('k'))
+  })
+
+  it('on a server that is full', async () => {
+    const { port } = await server('--maxmemory-policy', 'noeviction')
+    const client = connect(port)
+    const limiter = limiterIn(redisStore(client), five, 'full')
+    await expectNoRefund(limiter, async () => {
+      await client.config('SET', 'maxmemory', '1')
+      await limiter.reset('k')
+      await client.config('SET', 'maxmemory', '0')
+    })
+  })
+})
+
+describe('after a reset', () => {
+  it('a key has no state, and Redis deletes it when the state before would have expired', async () => {
+    const limits = [250, 500].map((window) => slidingWindowLog({ quota: 5000, window }))
+    const limiter = limiterOn(redis.client, limits)
+    for (let i = 0; i < 300; i++) await limiter.consume('log')
+    await limiter.reset('log')
+    const name = 'sluice:test:log'
+    expect((await redis.client.hkeys(name)).toSorted()).toEqual(['names', 'states'])
+    const ttl = await redis.client.pttl(name)
+    expect(ttl).toBeGreaterThan(0)
+    expect(ttl).toBeLessThanOrEqual(2500)
+    const stored = await fetchHeld(scriptClient(redis.client, undefined), name)
+    expect(held(name, stored)).toEqual({ key: name, ttl: undefined, limits: [] })
+    await until(async () => (await redis.client.exists(name)) === 0)
+  })
+
+  it('a key of which nothing counts any longer is deleted at once', async () => {
+    const limiter = limiterOn(redis.client, gcra({ quota: 1, window: '1h', name: 'free' }))
+    await limiter.refund(await limiter.consume('free'))
+    await limiter.block('free', '1h')
+    await limiter.reset('free')
+    expect(await redis.client.exists('sluice:test:free')).toBe(0)
+  })
+
+  it('a key that could not be read is new', async () => {
+    const limiter = limiterOn(redis.client, five)
+    await redis.client.set('sluice:test:text', 'a string')
+    await limiter.consume('damaged')
+    await redis.client.hset('sluice:test:damaged', 'states', 'damaged')
+    for (const key of ['text', 'damaged']) {
+      await expect(Promise.resolve(limiter.consume(key))).rejects.toThrow()
+      await limiter.reset(key)
+      expect(await limiter.consume(key)).toMatchObject({ allowed: true, remaining: 4 })
+    }
+  })
+})
