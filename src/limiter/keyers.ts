@@ -70,7 +70,7 @@ export function composeKey(keys: readonly (Key | undefined)[]): string {
 export function normalizeKey(key: Key | null | undefined, option = 'keyer'): string {
   if (typeof key === 'string') return boundedKey(key)
   if (key === undefined || key === null) return UNIDENTIFIED
-  if (typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key))) return String(key)
+  if (typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key))) return boundedKey(String(key))
   throw new SluiceError(
     'INVALID_KEY',
     `${option}: expected a string, a number, a bigint or undefined, got ${shown(key)}`,

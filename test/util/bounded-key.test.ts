@@ -63,4 +63,11 @@ describe('a limiter', () => {
     limiter.reset(one)
     expect(limiter.consume(one).allowed).toBe(true)
   })
+
+  it('counts a number of many digits under the hash of its text', () => {
+    const limiter = createLimiter({ keyer: (key: string | bigint) => key, limits: perMinute(1) })
+    const large = 10n ** 100n
+    expect(limiter.consume(large).limits[0]!.key).toBe(boundedKey(String(large)))
+    expect(limiter.consume(String(large)).allowed).toBe(false)
+  })
 })

@@ -1,4 +1,5 @@
 import { parseDuration } from '../../util/duration.ts'
+import { MOST_KEYS } from '../../stores/memory/index.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { formatNamed } from './format.ts'
 import { fieldAt } from './json.ts'
@@ -79,7 +80,7 @@ export function logSettings(values: LogValues, keepsFacts: boolean): LogSettings
       fields: fieldsOf(values),
     },
     reorder: reorderOf(values.reorder),
-    maxKeys: numberIn('--max-keys', values['max-keys'], 1, 16_000_000),
+    maxKeys: numberIn('--max-keys', values['max-keys'], 1, MOST_KEYS),
     keepsFacts,
     ipv6Subnet,
     keyOf: keyReader(key, ipv6Subnet),

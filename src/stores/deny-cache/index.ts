@@ -31,7 +31,7 @@ export interface DenyCacheOptions {
   readonly maxAge?: Duration
 }
 
-/** A `Map` of V8 can have 2^24 keys, and throws for another one. */
+/** Two `Map`s with half of the keys each: see `MOST_KEYS` of the memory store. */
 const MOST_KEYS = 16_000_000
 
 /**
@@ -59,7 +59,7 @@ export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
   knownOptions('denyCache', options, ['maxKeys', 'maxAge'])
   const { maxKeys = 100_000, maxAge = '1s' } = options
   if (wholeNumber('maxKeys', maxKeys, 2) > MOST_KEYS)
-    refuse('maxKeys', `at most ${MOST_KEYS}, the limit of a Map`, maxKeys)
+    refuse('maxKeys', `at most ${MOST_KEYS}, the limit of two Maps`, maxKeys)
   const age = milliseconds('maxAge', maxAge)
   warnIfShort('maxAge', maxAge)
   return store.sync ? store : new DenyCache(store, new Denials(maxKeys, age * 1000))

@@ -18,7 +18,7 @@ export type { FullTable }
 /** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
   /**
-   * The most keys that each limit remembers, from 1. Beyond it no limited key is forgotten: new keys share counters until old ones
+   * The most keys that each limit remembers, from 1 to 8,000,000. Beyond it no limited key is forgotten: new keys share counters until old ones
    * expire. They may be limited too early, never too late. Default: a million.
    */
   readonly maxKeys?: number
@@ -48,8 +48,11 @@ export function standInStore(maxKeys: number, clock: Clock = steadyClock): SyncS
   return new MemoryStore(maxKeys, warnFull, clock)
 }
 
-/** A `Map` of V8 can have 2^24 keys, and throws for another one. */
-const MOST_KEYS = 16_000_000
+/**
+ * A `Map` of V8 has room for 2^24 keys, deleted ones included until they are half of them, and throws for another one. So one with more
+ * than 2^23 keys throws once enough of them have been replaced.
+ */
+export const MOST_KEYS = 8_000_000
 
 /** Returns a valid `maxKeys`. Throws `INVALID_OPTION`. */
 export function checkedMaxKeys(maxKeys: number): number {

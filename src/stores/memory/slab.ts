@@ -243,5 +243,5 @@ function copied<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: N
 
 /** Returns true when an expiry has passed at an epoch second. Seconds of more than 32 bits, from 2106 on, never pass. */
 export function hasPassed(expiry: number, second: number): boolean {
-  return expiry <= second && expiry !== NEVER
+  return expiry <= second && expiry < NEVER
 }
