@@ -59,7 +59,7 @@ export class OverflowAttempt {
     if (kind === 'own') this.#sketch.move(slot, table.slab, table.add(key))
     else if (kind === 'same' || this.#sketch.resetMattersUntil > now) {
       const target = table.add(key)
-      this.#sketch.markReset(table.slab, target)
+      this.#sketch.markReset(table.slab, target, now)
       if (kind === 'same') table.slab.adopt(target, this.#sketch.slab, slot)
     }
     for (const { row } of this.#rows) if (row.kind === 'own') this.#sketch.free(row.slot)

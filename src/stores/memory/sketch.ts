@@ -98,10 +98,11 @@ export class Sketch {
     return !rows.every(isShared)
   }
 
-  /** Clears a free slot, and notes that a key begins there. */
+  /** Clears a free slot, and notes that a key begins there. It may have been reset before. */
   claim(slot: number, now: number): void {
     this.slab.clear(slot)
     this.#claims[slot] = now
+    if (this.resetMattersUntil > now) this.markReset(this.slab, slot, now)
   }
 
   /** The microsecond until which a charge from before the last reset of any key could still count. */
@@ -109,9 +110,9 @@ export class Sketch {
     return this.#lastReset + this.slab.longestState
   }
 
-  /** Notes in a clear slot of a table that nothing is refunded that was charged until the last reset of any key. */
-  markReset(to: Slab, target: number): void {
-    to.markChange(target, this.#lastReset, this.resetMattersUntil)
+  /** Notes in a slot where a key begins now that nothing is refunded that was charged until the last reset of any key. */
+  markReset(to: Slab, target: number, now: number): void {
+    to.markChange(target, Math.min(this.#lastReset, now - TICK), this.resetMattersUntil)
   }
 
   /** Copies a slot into another one of the same key. */
