@@ -29,8 +29,9 @@ export type RateLimitOptions = LimiterSource<Request> &
   HttpOptions<Request, Response> & {
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
-     * headers are already set. It must send a response or call `next`, which undoes the first two. Its return value is not sent.
-     * If it does neither within ten seconds, the process warning `SLUICE_NOT_ANSWERED` is emitted once.
+     * headers are already set. It must send a response or call `next`, which undoes the first two. An error that it throws or
+     * passes to `next` undoes only the status. Its return value is not sent. If it does neither within ten seconds, the process
+     * warning `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied
   }
@@ -64,11 +65,16 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   callOnDenied: (onDenied, request, response, next, decision) =>
     callStarted({ onDenied, response, status: denialStatus(decision) }, (undo) => {
       const goOn = (...reason: [unknown?]): void => {
-        undo()
+        undo(isError(reason[0]))
         ;(next as (...reason: [unknown?]) => void)(...reason)
       }
       return onDenied(request, response, goOn, decision)
     }),
+}
+
+/** Express takes `'route'` and `'router'` for the end of a route or router. */
+function isError(reason: unknown): boolean {
+  return Boolean(reason) && reason !== 'route' && reason !== 'router'
 }
 
 /**

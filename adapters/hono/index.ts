@@ -56,6 +56,11 @@ function draftOf(context: Context): Headers {
   return draft
 }
 
+/** Does not read `context.res`: that creates a response whose headers replace those of the handler. */
+function headerOf(context: Context, name: string): string | undefined {
+  return context.newResponse(null, 200).headers.get(name) ?? undefined
+}
+
 const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.header(name),
@@ -65,8 +70,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
     const { incoming } = bindingsOf(context)
     return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)
   },
-  // Not from `context.res`: reading it creates a response whose headers replace those of the handler.
-  getHeader: (context, name) => context.newResponse(null, 200).headers.get(name) ?? undefined,
+  getHeader: headerOf,
   setHeader(context, name, value) {
     draftOf(context).set(name, value)
     context.header(name, value)
@@ -106,12 +110,13 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
 
 /** Sets the status and `Cache-Control` of a denial. Returns a function that undoes this. */
 function startDenial(context: Context, status: number): () => void {
+  const cacheControl = headerOf(context, 'Cache-Control')
   context.status(status as 429)
   adapter.setHeader(context, 'Cache-Control', 'no-store')
   return function undo() {
     context.status(200)
     draftOf(context).delete('Cache-Control')
-    context.header('Cache-Control')
+    context.header('Cache-Control', cacheControl)
   }
 }
 

@@ -118,6 +118,70 @@ describe('an onDenied that throws', () => {
   })
 })
 
+describe('a Cache-Control of the application', () => {
+  const stored = 'public, max-age=3600'
+  const tooMany = (): Error => Object.assign(new Error('too many'), { status: 429, statusCode: 429 })
+  const fault = (): never => {
+    throw tooMany()
+  }
+  const asExpress = (express: typeof express5, onDenied: forExpress.RateLimitOptions['onDenied']): RequestListener => {
+    const app = express()
+    app.set('env', 'test')
+    app.use((_request, response, next) => {
+      response.set('Cache-Control', stored)
+      next()
+    })
+    app.use(expressApp(express, onDenied) as never)
+    return app as unknown as RequestListener
+  }
+  const asFastify = async (onDenied: forFastify.RateLimitOptions['onDenied']): Promise<RequestListener> => {
+    const app = Fastify()
+    app.addHook('onRequest', async (_request, reply) => void reply.header('Cache-Control', stored))
+    await app.register(forFastify.rateLimit, { ...one, onDenied: onDenied! })
+    app.get('/', () => 'ok')
+    await app.ready()
+    return (request, response) => app.routing(request, response)
+  }
+  const asHono = (onDenied: forHono.RateLimitOptions['onDenied']): RequestListener => {
+    const app = new Hono()
+    app.use(async (context, next) => {
+      context.header('Cache-Control', stored)
+      await next()
+    })
+    app.use(forHono.rateLimit({ ...one, onDenied: onDenied! }))
+    app.get('/', (context) => context.text('ok'))
+    app.onError((_error, context) => context.text('too many', 429))
+    return getRequestListener(app.fetch) as RequestListener
+  }
+  const asNode = (onDenied: forNode.RateLimitOptions['onDenied']): RequestListener => {
+    const limited = nodeApp(onDenied)
+    return (request, response) => limited(request, response.setHeader('Cache-Control', stored))
+  }
+  const cacheControl = async (app: RequestListener): Promise<unknown> => (await denied(app)).headers['cache-control']
+
+  test.each([
+    ['Express 4, thrown', () => asExpress(express4, fault)],
+    ['Express 5, rejected', () => asExpress(express5, async () => fault())],
+    ['Express 5, with next', () => asExpress(express5, (_request, _response, next) => next(tooMany()))],
+    ['Fastify, thrown', () => asFastify(fault)],
+    ['Fastify, rejected', () => asFastify(async () => fault())],
+    ['Hono', () => asHono(fault)],
+    ['node', () => asNode(fault)],
+  ])('is not sent with a denial that onDenied throws: %s', async (_, app) => {
+    const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    expect(await cacheControl(await app())).toBe('no-store')
+    printed.mockRestore()
+  })
+
+  test.each([
+    ['Express', () => asExpress(express5, (_request, _response, next) => next())],
+    ['Express, to the next route', () => asExpress(express5, (_request, _response, next) => next('route'))],
+    ['Hono', () => asHono((_context, next) => next())],
+  ])('is sent when onDenied continues with the request: %s', async (_, app) => {
+    expect(await cacheControl(app())).toBe(stored)
+  })
+})
+
 /** Waits without a timer, since timers are virtual here. */
 async function happened(so: () => unknown): Promise<void> {
   for (let turn = 0; turn < 100_000 && !so(); turn++) await new Promise((resolve) => setImmediate(resolve))

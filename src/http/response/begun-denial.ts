@@ -10,18 +10,22 @@ export interface NodeHead {
   removeHeader(name: string): void
 }
 
+/** Undoes the beginning of a denial. After an error `Cache-Control` stays: the error may be a denial, which no cache may store. */
+export type Undo = (isError?: boolean) => void
+
 /**
  * Sets what every denial has on a Node response, before `onDenied` is called: the status, and `Cache-Control: no-store`.
  * @returns a function that undoes this, for a request that continues and for an error
  */
-export function beginDenial(response: NodeHead, status: number): () => void {
+export function beginDenial(response: NodeHead, status: number): Undo {
   const { statusCode } = response
   const cacheControl = response.getHeader('Cache-Control')
   response.statusCode = status
   response.setHeader('Cache-Control', 'no-store')
-  return function undo() {
+  return function undo(isError = false) {
     if (response.headersSent) return
     response.statusCode = statusCode
+    if (isError) return
     if (cacheControl === undefined) response.removeHeader('Cache-Control')
     else response.setHeader('Cache-Control', cacheControl)
   }

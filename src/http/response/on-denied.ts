@@ -1,5 +1,5 @@
 import { isPromise } from '../../util/maybe-promise.ts'
-import { beginDenial, type NodeHead } from './begun-denial.ts'
+import { beginDenial, type NodeHead, type Undo } from './begun-denial.ts'
 import { warnIfUnanswered } from './unanswered.ts'
 
 /** What an `onDenied` of a Node framework is called with. */
@@ -10,18 +10,18 @@ export interface DenialCall {
 }
 
 /**
- * Calls an `onDenied` whose response has the status and `Cache-Control: no-store` of a denial already. Both are undone when it
- * throws, and by `undo`, for a request that continues. Warns when it does not answer.
+ * Calls an `onDenied` whose response has the status and `Cache-Control: no-store` of a denial already. `undo` undoes both,
+ * for a request that continues. When it throws, only the status is undone. Warns when it does not answer.
  */
-export function callStarted({ onDenied, response, status }: DenialCall, call: (undo: () => void) => unknown): unknown {
+export function callStarted({ onDenied, response, status }: DenialCall, call: (undo: Undo) => unknown): unknown {
   let isOver = false
   const undoHead = beginDenial(response, status)
-  function undo(): void {
-    if (!isOver) undoHead()
+  function undo(isError?: boolean): void {
+    if (!isOver) undoHead(isError)
     isOver = true
   }
   function failed(error: unknown): never {
-    undo()
+    undo(true)
     throw error
   }
   try {
