@@ -33,10 +33,11 @@ export function outOfScope(route: string): SluiceError {
   )
 }
 
-export function misplacedOptions(route: string): SluiceError {
+/** @param owner a route such as `Route GET "/users/:id"`, or the 404 handler */
+export function misplacedOptions(owner: string): SluiceError {
   return new SluiceError(
     'NOT_APPLICABLE',
-    `Route ${route} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`,
+    `${owner} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`,
   )
 }
 

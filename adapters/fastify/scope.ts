@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type GivenOptions, type Inheritable, inheriting } from './inherited.ts'
 import { appendLast, preHandlers, withBind } from './last-hooks.ts'
 import {
@@ -42,7 +42,7 @@ interface AppLimits {
   readonly scopeLimits: ScopeLimit[]
   readonly ownRoutes: OwnRoute[]
   readonly scopesWithRoutes: Set<Scope>
-  /** Checks routes with an option `rateLimit` outside of `config`. */
+  /** Checks for an option `rateLimit` outside of `config`. */
   readonly misplaced: (() => void)[]
 }
 
@@ -164,18 +164,17 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
     const given = configOf(route)
     limits.scopesWithRoutes.add(scope)
     checkRouteHooks(route)
-    if ('rateLimit' in route) {
-      refuseMisplaced(route, scope)
-      limits.misplaced.push(() => refuseMisplaced(route, scope))
-    }
+    const checkPlace = (): void => refuseMisplaced(route, scope, `Route ${routeName(route.method, url)}`)
+    checkPlace()
     // Hooks of the application run after this one, and may set the limit of the route.
     scope.after(() => {
+      if ('rateLimit' in route) limits.misplaced.push(checkPlace)
       const own = addOwnHook({ route, url, constraints, given, handler, scope })
       if (own !== undefined) limits.ownRoutes.push(own)
       appendLast(route, () => [...lastHooks(scope), ...(own !== undefined && isLast(own) ? [own.last] : [])])
     })
   })
-  watchNotFound(app)
+  watchNotFound(app, limits)
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
     for (const check of limits.misplaced) check()
     for (const own of limits.ownRoutes) prepareOwnRoute(own, limits.ownRoutes, create)
@@ -186,12 +185,13 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
 }
 
 /** Gives every 404 handler that an app sets from now on the limits at `preHandler`, as its last hooks. */
-function watchNotFound(app: Scope): void {
+function watchNotFound(app: Scope, { misplaced }: AppLimits): void {
   type SetHandler = (this: Scope, options: object, handler?: unknown) => Scope
   const setHandler = app.setNotFoundHandler as unknown as SetHandler
   const watched: SetHandler = function setNotFoundHandler(...given) {
     const [options, handler] = typeof given[0] === 'function' ? [{}, given[0]] : [{ ...given[0] }, given[1]]
     setHandler.call(this, options, handler)
+    misplaced.push(() => refuseMisplaced(options, this, 'The 404 handler'))
     appendLast(options, () => lastHooks(this))
     return this
   }
@@ -217,9 +217,10 @@ function prepareOwnRoute(own: OwnRoute, routes: readonly OwnRoute[], create: Cre
   else if (scope[LIMITED] !== true && isOurs(own.options)) throw outOfScope(routeName(own.route.method, own.url))
 }
 
-/** Throws `NOT_APPLICABLE` for a route with `rateLimit` outside of `config`, where it has no effect. */
-function refuseMisplaced(route: RouteOptions & { readonly rateLimit?: unknown }, scope: Scope): void {
-  if (scope[LIMITED] === true || isOurs(route.rateLimit)) throw misplacedOptions(routeName(route.method, route.url))
+/** Throws `NOT_APPLICABLE` for a route or a 404 handler with `rateLimit` outside of `config`, where it has no effect. */
+function refuseMisplaced(declared: object, scope: Scope, owner: string): void {
+  if (!('rateLimit' in declared)) return
+  if (scope[LIMITED] === true || isOurs(declared.rateLimit)) throw misplacedOptions(owner)
 }
 
 function isOurs(options: unknown): boolean {

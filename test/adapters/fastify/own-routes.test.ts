@@ -214,6 +214,24 @@ describe('a route with rateLimit outside of config', () => {
     await expect(app.ready()).rejects.toMatchObject(error)
   })
 
+  test('fails when the app starts if a hook of the application sets it', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9))
+    app.addHook('onRoute', (route) => void Object.assign(route, misplaced(times(1))))
+    app.get('/', handler)
+    await expect(app.ready()).rejects.toMatchObject(error)
+  })
+
+  test.each([times(1), false])('fails when the app starts if it is an option of a 404 handler: %j', async (given) => {
+    const app = create()
+    app.setNotFoundHandler(misplaced(given), (_request, reply) => void reply.code(404).send())
+    app.register(rateLimit, times(9))
+    await expect(app.ready()).rejects.toMatchObject({
+      code: 'NOT_APPLICABLE',
+      message: expect.stringMatching(/^The 404 handler .*`config: \{ rateLimit: … \}`/) as string,
+    })
+  })
+
   test('is ignored if it belongs to another plugin', async () => {
     const app = create()
     app.get('/', misplaced({ max: 1 }), handler)
