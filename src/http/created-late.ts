@@ -35,7 +35,7 @@ export function creationWatch(limiter: Limiter<never>): () => void {
   }
 }
 
-/** A limiter with a given store continues the counts of that store. */
+/** A limiter continues the counts of a store that is not new. */
 function usesBy(limiter: Limiter<never>): Uses | undefined {
   const [part] = chargeSourcesOf(limiter)
   if (part === undefined || !part.startsFromZero) return undefined

@@ -34,9 +34,16 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
    * @param home identifies the counts: the same for limiters with the same definition
    * @param prefix comes before each key
    */
-  constructor(options: LimiterOptions<Input>, name: string, store: Store, home: object, prefix = '') {
+  constructor(
+    options: LimiterOptions<Input>,
+    name: string,
+    store: Store,
+    home: object,
+    startsFromZero: boolean,
+    prefix = '',
+  ) {
     this.#options = options
-    this.startsFromZero = options.store === undefined
+    this.startsFromZero = startsFromZero
     this.#prefix = prefix
     this.name = name
     this.store = store
@@ -64,12 +71,12 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
 
   /** Returns a builder with the same limits and the same counts on another store. */
   withStore(store: Store): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, this.name, store, this.home, this.#prefix)
+    return new ChargeBuilder(this.#options, this.name, store, this.home, this.startsFromZero, this.#prefix)
   }
 
   /** Returns a builder with the same limits whose keys have a prefix. */
   withPrefix(prefix: string): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, this.name, this.store, this.home, prefix)
+    return new ChargeBuilder(this.#options, this.name, this.store, this.home, this.startsFromZero, prefix)
   }
 
   /** Returns a builder with the same limits and the same counts for one key. Without an input, functions are not called. */
@@ -79,16 +86,13 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
       ? this.#sources
       : this.#sources.map((each) => (typeof each === 'function' ? needsInput : each))
     const options = { ...others, keyer: () => key, limits, ...(hasInput && cost !== undefined && { cost }) }
-    return new ChargeBuilder<Input>(options, this.name, this.store, this.home, this.#prefix)
+    return new ChargeBuilder<Input>(options, this.name, this.store, this.home, this.startsFromZero, this.#prefix)
   }
 
   describe(): string {
-    const { keyer, limits, name = '' } = this.#options
+    const { keyer, limits } = this.#options
     const parts: unknown[] = [keyer, limits].flat()
-    return [
-      name,
-      ...parts.map((part) => (typeof part === 'function' ? definitionOf(part) : JSON.stringify(part))),
-    ].join()
+    return parts.map((part) => (typeof part === 'function' ? definitionOf(part) : unnamed(part as Limit))).join()
   }
 
   buckets(input: Input): MaybePromise<readonly Bucket[]> {
@@ -156,6 +160,11 @@ function charged(policies: readonly Policy[], key: string, cost: number): Charge
   const charges = new Array<Charge>(policies.length)
   for (let i = 0; i < policies.length; i++) charges[i] = new Charge(policies[i]!, key, cost)
   return charges
+}
+
+/** Without its name: a program that creates a limiter for each request may name each one differently. */
+function unnamed(given: Limit): string {
+  return JSON.stringify({ ...given, name: undefined })
 }
 
 function needsInput(): never {

@@ -10,7 +10,7 @@ export interface ChargeSource<Input> {
   readonly store: Store
   /** Identifies the counts: the same for limiters with the same definition. */
   readonly home: object
-  /** True if the limiter was given no store, so that it counts from zero. */
+  /** True if the limiter was given no store, or a new memory store, so that it counts from zero. */
   readonly startsFromZero: boolean
   /** Returns the charges of an input. `cost`, if given, takes precedence over the source's own. */
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]>
@@ -22,7 +22,7 @@ export interface ChargeSource<Input> {
   withStore(store: Store): ChargeSource<Input>
   /** Returns a source with the same limits and counts for one key. Absent if inputs have several keys. */
   withKey?(key: Key, hasInput: boolean): ChargeSource<Input>
-  /** Describes how the limiter was made. Limiters with the same description do the same. */
+  /** Describes how the limiter was made, without names. Limiters with the same description do the same. */
   describe(): string
   /** Called with each decision of `consume` and `wait`. */
   decided?(input: Input, cost: number | undefined, decision: Decision): void

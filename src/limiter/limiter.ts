@@ -18,7 +18,7 @@ import type { AsyncStore } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { refuse } from '../util/validate.ts'
 import { isOwn } from './own-limiter.ts'
-import { homeOf, register } from './registration.ts'
+import { countsFromZero, homeOf, register } from './registration.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
 
@@ -52,7 +52,7 @@ export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimit
   const name = options.name ?? 'default'
   const store = options.store ?? memoryStore()
   const home = homeOf(name, store, options)
-  const builder = new ChargeBuilder(options, name, store, home)
+  const builder = new ChargeBuilder(options, name, store, home, countsFromZero(options.store))
   register(name, store, home)
   return new DefaultLimiter([builder], store)
 }
@@ -72,7 +72,7 @@ export function createRulesLimiter<Input>(
   const { name = 'rules', store = memoryStore(), rules } = options
   const home = homeOf(name, store, options)
   const onDecision = options.onDecision && decisionObserver(options.onDecision)
-  const place = { name, store, home, reader, startsFromZero: options.store === undefined, onDecision }
+  const place = { name, store, home, reader, startsFromZero: countsFromZero(options.store), onDecision }
   const source = rules.chargeSource(place)
   register(name, store, home)
   return new DefaultLimiter([source], store)

@@ -1,3 +1,4 @@
+import { isMemoryStore } from '../stores/memory/tables.ts'
 import { identitiesBeside, whenNeighbours } from '../stores/places.ts'
 import type { Store } from '../stores/store.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -72,6 +73,13 @@ function warnOfSamePlace(name: string): void {
     `Two limiters named ${shown(name)} use the same server over two connections. They share their counts, and a request that passes ` +
       'both is charged twice. Give one of them another `name`, or set `shared: true` if they should share their counts.',
   )
+}
+
+/** Returns true for a limiter that was given no store, or a memory store that no limiter has used yet. Call it before `register`. */
+export function countsFromZero(given: Store | undefined): boolean {
+  if (given === undefined) return true
+  const place = given.identity ?? given
+  return isMemoryStore(place as Store) && !homes.has(place)
 }
 
 /** Registers a limiter under its name. The first one with a name stays registered. */

@@ -20,7 +20,7 @@ export interface RulePlace<Input> {
   readonly name: string
   readonly store: Store
   readonly home: object
-  /** True if the limiter was given no store. */
+  /** True if the limiter was given no store, or a new memory store. */
   readonly startsFromZero: boolean
   readonly reader: InputReader<Input>
   /** Called with each decision of the limiter. It never throws. */

@@ -43,6 +43,33 @@ describe('a rate limit that is created for each request', () => {
   })
 })
 
+describe('a rate limit that is created for each request causes one warning', () => {
+  const perRequest: Record<string, (i: number) => Promise<Limited>> = {
+    'with a new memory store': async () => made({ ...options, store: (await memory()).memoryStore() }),
+    'with a new memory store behind a wrapper': async () => {
+      const { denyCache } = await import('../../src/stores/deny-cache/index.ts')
+      return made({ ...options, store: denyCache((await memory()).memoryStore()) })
+    },
+    'with a stack on a new memory store': async () => {
+      const { createLimiter, stack } = await import('../../src/limiter/limiter.ts')
+      const store = (await memory()).memoryStore()
+      const limiter = (name: string) => createLimiter<Request>({ ...options, name, store })
+      return made({ limiter: stack(limiter('one'), limiter('other')) })
+    },
+    'with a name of its own': async (i) => made({ ...options, name: `user ${i}` }),
+    'with a limit that has a name of its own': async (i) =>
+      made({ ...options, limits: perMinute(5, { name: `u${i}` }) }),
+  }
+  const memory = () => import('../../src/stores/memory/index.ts')
+
+  test.each(Object.entries(perRequest))('%s', async (_, create) => {
+    const codes = await warningsOf(async () => {
+      for (let i = 0; i < 250; i++) await ask(await create(i))
+    })
+    expect(codes).toEqual(['SLUICE_CREATED_PER_REQUEST'])
+  })
+})
+
 describe('many rate limits with one definition cause no warning', () => {
   test('when they are created before the first request', async () => {
     const many = Array.from({ length: 200 }, () => made())
@@ -81,7 +108,8 @@ describe('many rate limits with one definition cause no warning', () => {
     expect(await warningsOf(() => void Array.from({ length: 200 }, () => made()))).toEqual([])
   })
 
-  test('when they have a store', async () => {
+  test('when they have one store that is created with the first of them', async () => {
+    await ask(made())
     const store = memoryStore()
     const codes = await warningsOf(async () => {
       for (let i = 0; i < 200; i++) await ask(made({ ...options, store }))

@@ -47,6 +47,8 @@ const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fasti
 const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/early-routes.test.ts')
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
 const lastHooks = inTests('adapters/fastify/last-hooks.ts', 'test/adapters/fastify/pre-handler.test.ts')
+const begunDenial = inTests('src/http/response/begun-denial.ts', 'test/adapters/on-denied.test.ts')
+const registration = inTests('src/limiter/registration.ts', 'test/http/created-late.test.ts')
 const createdLate = inTests('src/http/created-late.ts', 'test/http/created-late.test.ts')
 const addressWarning = inTests('src/http/keys/address-warning.ts', 'test/http/keys/address-warning.test.ts')
 const proxyWarning = inTests('src/http/keys/proxy-warning.ts', 'test/http/keys/proxy-warning.test.ts')
@@ -243,6 +245,10 @@ export const http = [
   unanswered('does not watch a promise', '() => isSettled || isAnswered()', '() => true'),
   mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
   honoKeyers('returns the middleware and not the route', "({ method }) => method !== 'ALL'", '() => true'),
+  begunDenial('sends a thrown denial with the Cache-Control of the application', 'if (isError) return', ''),
+  registration('takes no memory store for a new one', ' && !homes.has(place)', ' && false'),
+  registration('takes every memory store for a new one', ' && !homes.has(place)', ''),
+  scope('accepts rateLimit that a hook sets', "if ('rateLimit' in route) limits.misplaced.push(checkPlace)", ''),
   scope('accepts rateLimit outside of config', 'scope[LIMITED] === true || isOurs', 'isOurs'),
   lastHooks(
     'runs the limit before the hooks of a route',
