@@ -15,6 +15,7 @@ import { ChargeBuilder } from './charge-builder.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
 import type { ChargeSource } from './charge-source.ts'
 import type { AsyncStore } from '../stores/store.ts'
+import { copyText } from '../util/copy-text.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { refuse } from '../util/validate.ts'
 import { isOwn } from './own-limiter.ts'
@@ -49,7 +50,7 @@ export function createLimiter<Input extends RulesInput = RulesInput>(
 export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimiterOptions<Input>): Limiter<Input> {
   if (hasRules(options)) return createRulesLimiter(options, plainReader as InputReader<Input>)
   validateOptions(options)
-  const name = options.name ?? 'default'
+  const name = copyText(options.name ?? 'default')
   const store = options.store ?? memoryStore()
   const home = homeOf(name, store, options)
   const builder = new ChargeBuilder(options, name, store, home, countsFromZero(options.store))

@@ -1,6 +1,7 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { builtIn } from '../algorithms/index.ts'
 import { shared } from '../util/copies.ts'
+import { copyText } from '../util/copy-text.ts'
 import { shortDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { boolean, knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
@@ -200,8 +201,9 @@ function validShadow(json: LimitInput): boolean {
   return boolean('shadow', json.shadow)
 }
 
+/** Returns a copy: stores keep names, and one that was cut from a header would keep the header in memory. */
 function validName(name: unknown): string {
-  if (typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)) return name
+  if (typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)) return copyText(name)
   return refuse('name', '1 to 256 characters of printable ASCII', name)
 }
 

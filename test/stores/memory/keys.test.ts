@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, memoryStore, perDay, perMinute, type SyncKeyer } from '../../../src/index.ts'
+import { createLimiter, everyone, memoryStore, perDay, perMinute, type SyncKeyer } from '../../../src/index.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -30,6 +30,21 @@ describe('the memory of keys', () => {
 
   it('does not grow with the length of a key', () => {
     expect(growth((header) => header)).toBeLessThan(5)
+  })
+
+  it.each(['limit', 'limiter'])('does not grow with the header that the name of a %s was cut from', async (owner) => {
+    const store = memoryStore()
+    const before = used()
+    for (let i = 0; i < 1000; i++) {
+      const name = `${i}`.padStart(15_000, 'x').slice(-32)
+      const limits = perMinute(1, owner === 'limit' ? { name } : {})
+      createLimiter({ ...(owner === 'limiter' ? { name } : { shared: true }), keyer: everyone, limits, store }).consume(
+        {},
+      )
+    }
+    // A weak reference keeps its limiter until the next turn of the event loop.
+    await new Promise(setImmediate)
+    expect(used() - before).toBeLessThan(10)
   })
 })
 
