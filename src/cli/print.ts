@@ -48,3 +48,12 @@ const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u20
 export function escaped(text: string): string {
   return text.replaceAll(CONTROL, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
+
+/** A URL of a server in any text, also a malformed one, up to the end of its user information, and a password in its query. */
+const USER_INFORMATION = /([a-z][a-z\d+.-]*(?::\/{0,2}|\/\/)(?:[^:@/\s]*:)?)\S*@/gi
+const PASSWORD = /([?&]password=)[^&\s'"]+/gi
+
+/** Hides passwords in an error message. A user may pass the URL of a server where a command expects a file. */
+export function withoutPasswords(message: string): string {
+  return message.replaceAll(USER_INFORMATION, '$1***@').replaceAll(PASSWORD, '$1***')
+}

@@ -8,7 +8,7 @@ import { fetchHeld } from '../stores/redis/inspect/fetch.ts'
 import { held } from '../stores/redis/inspect/held.ts'
 import { resetKey } from '../stores/redis/reset-key.ts'
 import type { Outcome } from './outcome.ts'
-import { escaped, printed } from './print.ts'
+import { escaped, printed, withoutPasswords } from './print.ts'
 import { rulesCommand } from './rules/command.ts'
 import { replayCommand } from './replay/command.ts'
 import { suggestCommand } from './suggest/command.ts'
@@ -78,6 +78,7 @@ try {
   process.stderr.write(escaped(note))
   process.exitCode = exitCode
 } catch (error) {
-  process.stderr.write(escaped(`sluice: ${error instanceof Error ? error.message : String(error)}\n`))
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(escaped(`sluice: ${withoutPasswords(message)}\n`))
   process.exitCode = statusOf(error)
 }

@@ -63,6 +63,22 @@ describe('sluice inspect', () => {
     },
   )
 
+  it('prints no password of a URL where a file is expected', async () => {
+    const urls = ['redis://ada:secret@host/0', 'redis//ada:secret@host', 'redis:/ada:sec@ret@host', 'ada:sec/ret@host']
+    for (const url of [...urls, ' rediss://ada:secret@host', 'postgres://ada:secret@host/x?password=secret']) {
+      for (const words of [
+        ['suggest', url],
+        ['replay', url, '--limit', 'gcra 5/1m'],
+        ['rules', 'check', url],
+      ]) {
+        const { code, error } = await cli.run([...words])
+        expect([code, error]).toEqual([expect.any(Number), expect.stringContaining('***@') as string])
+        expect(code).not.toBe(0)
+        expect(error).not.toMatch(/sec|ret/)
+      }
+    }
+  })
+
   it('prints the state of a key under each limit', async () => {
     const limits = [
       fixedWindow({ quota: 5, window: '1d', name: 'daily' }),
