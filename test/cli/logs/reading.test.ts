@@ -56,6 +56,27 @@ describe('lines', () => {
     )
   })
 
+  it('of every length are the same however the text is cut into chunks, up to the longest in bytes', () => {
+    const lengths = fc.oneof(fc.nat(40_000), fc.constantFrom(32_767, 32_768, 65_535, LONGEST_LINE, 65_537, 200_000))
+    const line = fc.tuple(fc.constantFrom('x', 'é', '€', '\r'), lengths)
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 8 }), fc.constantFrom(500, 40_000, 65_536, 1e6), (given, size) => {
+        const texts = given.map(([letter, bytes]) => letter.repeat(bytes / Buffer.byteLength(letter)))
+        const bytes = Buffer.from(texts.map((text) => `${text}\n`).join(''))
+        const found: (string | undefined)[] = []
+        const lines = new Lines((each) => found.push(each))
+        for (let i = 0; i < bytes.length; i += size) lines.push(bytes.subarray(i, i + size))
+        lines.end()
+        const expected = texts.map((text) =>
+          Buffer.byteLength(text) > LONGEST_LINE ? undefined : text.replace(/\r$/, ''),
+        )
+        expect(found.length).toBe(expected.length)
+        expect(found.every((each, i) => each === expected[i])).toBe(true)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
   it('that are too long are passed over, and keep no memory', () => {
     for (const size of [1, 1000, 100_000, 1_000_000]) {
       const found: (string | undefined)[] = []
