@@ -1,14 +1,15 @@
+import { isIPv4 } from 'node:net'
 import { addressKeyer } from '../../http/keys/address.ts'
 import { composeKey } from '../../limiter/keyers.ts'
 import { pathForms } from '../../rules/paths.ts'
 import { boundedKey } from '../../util/bounded-key.ts'
-import { copyText } from '../../util/copy-text.ts'
 import { fieldAt, textOf } from './json.ts'
 import type { LoggedRequest } from './request.ts'
 
 /**
  * Returns a function from a request to its key. The names are `ip`, `user`, `path`, `method`, `everyone`, `header:NAME`, or the dotted path
- * of a field of a JSON line. Several names make one key, as `keyers` does. Keys share no memory with the log.
+ * of a field of a JSON line. Several names make one key, as `keyers` does. A key may share the memory of the log: code that stores one
+ * copies it.
  */
 export function keyReader(names: readonly string[], ipv6Subnet: number): KeyPart {
   const parts = names.map((name) => partReader(name, ipv6Subnet))
@@ -22,9 +23,9 @@ type KeyPart = (request: LoggedRequest) => string
 /** The parts that every format has, by their names. */
 const PARTS: Readonly<Record<string, (ipv6Subnet: number) => KeyPart>> = {
   ip: addressReader,
-  user: () => (request) => owned(request.user),
-  method: () => (request) => owned(request.method),
-  path: () => (request) => owned(request.path === '' ? '' : pathForms(request.path)[0]!),
+  user: () => (request) => boundedKey(request.user),
+  method: () => (request) => boundedKey(request.method),
+  path: () => (request) => (request.path === '' ? '' : boundedKey(pathForms(request.path)[0]!)),
   everyone: () => () => 'everyone',
 }
 
@@ -41,17 +42,14 @@ function partReader(name: string, ipv6Subnet: number): KeyPart {
   if (Object.hasOwn(PARTS, name)) return PARTS[name]!(ipv6Subnet)
   if (isHeader(name)) {
     const header = name.slice('header:'.length).toLowerCase()
-    return ({ headers }) => owned(headers?.[header] ?? '')
+    return ({ headers }) => boundedKey(headers?.[header] ?? '')
   }
   const path = name.split('.')
-  return ({ fields }) => (fields === undefined ? '' : owned(textOf(fieldAt(fields, path))))
+  return ({ fields }) => (fields === undefined ? '' : boundedKey(textOf(fieldAt(fields, path))))
 }
 
+/** An IPv4 address is its own key. A log has many different ones, for which the cache of the keyer costs more than this check. */
 function addressReader(ipv6Subnet: number): KeyPart {
   const key = addressKeyer(ipv6Subnet)
-  return ({ ip }) => key(ip) ?? ''
-}
-
-function owned(text: string): string {
-  return text === '' ? '' : copyText(boundedKey(text))
+  return ({ ip }) => (isIPv4(ip) ? ip : (key(ip) ?? ''))
 }

@@ -1,3 +1,5 @@
+import { copyText } from '../../util/copy-text.ts'
+
 /** How often a limit decides otherwise than an exact log of its window. */
 export interface ExactReport {
   /** Requests of which the exact log knows the decision. */
@@ -106,7 +108,7 @@ export class ExactLog {
       return undefined
     }
     const made = new Admitted()
-    this.#keys.set(key, made)
+    this.#keys.set(copyText(key), made)
     return made
   }
 

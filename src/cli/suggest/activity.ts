@@ -1,3 +1,4 @@
+import { copyText } from '../../util/copy-text.ts'
 import { Histogram } from './histogram.ts'
 
 /** The windows that are counted, in milliseconds. */
@@ -77,7 +78,7 @@ export class Activity {
   #create(key: string): number {
     const slot = this.#slots.size
     if (slot >= this.#maxKeys) return -1
-    this.#slots.set(key, slot)
+    this.#slots.set(copyText(key), slot)
     if ((slot + 1) * WIDTH > this.#numbers.length) this.#grow()
     for (let i = 0; i < WINDOWS.length; i++) this.#numbers[slot * WIDTH + i * NUMBERS] = NONE
     return slot
