@@ -1,4 +1,5 @@
 import type { LogEntry } from './entry.ts'
+import { Heap, isBefore, type Ordered, Queue } from './ordered.ts'
 
 /** The most that a reorder window contains. Beyond it the oldest entries are released early. */
 export interface ReorderBounds {
@@ -8,9 +9,12 @@ export interface ReorderBounds {
 
 export const BOUNDS: ReorderBounds = { entries: 500_000, bytes: 268_435_456 }
 
+/** Apache writes the second in which a request began at its end. A few queues then contain all entries, each those of some duration. */
+const QUEUES = 4
+
 /**
  * Puts the entries of one file in the order of their times. An entry is released once the newest one is later by the window; entries of
- * one time keep the order of their lines. Most logs are nearly in order: entries in order are in a queue, the others in a heap.
+ * one time keep the order of their lines. Most logs are nearly in order: most entries are in queues, the others in a heap.
  */
 export class Reorder {
   /** True if a bound has shortened the window. */
@@ -20,9 +24,9 @@ export class Reorder {
   #newest = -Infinity
   #released = -Infinity
   #bytes = 0
-  #queue: LogEntry[] = []
-  #head = 0
-  readonly #heap: LogEntry[] = []
+  #size = 0
+  /** An entry is added to the first of them that takes it. */
+  readonly #parts: readonly Ordered[] = [...Array.from({ length: QUEUES }, () => new Queue()), new Heap()]
 
   /** @param window milliseconds */
   constructor(window: number, bounds: ReorderBounds = BOUNDS) {
@@ -36,9 +40,8 @@ export class Reorder {
     // A bound may have released more than the window.
     if (time < Math.max(this.#newest - this.#window, this.#released)) return this.#newest - time
     if (entry.chunk.held++ === 0) this.#bytes += entry.chunk.size
-    const last = this.#queue.at(-1)
-    if (this.#head === this.#queue.length || !isBefore(entry, last!)) this.#queue.push(entry)
-    else this.#push(entry)
+    for (const part of this.#parts) if (part.add(entry)) break
+    this.#size++
     if (time > this.#newest) this.#newest = time
     return 0
   }
@@ -46,15 +49,16 @@ export class Reorder {
   /** Moves the entries whose turn has come. */
   release(into: LogEntry[]): void {
     const until = this.#newest - this.#window
-    for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      if (next.request.time > until) {
+    for (let part = this.#earliest(); part !== undefined; part = this.#earliest()) {
+      const entry = part.first!
+      if (entry.request.time > until) {
         if (!this.#isFull) break
         this.hasOverflowed = true
       }
-      this.#take(next, into)
+      part.shift()
+      this.#forget(entry)
+      into.push(entry)
     }
-    this.#queue.splice(0, this.#head)
-    this.#head = 0
   }
 
   /** Moves all entries, after the last line. */
@@ -64,54 +68,25 @@ export class Reorder {
   }
 
   get #isFull(): boolean {
-    const size = this.#queue.length - this.#head + this.#heap.length
-    return size > this.#bounds.entries || this.#bytes > this.#bounds.bytes
+    return this.#size > this.#bounds.entries || this.#bytes > this.#bounds.bytes
   }
 
-  #next(): LogEntry | undefined {
-    const [first, top] = [this.#queue[this.#head], this.#heap[0]]
-    if (first === undefined || top === undefined) return first ?? top
-    return isBefore(top, first) ? top : first
-  }
-
-  #take(entry: LogEntry, into: LogEntry[]): void {
-    if (entry === this.#queue[this.#head]) this.#head++
-    else this.#pop()
-    this.#released = entry.request.time
-    if (--entry.chunk.held === 0) this.#bytes -= entry.chunk.size
-    into.push(entry)
-  }
-
-  #push(entry: LogEntry): void {
-    const heap = this.#heap
-    let at = heap.push(entry) - 1
-    while (at > 0) {
-      const parent = (at - 1) >> 1
-      if (!isBefore(entry, heap[parent]!)) break
-      heap[at] = heap[parent]!
-      at = parent
+  /** Returns the part with the entry that leaves next, `undefined` if there is none. */
+  #earliest(): Ordered | undefined {
+    let found: Ordered | undefined
+    let least: LogEntry | undefined
+    for (const part of this.#parts) {
+      const { first } = part
+      if (first === undefined || (least !== undefined && !isBefore(first, least))) continue
+      found = part
+      least = first
     }
-    heap[at] = entry
+    return found
   }
 
-  #pop(): void {
-    const heap = this.#heap
-    const last = heap.pop()!
-    if (heap.length === 0) return
-    let at = 0
-    for (;;) {
-      let child = 2 * at + 1
-      if (child >= heap.length) break
-      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++
-      if (!isBefore(heap[child]!, last)) break
-      heap[at] = heap[child]!
-      at = child
-    }
-    heap[at] = last
+  #forget({ request, chunk }: LogEntry): void {
+    this.#released = request.time
+    this.#size--
+    if (--chunk.held === 0) this.#bytes -= chunk.size
   }
-}
-
-function isBefore(one: LogEntry, other: LogEntry): boolean {
-  const difference = one.request.time - other.request.time
-  return difference < 0 || (difference === 0 && one.line < other.line)
 }
