@@ -11,6 +11,7 @@ const partFullBucket = inFile('src/algorithms/token-bucket-initial.ts', algorith
 const fixed = inFile('src/algorithms/fixed-window.ts', algorithm('fixedWindow|fixed window|offset'))
 const log = inFile('src/algorithms/sliding-window-log.ts', algorithm('slidingWindowLog|the log|a log'))
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('slidingWindowBuckets|buckets'))
+const bytesOfKeys = { files: ['test/stores/memory/keys.test.ts', 'test/util/bounded-key.test.ts'] }
 const longLists = { files: ['test/stores/memory/entry-lists.test.ts'] }
 const lists = inFile('src/stores/memory/entry-lists.ts', longLists)
 const spans = inFile('src/stores/memory/entry-spans.ts', longLists)
@@ -302,6 +303,21 @@ export const typescript = [
     'this.writtenBy(slot) === compiled) return',
   ),
   slab('a lock not looked for', 'this.locks[2 * slot] !== 0) return false', 'this.locks[2 * slot] === 0) return false'),
+  inFile('src/stores/memory/slab.ts', bytesOfKeys)(
+    'a sketch that expires from 2106 on',
+    'expiry <= second && expiry < NEVER',
+    'expiry <= second && expiry !== NEVER',
+  ),
+  inFile('src/limits/limit.ts', bytesOfKeys)(
+    'a name that keeps a header in memory',
+    'return copyText(name)',
+    'return name',
+  ),
+  inFile('src/limiter/keyers.ts', bytesOfKeys)(
+    'a number of any length as a key',
+    'return boundedKey(String(key))',
+    'return String(key)',
+  ),
   inFile('src/stores/memory/locker.ts', { files: ['test/stores/memory/locker.test.ts'] })(
     'a row of several keys locked for a shorter time than before',
     "isOwn ? mode : 'extend'",
