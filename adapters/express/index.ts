@@ -9,8 +9,8 @@ import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { addressOf } from './keyers.ts'
-
 import { isMountedLate } from './mounted-late.ts'
+import { skipUnreadBody } from './unread-body.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
 export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
@@ -63,13 +63,16 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, response, next, decision) =>
-    callStarted({ onDenied, response, status: denialStatus(decision) }, (undo) => {
-      const goOn = (...reason: [unknown?]): void => {
-        undo(isError(reason[0]))
-        ;(next as (...reason: [unknown?]) => void)(...reason)
-      }
-      return onDenied(request, response, goOn, decision)
-    }),
+    callStarted(
+      { onDenied, response, status: denialStatus(decision), beforeError: () => skipUnreadBody(request) },
+      (undo) => {
+        const goOn = (...reason: [unknown?]): void => {
+          undo(isError(reason[0]))
+          ;(next as (...reason: [unknown?]) => void)(...reason)
+        }
+        return onDenied(request, response, goOn, decision)
+      },
+    ),
 }
 
 /** Express takes `'route'` and `'router'` for the end of a route or router. */

@@ -116,7 +116,7 @@ export function rateLimit<State = DefaultState, Custom = DefaultContext>(
   const requestLimiter = createRequestLimiter(options, adapter)
   const written = writtenHeaders(headerConfig(options))
   const keepOnError = keepHeaders(written)
-  const keepOnDenial = keepHeaders([...written, 'Retry-After', 'Cache-Control'])
+  const keepOnDenial = keepHeaders([...written, 'Retry-After', 'Cache-Control', 'Connection'])
 
   function callNext(context: Context, next: Next): Promise<void> {
     // Before `next`: an earlier middleware, or the stream of the body, can also fail.

@@ -1,11 +1,18 @@
 import { once } from 'node:events'
 import http2 from 'node:http2'
 import { type AddressInfo, connect } from 'node:net'
+import type { RequestListener } from 'node:http'
+import express5 from 'express'
+import express4 from 'express4'
+import Koa3 from 'koa'
+import Koa2 from 'koa2'
 import { describe, expect, test } from 'vitest'
+import * as forExpress from '../../adapters/express/index.ts'
+import * as forKoa from '../../adapters/koa/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
 import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/limits/factories.ts'
-import { ask } from '../support/http.ts'
+import { ask, serve } from '../support/http.ts'
 import { everyFramework } from './frameworks.ts'
 
 const one = { keyer: everyone, limits: fixedWindow({ quota: 1, window: '1h' }) }
@@ -37,6 +44,32 @@ async function upload(url: string): Promise<{ head: string; sent: number }> {
   return { head, sent }
 }
 
+const tooMany = (): Error => Object.assign(new Error('too many'), { status: 429 })
+const denies = (): never => {
+  throw tooMany()
+}
+type App = (onDenied: () => unknown) => RequestListener
+
+function expressApp(express: typeof express5): App {
+  return (onDenied) => {
+    const app = express()
+    app.set('env', 'test')
+    app.use(forExpress.rateLimit({ ...one, onDenied }))
+    app.use((_request, response) => void response.send('ok'))
+    return app as unknown as RequestListener
+  }
+}
+
+function koaApp(Koa: typeof Koa3): App {
+  return (onDenied) => {
+    const app = new Koa()
+    app.silent = true
+    app.use(forKoa.rateLimit({ ...one, onDenied }))
+    app.use((context) => void (context.body = 'ok'))
+    return app.callback() as RequestListener
+  }
+}
+
 describe('the body of a denied request', () => {
   test.each(onNode.map((each) => [each.name, each] as const))('is not read to its end: %s', async (_, framework) => {
     const server = await framework.serve({ limits: [one], routes: [], handler: () => ({ text: 'ok' }) })
@@ -48,6 +81,38 @@ describe('the body of a denied request', () => {
       expect(sent).toBeLessThan(32 * 2 ** 20)
       // Without a body the connection stays.
       expect((await ask(server, '/', { headers: { connection: 'keep-alive' } })).headers.connection).not.toBe('close')
+    } finally {
+      await server.close()
+    }
+  })
+
+  test.each([
+    ['Express 4', expressApp(express4)],
+    ['Express 5', expressApp(express5)],
+    ['Koa 2', koaApp(Koa2)],
+    ['Koa 3', koaApp(Koa3)],
+  ])('is not read to its end when onDenied throws: %s', async (_, app) => {
+    for (const onDenied of [denies, async () => denies()]) {
+      const server = await serve(app(onDenied))
+      try {
+        await ask(server)
+        const { head, sent } = await upload(server.url)
+        expect(head).toMatch(/^HTTP\/1\.1 429 /)
+        expect(sent).toBeLessThan(32 * 2 ** 20)
+        // The same without a body.
+        expect((await ask(server)).status).toBe(429)
+      } finally {
+        await server.close()
+      }
+    }
+  })
+
+  test('is not read to its end when onDenied passes an error to next', async () => {
+    const onDenied = (_request: unknown, _response: unknown, next: (error: unknown) => void): void => next(tooMany())
+    const server = await serve(expressApp(express5)(onDenied as never))
+    try {
+      await ask(server)
+      expect((await upload(server.url)).sent).toBeLessThan(32 * 2 ** 20)
     } finally {
       await server.close()
     }

@@ -7,17 +7,23 @@ export interface DenialCall {
   readonly onDenied: object
   readonly response: NodeHead
   readonly status: number
+  /** Called before an error of `onDenied` goes to the error handling of the framework. */
+  readonly beforeError?: () => void
 }
 
 /**
  * Calls an `onDenied` whose response has the status and `Cache-Control: no-store` of a denial already. `undo` undoes both,
  * for a request that continues. When it throws, only the status is undone. Warns when it does not answer.
  */
-export function callStarted({ onDenied, response, status }: DenialCall, call: (undo: Undo) => unknown): unknown {
+export function callStarted(
+  { onDenied, response, status, beforeError }: DenialCall,
+  call: (undo: Undo) => unknown,
+): unknown {
   let isOver = false
   const undoHead = beginDenial(response, status)
   function undo(isError?: boolean): void {
     if (!isOver) undoHead(isError)
+    if (isError === true) beforeError?.()
     isOver = true
   }
   function failed(error: unknown): never {
