@@ -171,7 +171,7 @@ export const lua = [
     'if state[5] == 0 then return end',
     'if not state[8] then return end',
   ),
-  outlasting('a block without a beginning', 'params.capacity + 1)', '0)'),
+  outlasting('a block without a beginning', 'begins and params.capacity + 1 or 0', '0'),
   decide('a cost of 0 that writes', 'if cost > 0 and (allowed and', 'if cost >= 0 and (allowed and'),
   decide('the tick of a step in the past not reported', 'at ~= tick or charged', 'at ~= tick and charged'),
   state('limits that are not charged written', 'if isPartial then keepOthers', 'if not isPartial then keepOthers'),
@@ -190,12 +190,21 @@ export const lua = [
   ),
   changes('the tick of a charge not rescaled', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
   adjust('a debt refused', 'if units < 0 and not isCertain', 'if units > 0 and not isCertain'),
-  changes('a refund of a charge before a change', 'charged > attempt.changedAt', 'charged > 0'),
+  changes('a refund of a charge before a change', 'or 0) > attempt.changedAt', 'or 0) > 0'),
   adjust('a refund of expired state', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),
 
+  lockedAndNew(
+    'a reservation kept after a change',
+    "plan.mode == 'release' and micros",
+    "plan.mode == 'release' and 0",
+  ),
   reset('a refund of a charge before a reset', 'change = ending, changedAt = now', 'change = ending, changedAt = 0'),
   reset('a note of a reset kept for too short a time', 'max(record.change, now + lifeOf(group, record, 0))', 'now'),
-  reset('a state that cannot be read is not deleted', 'if not isRead then return deleted end', 'if not isRead then error(isHeld) end'),
+  reset(
+    'a state that cannot be read is not deleted',
+    'if not isRead then return deleted end',
+    'if not isRead then error(isHeld) end',
+  ),
 
   reply('fractions cut off', 'value % 1 ~= 0 then value = format', 'value % 1 == 0 then value = format'),
   checks(

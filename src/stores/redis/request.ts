@@ -9,11 +9,16 @@ import { signature } from './signature.ts'
 /** `refuse`: another part of the transaction has been denied already. */
 export type Mode = 'consume' | 'peek' | 'refuse' | 'forget' | ChangeMode
 
-/** Modes that change states without a decision. Each charge has units: for a lock they are microseconds. */
-export type ChangeMode = 'adjust' | 'lock' | 'extend'
+/**
+ * Modes that change states without a decision. Each charge has units, or for a lock and a wait microseconds. `release` is an adjustment of what
+ * the same decision has charged just now. `outlast` keeps keys until a wait is over: as new ones they could have fewer tokens.
+ */
+export type ChangeMode = 'adjust' | 'release' | 'lock' | 'extend' | 'outlast'
+
+const CHANGES: ReadonlySet<Mode> = new Set<ChangeMode>(['adjust', 'release', 'lock', 'extend', 'outlast'])
 
 function changes(mode: Mode): mode is ChangeMode {
-  return mode === 'adjust' || mode === 'lock' || mode === 'extend'
+  return CHANGES.has(mode)
 }
 
 /** Charges that are all made or none, with their keys in Redis, and for changes the units of each. */

@@ -1,7 +1,7 @@
 // A client that waits for the retry time is admitted if there was no other request, however often its limit has changed before.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, memoryStore, tokenBucket } from '../../../src/index.ts'
+import { createLimiter, fixedWindow, type Limiter, memoryStore, stack, tokenBucket } from '../../../src/index.ts'
 import type { Limit } from '../../../src/limits/limit.ts'
 import { limit } from '../../../src/limits/limit.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
@@ -20,6 +20,41 @@ const changes = fc.array(
     maxLength: 5,
   },
 )
+
+/** Versions of two limits: one of an algorithm, and another. */
+function pairsWith(name: string, others = names()): fc.Arbitrary<(readonly [Limit, Limit])[]> {
+  const limitsOf = (each: string): fc.Arbitrary<Limit> =>
+    fc
+      .tuple(limits(each, { quota, window, strict: false }), block)
+      .map(([json, lock]) => limit({ ...json, name: each, ...lock }))
+  const pair = fc.constantFrom(...others).chain((other) =>
+    fc.tuple(
+      limitsOf(name),
+      limitsOf(other).map((each) => limit({ ...each, name: 'other' })),
+    ),
+  )
+  return fc.array(pair, { minLength: 5, maxLength: 5 })
+}
+
+type Changes = readonly { readonly asks: number; readonly after: number }[]
+
+/** Asks under one version after another, waits for the retry time of each, and expects to be admitted then. */
+async function expectAdmitted(
+  limiter: Limiter<readonly [Limit, Limit]>,
+  clock: VirtualClock,
+  versions: readonly (readonly [Limit, Limit])[],
+  changes: Changes,
+): Promise<void> {
+  for (const [i, { asks, after }] of changes.entries()) {
+    const version = versions[i]!
+    clock.advance(Math.round(after * version[0].window))
+    for (let k = 0; k < asks; k++) await limiter.consume(version)
+    const { allowed, retryAfter } = await limiter.consume(version)
+    if (allowed || retryAfter === Infinity) continue
+    clock.advance(retryAfter)
+    expect((await limiter.consume(version)).allowed).toBe(true)
+  }
+}
 
 describe('retryAfter keeps its word when a limit has changed', () => {
   const redis = redisForAll()
@@ -85,36 +120,43 @@ describe('retryAfter keeps its word when a limit has changed', () => {
     })
 
     it.each(names())('under %s beside another limit that changes', async (name) => {
-      const limitsOf = (each: string): fc.Arbitrary<Limit> =>
-        fc
-          .tuple(limits(each, { quota, window, strict: false }), block)
-          .map(([json, lock]) => limit({ ...json, name: each, ...lock }))
-      const pair = fc.constantFrom(...names()).chain((other) =>
-        fc.tuple(
-          limitsOf(name),
-          limitsOf(other).map((each) => limit({ ...each, name: 'other' })),
-        ),
-      )
-      const versions = fc.array(pair, { minLength: 5, maxLength: 5 })
-      const property = fc.asyncProperty(versions, changes, async (versions, changes) => {
+      const property = fc.asyncProperty(pairsWith(name), changes, async (versions, changes) => {
         const clock = virtualClock()
         const limiter = createLimiter({
           name: `run${runs++}`,
           keyer: () => 'key',
-          limits: (version: readonly Limit[]) => version,
+          limits: (version: readonly [Limit, Limit]) => version,
           store: storeOn(clock),
         })
-        for (const [i, { asks, after }] of changes.entries()) {
-          const version = versions[i]!
-          clock.advance(Math.round(after * version[0].window))
-          for (let k = 0; k < asks; k++) await limiter.consume(version)
-          const { allowed, retryAfter } = await limiter.consume(version)
-          if (allowed || retryAfter === Infinity) continue
-          clock.advance(retryAfter)
-          expect((await limiter.consume(version)).allowed).toBe(true)
-        }
+        await expectAdmitted(limiter, clock, versions, changes)
       })
       await fc.assert(property, { numRuns })
     })
+  })
+
+  // One slot reserves what another denies. If that takes the last token of `quotaLinear`, its smooth mode begins, and stays after the release.
+  const released = names().filter((name) => name !== 'quotaLinear')
+  it.each(released)('in a cluster, under %s beside another limit in another slot', async (name) => {
+    const property = fc.asyncProperty(
+      pairsWith(name, released),
+      fc.boolean(),
+      changes,
+      async (versions, isFirst, changes) => {
+        const clock = virtualClock()
+        const store = redisStore(redis.client, { clock, prefix: 'slots:', cluster: true })
+        const run = `run${runs++}`
+        const parts = [0, 1].map((place) =>
+          createLimiter<readonly [Limit, Limit]>({
+            name: `${run} ${place}`,
+            keyer: () => 'key',
+            limits: (version) => version[place]!,
+            store,
+          }),
+        )
+        const limiter = isFirst ? stack(parts[0]!, parts[1]!) : stack(parts[1]!, parts[0]!)
+        await expectAdmitted(limiter, clock, versions, changes)
+      },
+    )
+    await fc.assert(property, { numRuns: 40 })
   })
 })

@@ -146,11 +146,13 @@ local function keepAdjusted(group, attempt, kind, signature, state)
 end
 
 -- True when it is known how much is left of a charge: its limit has not changed since, as another limit may have drained it, and no clock
--- that ran ahead wrote its time, or the state.
+-- that ran ahead wrote its time, or the state. A charge that is released was made after a change in the same tick.
 local function isCertain(attempt, signature, chargedAt)
-  local charged = chargedAt * (1000 / attempt.params.perMs)
+  local micros = 1000 / attempt.params.perMs
+  local charged = chargedAt * micros
+  local isAfter = charged + (plan.mode == 'release' and micros or 0) > attempt.changedAt
   return signature == attempt.signature and not attempt.isCarriedOver
-    and (attempt.change <= now or charged > attempt.changedAt) and charged <= now + TOLERANCE_MS * 1000
+    and (attempt.change <= now or isAfter) and charged <= now + TOLERANCE_MS * 1000
 end
 
 local function adjustOne(group, attempt, units, chargedAt)
@@ -174,21 +176,25 @@ local function adjustOne(group, attempt, units, chargedAt)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
--- A key that starts part-full begins now if it is new, and is not new again when its lock-out ends: it would have fewer tokens.
-local function outlastLock(group, attempt, length)
+-- Keeps a key that starts part-full for so many microseconds: as a new one it would have fewer tokens. A new key begins now if it is to.
+local function keepOld(group, attempt, length, begins)
   if attempt.own then return end
   current = attempt
   local kind, signature, cells = writtenState(attempt, group.key)
-  if not kind then kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank end
-  if not kind.renewal then return end
+  if not kind and begins then kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank end
+  if not kind or not kind.renewal then return end
   local params = parametersOf(kind, signature, '')
   local tick = tickOf(params)
-  local state = { twinOf(kind).step(params, cells, 0, tick, params.capacity + 1) }
+  local state = { twinOf(kind).step(params, cells, 0, tick, begins and params.capacity + 1 or 0) }
   if state[5] == 0 then return end
   local place = 8 + kind.renewal
   state[place] = max(state[place], tick + ceil(length / (1000 / params.perMs)) + params[kind.idle])
   keepAdjusted(group, attempt, kind, signature, { true, unpack(state, 9, 8 + kind.cells) })
-  group.lasting = max(group.lasting, (state[place] - tick) / params.perMs / 1000)
+  group.changes, group.lasting = true, max(group.lasting, (state[place] - tick) / params.perMs / 1000)
+end
+
+local function outlastWait(group, attempt, wait)
+  keepOld(group, attempt, wait, false)
 end
 
 -- Locks a key out for so many microseconds from now on; 0 ends a lock-out.
@@ -196,14 +202,14 @@ local function lockOne(group, attempt, length)
   if plan.mode == 'extend' and lockEnd(attempt.lockedSince, attempt.lock) >= now + length then return end
   local ending = length > 0 and now + length or 0
   if ending == 0 and attempt.lock == 0 then return end
-  if length > 0 then outlastLock(group, attempt, length) end
+  if length > 0 then keepOld(group, attempt, length, true) end
   attempt.lock, attempt.lockedSince = ending, now
   group.changes, group.lasting = true, max(group.lasting, length / 1000000)
 end
 
 -- Adjusts or locks all charges of a transaction. For each there are two arguments: units or microseconds, and when it was charged.
 local function changeAll(first, place)
-  local change = plan.adjusts and adjustOne or lockOne
+  local change = plan.changes
   for g = 1, width do
     local group = groups[g]
     group.key, group.lasting, group.changes = keys[first + g], 0, false

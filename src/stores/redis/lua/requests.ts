@@ -53,6 +53,8 @@ end
 export const luaRequests: string = String.raw`
 local plans = newCache()
 
+local changesOf = { adjust = adjustOne, release = adjustOne, lock = lockOne, extend = lockOne, outlast = outlastWait }
+
 local function readGrowth(text)
   local after, factor, upTo, memory = match(text, '^([^;]+);([^;]+);([^;]+);([^;]+)$')
   return { after = tonumber(after), factor = tonumber(factor), upTo = tonumber(upTo), memory = tonumber(memory) }
@@ -75,8 +77,7 @@ local function readPlan(text)
     if not plan.mode then plan.mode = line else plan.attempts[#plan.attempts + 1] = readCharge(line) end
   end
   plan.admits, plan.writes = plan.mode ~= 'refuse', plan.mode ~= 'peek'
-  plan.adjusts = plan.mode == 'adjust'
-  plan.changes = plan.adjusts or plan.mode == 'lock' or plan.mode == 'extend'
+  plan.changes = changesOf[plan.mode]
   plan.decides = not plan.changes and plan.mode ~= 'forget'
   for i, attempt in ipairs(plan.attempts) do
     local group = plan.groups[attempt.key] or { first = i }
