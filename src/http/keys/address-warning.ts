@@ -2,12 +2,14 @@ import type { Decision } from '../../limiter/decision.ts'
 import { warn } from '../../util/warn.ts'
 import { clientAddress } from './address.ts'
 
-const COLON = 58
+const HEXADECIMAL = /[\da-f:]/i
+/** Texts that may be a public address. The part of another keyer may follow. */
+const PUBLIC = /(?<![\da-f])[23][\da-f]{3}(?::[\da-f]{0,4}){2,7}/gi
 /** The longest text of an IPv6 address: eight groups, the last two written as IPv4. */
 const MAX_LENGTH = 45
 
 /**
- * Returns a function that warns once when a key is a whole IPv6 address, which is only one of many that a client has. `ipKeyer`
+ * Returns a function that warns once when a key is or contains a whole IPv6 address, which is only one of many that a client has. `ipKeyer`
  * never makes such a key: it appends the length of the prefix.
  */
 export function wholeAddressWarner(): (decision: Decision) => void {
@@ -26,16 +28,33 @@ export function wholeAddressWarner(): (decision: Decision) => void {
     warned = true
     warn(
       'SLUICE_WHOLE_ADDRESS',
-      'The keyer of a rate limit returned a whole IPv6 address. A client can use many addresses, and gets a new limit with each of them. ' +
+      'The keyer of a rate limit returned a whole IPv6 address, or a text with one. A client can use many addresses, and gets a new limit with each of them. ' +
         'Use `byIP` or `ipKeyer` for the part of the key that is an address: `apiKey ?? byIP(request)`.',
     )
   }
 }
 
-/** Returns true for an IPv6 address that does not carry an IPv4 address. Most other keys differ in the first character. */
+/** Returns true for an IPv6 address that does not carry an IPv4 address, and for a text that contains a public one. */
 export function isWholeAddress(key: string): boolean {
-  const first = key.charCodeAt(0)
-  const isHexadecimal = first <= COLON ? first >= 48 : (first | 32) >= 97 && (first | 32) <= 102
-  if (!isHexadecimal || key.length > MAX_LENGTH || !key.includes(':') || key.includes('/')) return false
-  return clientAddress(key)?.includes(':') === true
+  const colon = key.indexOf(':')
+  // Most keys end here.
+  if (colon === -1 || !key.includes(':', colon + 1)) return false
+  return isAddress(key) || containsAddress(key)
+}
+
+function isAddress(key: string): boolean {
+  return HEXADECIMAL.test(key[0]!) && !key.includes('/') && isIPv6(key)
+}
+
+/** Public addresses begin with 2 or 3. A prefix, such as in a key of `ipKeyer`, is none. */
+function containsAddress(key: string): boolean {
+  for (const { 0: found, index } of key.matchAll(PUBLIC)) {
+    const isPrefix = /^\/\d/.test(key.slice(index + found.length))
+    if (!isPrefix && isIPv6(found.replace(/([^:]):$/, '$1'))) return true
+  }
+  return false
+}
+
+function isIPv6(text: string): boolean {
+  return text.length <= MAX_LENGTH && clientAddress(text)?.includes(':') === true
 }

@@ -3,8 +3,8 @@ import { warn } from '../../util/warn.ts'
 /** Which proxies the framework trusts to report the client's address. */
 export type ProxyTrust = 'nobody' | 'everybody' | 'some'
 
-/** A header that a proxy adds: one that the framework can read, or `Forwarded`, which no framework reads. */
-export type ProxyHeader = 'x-forwarded-for' | 'forwarded'
+/** A header that a proxy adds: one that the framework can read, or one that it does not read. */
+export type ProxyHeader = 'x-forwarded-for' | 'forwarded' | 'x-real-ip'
 
 /**
  * Returns which header of a proxy a request has, if any.
@@ -16,7 +16,8 @@ export function proxyHeaderIn(
   readable = 'x-forwarded-for',
 ): ProxyHeader | undefined {
   if (headers[readable] !== undefined) return 'x-forwarded-for'
-  return headers['forwarded'] === undefined ? undefined : 'forwarded'
+  if (headers['forwarded'] !== undefined) return 'forwarded'
+  return headers['x-real-ip'] === undefined ? undefined : 'x-real-ip'
 }
 
 /** A warning: what is wrong, and what to do. */
@@ -37,12 +38,14 @@ const untrusted: ProxyWarning = {
     `and one limit. ${HOW_TO}`,
 }
 
-const unread: ProxyWarning = {
+const unread = (header: string): ProxyWarning => ({
   code: 'SLUICE_PROXY_UNTRUSTED',
   message:
-    'Requests have a Forwarded header, but the framework does not read it. All clients behind ' +
+    `Requests have the header ${header} and no X-Forwarded-For, but the framework does not read it. All clients behind ` +
     `the proxy share one address and one limit. Configure the proxy to send X-Forwarded-For. ${HOW_TO}`,
-}
+})
+
+const unreadWarnings = { forwarded: unread('Forwarded'), 'x-real-ip': unread('X-Real-IP') } as const
 
 const trustsAll: ProxyWarning = {
   code: 'SLUICE_PROXY_TRUSTS_ALL',
@@ -57,7 +60,7 @@ const trustsAll: ProxyWarning = {
  */
 export function proxyWarning(header: ProxyHeader | undefined, trust: ProxyTrust): ProxyWarning | undefined {
   if (trust === 'everybody') return trustsAll
-  if (header === 'forwarded') return unread
+  if (header === 'forwarded' || header === 'x-real-ip') return unreadWarnings[header]
   return trust === 'nobody' && header !== undefined ? untrusted : undefined
 }
 

@@ -1,8 +1,9 @@
 import express from 'express'
 import { expect, test } from 'vitest'
-import { byIP, ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
+import { byIP, byMethod, ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
 import { isWholeAddress } from '../../../src/http/keys/address-warning.ts'
 import { addressKeyer } from '../../../src/http/keys/address.ts'
+import { keyers } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
@@ -16,6 +17,16 @@ test.each([
   '::',
   '2001:db8::1.2.3.4',
   'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255',
+  'login:2001:db8::1',
+  '2001:db8::1:login',
+  '2001:db8:1:2:3:4:5:6:7',
+  '2001:DB8::1|/login',
+  '2001:db8::1/login',
+  '["GET","2001:db8::1"]',
+  keyers(
+    () => '2001:db8:1:2:3:4:5:6',
+    () => 'GET',
+  )(undefined) as string,
 ])('%s is a whole address', (key) => {
   expect(isWholeAddress(key)).toBe(true)
 })
@@ -32,6 +43,14 @@ test.each([
   '[::1]',
   '1:2:3',
   'x::1',
+  'at 2026:11:22',
+  'aa:bb:cc:20:ee:ff',
+  'order 2001::db8::1',
+  'login:2001:db8::/56',
+  keyers(
+    () => '2001:db8:1:200::/56',
+    () => 'GET',
+  )(undefined) as string,
 ])('%s is none', (key) => {
   expect(isWholeAddress(key)).toBe(false)
 })
@@ -60,6 +79,11 @@ test('a keyer that returns a whole address causes one warning', async () => {
   ])
 })
 
+test('a keyer that returns a text with a whole address causes one warning', async () => {
+  const keyed = [({ ip }: express.Request) => `${ip}:login`, keyers(byMethod, ({ ip }: express.Request) => ip)]
+  for (const keyer of keyed) expect(await warningsWith({ keyer, limits })).toEqual(['SLUICE_WHOLE_ADDRESS'])
+})
+
 test('a keyer of any limiter in a stack causes the warning', async () => {
   const store = memoryStore()
   const first = createLimiter<express.Request>({ keyer: byIP, limits, store })
@@ -68,5 +92,7 @@ test('a keyer of any limiter in a stack causes the warning', async () => {
 })
 
 test('ipKeyer causes none', async () => {
-  for (const ipv6Subnet of [56, 128]) expect(await warningsWith({ keyer: ipKeyer({ ipv6Subnet }), limits })).toEqual([])
+  for (const ipv6Subnet of [56, 128])
+    for (const keyer of [ipKeyer({ ipv6Subnet }), keyers(byMethod, ipKeyer({ ipv6Subnet }))])
+      expect(await warningsWith({ keyer, limits })).toEqual([])
 })

@@ -1,18 +1,26 @@
 import express from 'express'
 import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { proxyHeaderIn, type ProxyTrust, proxyWarning, proxyWarner } from '../../../src/http/keys/proxy-warning.ts'
+import {
+  type ProxyHeader,
+  proxyHeaderIn,
+  type ProxyTrust,
+  proxyWarning,
+  proxyWarner,
+} from '../../../src/http/keys/proxy-warning.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
 
-type Header = 'x-forwarded-for' | 'forwarded' | undefined
+type Header = ProxyHeader | undefined
 
 test.each<[Header, ProxyTrust, string | undefined]>([
   ['x-forwarded-for', 'nobody', 'SLUICE_PROXY_UNTRUSTED'],
   ['forwarded', 'nobody', 'SLUICE_PROXY_UNTRUSTED'],
+  ['x-real-ip', 'nobody', 'SLUICE_PROXY_UNTRUSTED'],
   [undefined, 'nobody', undefined],
   ['x-forwarded-for', 'some', undefined],
   ['forwarded', 'some', 'SLUICE_PROXY_UNTRUSTED'],
+  ['x-real-ip', 'some', 'SLUICE_PROXY_UNTRUSTED'],
   [undefined, 'some', undefined],
   ['x-forwarded-for', 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
   ['forwarded', 'everybody', 'SLUICE_PROXY_TRUSTS_ALL'],
@@ -24,19 +32,25 @@ test.each<[Header, ProxyTrust, string | undefined]>([
 test('prefers the header that frameworks read', () => {
   expect(proxyHeaderIn({ 'x-forwarded-for': '::1', forwarded: 'for="[::1]"' })).toBe('x-forwarded-for')
   expect(proxyHeaderIn({ forwarded: 'for="[::1]"' })).toBe('forwarded')
+  expect(proxyHeaderIn({ 'x-forwarded-for': '::1', 'x-real-ip': '::1' })).toBe('x-forwarded-for')
+  expect(proxyHeaderIn({ 'x-real-ip': '::1' })).toBe('x-real-ip')
+  expect(proxyHeaderIn({ 'x-real-ip': '::1' }, 'x-real-ip')).toBe('x-forwarded-for')
   expect(proxyHeaderIn({})).toBeUndefined()
 })
 
-test('an app that trusts a proxy is warned when that sends only the Forwarded header', async () => {
-  const app = express().set('trust proxy', 'loopback')
-  app.use(rateLimit({ keyer: ipKeyer(), limits: fixedWindow({ quota: 9, window: '1h' }) }))
-  const server = await serve(app.use((_request, response) => void response.send('ok')))
-  const sent = async (headers: Record<string, string>): Promise<readonly string[]> =>
-    warningsOf(() => ask(server, '/', { headers }))
-  expect(await sent({ forwarded: 'for=203.0.113.9', 'x-forwarded-for': '203.0.113.9' })).toEqual([])
-  expect(await sent({ forwarded: 'for=203.0.113.9' })).toEqual(['SLUICE_PROXY_UNTRUSTED'])
-  await server.close()
-})
+test.each([{ forwarded: 'for=203.0.113.9' }, { 'x-real-ip': '203.0.113.9' }])(
+  'an app that trusts a proxy is warned when that sends only %j',
+  async (header) => {
+    const app = express().set('trust proxy', 'loopback')
+    app.use(rateLimit({ keyer: ipKeyer(), limits: fixedWindow({ quota: 9, window: '1h' }) }))
+    const server = await serve(app.use((_request, response) => void response.send('ok')))
+    const sent = async (headers: Record<string, string>): Promise<readonly string[]> =>
+      warningsOf(() => ask(server, '/', { headers }))
+    expect(await sent({ ...header, 'x-forwarded-for': '203.0.113.9' })).toEqual([])
+    expect(await sent(header)).toEqual(['SLUICE_PROXY_UNTRUSTED'])
+    await server.close()
+  },
+)
 
 test('says what to do', () => {
   for (const trust of ['nobody', 'everybody'] as const) {
