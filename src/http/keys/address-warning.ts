@@ -7,16 +7,20 @@ const HEXADECIMAL = /[\da-f:]/i
 const PUBLIC = /(?<![\da-f])[23][\da-f]{3}(?::[\da-f]{0,4}){2,7}/gi
 /** The longest text of an IPv6 address: eight groups, the last two written as IPv4. */
 const MAX_LENGTH = 45
+/** So many decisions are checked, and then one of every 16, since the check takes part of a microsecond. */
+const CHECKED_FIRST = 1000
+const SAMPLE = 16
 
 /**
- * Returns a function that warns once when a key is or contains a whole IPv6 address, which is only one of many that a client has. `ipKeyer`
- * never makes such a key: it appends the length of the prefix.
+ * Returns a function that warns once when a key is or contains a whole IPv6 address, which is only one of many that a client has.
+ * `ipKeyer` never makes such a key: it appends the length of the prefix.
  */
 export function wholeAddressWarner(): (decision: Decision) => void {
   let warned = false
   let checked = ''
+  let decisions = 0
   return function warnOfWholeAddress({ limits }) {
-    if (warned) return
+    if (warned || (++decisions > CHECKED_FIRST && decisions % SAMPLE !== 0)) return
     for (let i = 0; i < limits.length; i++) {
       const { key } = limits[i]!
       if (key === checked) continue
@@ -28,8 +32,8 @@ export function wholeAddressWarner(): (decision: Decision) => void {
     warned = true
     warn(
       'SLUICE_WHOLE_ADDRESS',
-      'The keyer of a rate limit returned a whole IPv6 address, or a text with one. A client can use many addresses, and gets a new limit with each of them. ' +
-        'Use `byIP` or `ipKeyer` for the part of the key that is an address: `apiKey ?? byIP(request)`.',
+      'The keyer of a rate limit returned a whole IPv6 address, or a text with one. A client can use many addresses, and gets a new ' +
+        'limit with each of them. Use `byIP` or `ipKeyer` for the part of the key that is an address: `apiKey ?? byIP(request)`.',
     )
   }
 }

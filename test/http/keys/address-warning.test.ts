@@ -1,7 +1,7 @@
 import express from 'express'
 import { expect, test } from 'vitest'
 import { byIP, byMethod, ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { isWholeAddress } from '../../../src/http/keys/address-warning.ts'
+import { isWholeAddress, wholeAddressWarner } from '../../../src/http/keys/address-warning.ts'
 import { addressKeyer } from '../../../src/http/keys/address.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
@@ -89,6 +89,16 @@ test('a keyer of any limiter in a stack causes the warning', async () => {
   const first = createLimiter<express.Request>({ keyer: byIP, limits, store })
   const second = createLimiter<express.Request>({ keyer: ({ ip }) => ip, limits, store, name: 'second' })
   expect(await warningsWith({ limiter: stack(first, second) })).toEqual(['SLUICE_WHOLE_ADDRESS'])
+})
+
+test('a keyer that returns whole addresses after thousands of other keys causes the warning', async () => {
+  let key = 0
+  const limiter = createLimiter({ keyer: () => (key < 5000 ? `${key}` : `2001:db8::${key}`), limits })
+  const warn = wholeAddressWarner()
+  const codes = await warningsOf(() => {
+    for (; key < 5032; key++) warn(limiter.consume(undefined))
+  })
+  expect(codes).toEqual(['SLUICE_WHOLE_ADDRESS'])
 })
 
 test('ipKeyer causes none', async () => {
