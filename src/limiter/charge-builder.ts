@@ -1,6 +1,7 @@
 import { shown, SluiceError } from '../util/errors.ts'
 import { definitionOf, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
 import { type Limit, limit } from '../limits/limit.ts'
+import { AlternationWatch } from './alternation.ts'
 import type { Bucket, ChargeSource } from './charge-source.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
@@ -28,6 +29,8 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly #fixed: readonly Policy[] | undefined
   readonly #policies = new WeakMap<Limit, Policy>()
   readonly #prefix: string
+  /** Absent if no limit depends on the input. */
+  readonly #watch: AlternationWatch | undefined
   #warned = false
 
   /**
@@ -51,6 +54,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     this.#keyer = options.keyer
     this.#cost = options.cost
     this.#sources = Array.isArray(options.limits) ? options.limits : [options.limits as LimitSource<Input>]
+    if (this.#sources.some((source) => typeof source === 'function')) this.#watch = new AlternationWatch(name)
     const limits = this.#sources.filter((source) => typeof source !== 'function')
     const policies = limits.map((each) => this.#policy(each))
     assertUniqueNames(policies)
@@ -106,6 +110,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     cost: number | undefined,
   ): MaybePromise<Charge[]> {
     const text = this.#text(key)
+    this.#watch?.note(policies, text)
     const costOf = this.#cost
     if (cost !== undefined || costOf === undefined)
       return charged(policies, text, cost === undefined ? 1 : checkedCost(cost))
@@ -137,6 +142,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     const made = limit(given)
     const policy = createPolicy(this.name, made, this.store, this.home)
     this.#policies.set(made, policy)
+    this.#watch?.define(policy)
     return policy
   }
 

@@ -6,6 +6,7 @@ import {
   fixedWindow,
   gcra,
   keyers,
+  type Limit,
   limit,
   memoryStore,
   perMinute,
@@ -29,6 +30,53 @@ afterEach(() => {
 })
 
 describe('a mistake that would limit no request, or all requests, is not silent', () => {
+  describe('limits of one name that a function returns in turn', () => {
+    const [read, write] = [100, 10].map((quota) => gcra({ name: 'api', quota, window: '1h' }))
+    const limiterOf = (): { consume(input: { name: string; writes: boolean }): unknown } =>
+      createLimiter({
+        keyer: ({ name }: { name: string; writes: boolean }) => name,
+        limits: ({ writes }) => (writes ? write : read),
+        store: memoryStore(),
+      })
+
+    it('cause one warning', () => {
+      const limiter = limiterOf()
+      for (let i = 0; i < 100; i++) limiter.consume({ name: 'ada', writes: i % 2 === 0 })
+      expect(codes).toEqual(['SLUICE_ALTERNATING_LIMITS'])
+    })
+
+    it('cause no warning for different keys, or for a key that changes its plan now and then', () => {
+      const limiter = limiterOf()
+      for (let i = 0; i < 100; i++) limiter.consume({ name: i % 2 === 0 ? 'ada' : 'bob', writes: i % 2 === 0 })
+      for (let i = 0; i < 100; i++) limiter.consume({ name: 'eve', writes: i % 10 === 0 && i < 50 })
+      expect(codes).toEqual([])
+    })
+
+    it('cause no warning when each is another one', () => {
+      const limits = (quota: number): Limit => gcra({ name: 'api', quota, window: '1h' })
+      const limiter = createLimiter({ keyer: () => 'ada', limits, store: memoryStore() })
+      for (let quota = 1; quota < 100; quota++) limiter.consume(quota)
+      expect(codes).toEqual([])
+    })
+
+    it('cause no warning when they change less often than their windows', () => {
+      const now = vi.spyOn(performance, 'now')
+      const limiter = limiterOf()
+      for (let i = 0; i < 100; i++) {
+        now.mockReturnValue(i * 1_800_000)
+        limiter.consume({ name: 'ada', writes: i % 2 === 0 })
+      }
+      expect(codes).toEqual([])
+    })
+
+    it('are watched for a bounded number of keys', () => {
+      const limiter = limiterOf()
+      for (let i = 0; i < 40; i++)
+        for (let key = 0; key < 1001; key++) limiter.consume({ name: `key ${key}`, writes: i % 2 === 0 })
+      expect(codes).toEqual([])
+    })
+  })
+
   it('warns about an empty list of limits', () => {
     createLimiter({ keyer: byName, limits: [] })
     expect(codes).toEqual(['SLUICE_NO_LIMITS'])

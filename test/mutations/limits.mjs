@@ -13,6 +13,8 @@ const observer = inFile('src/limiter/decision-observer.ts', {
 })
 const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 
+const alternation = inFile('src/limiter/alternation.ts', { files: ['test/limiter/mistakes.test.ts'] })
+
 const calendarTests = { files: ['test/util/calendar.test.ts'] }
 const calendar = inFile('src/util/calendar.ts', calendarTests)
 const windowTests = { files: ['test/limits/calendar.test.ts'] }
@@ -24,6 +26,13 @@ const share = inFile('src/stores/guard/share.ts', windowTests)
 
 /** Mistakes in the options of limits and in what a decision reports. */
 export const limits = [
+  alternation(
+    'a change of a plan taken for a mistake',
+    'if (watched.earlier.includes(signature)) countReturn',
+    'countReturn',
+  ),
+  alternation('changes between windows taken for a mistake', 'now - watched.since > window', 'now < watched.since'),
+  alternation('keys that are watched without a bound', 'if (this.#keys.size === MOST_KEYS)', 'if (this.#isWarned)'),
   closed('a quota of 0 that denies a cost of 0', 'const allowed = cost === 0', 'const allowed = cost < 0'),
   closedInLua('a quota of 0 with a retry time in Lua', 'or huge', 'or 1'),
   compiled('a capacity of 0 not looked for', ' || algorithm.capacity?.(parameters) === 0', ''),
