@@ -3,6 +3,7 @@ import type { Charge, Store } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
+import { onAbort } from '../util/shared-listener.ts'
 import { sleep } from '../util/timer.ts'
 import { milliseconds, refuse } from '../util/validate.ts'
 import type { Decision } from './decision.ts'
@@ -45,8 +46,7 @@ export class Waiter {
   readonly #maxWait: number
   readonly #clock: Clock | undefined
   readonly #since: number
-  readonly #signal: AbortSignal | undefined
-  readonly #abort: () => void
+  readonly #ignoreAbort: () => void
   readonly #cancelDeadline: () => void
   #cancelHold: () => void = () => undefined
   #wake: () => void = () => undefined
@@ -78,9 +78,8 @@ export class Waiter {
     this.#maxWait = maxWait
     this.#clock = store.clock?.after === undefined ? undefined : store.clock
     this.#since = this.#now()
-    this.#signal = signal
-    this.#abort = () => giveUp(this, signal!.reason)
-    signal?.addEventListener('abort', this.#abort)
+    this.#ignoreAbort =
+      signal === undefined ? () => undefined : onAbort(signal, () => giveUp(this, signal.reason as unknown))
     const late = (): void =>
       giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`))
     this.#cancelDeadline = this.isPatient ? () => undefined : sleep(maxWait + TOLERANCE, late, this.#clock)
@@ -142,7 +141,7 @@ export class Waiter {
     this.#wake()
     this.#cancelHold()
     this.#cancelDeadline()
-    this.#signal?.removeEventListener('abort', this.#abort)
+    this.#ignoreAbort()
   }
 
   #now(): number {

@@ -13,6 +13,7 @@ import {
   type SyncStore,
   tokenBucket,
 } from '../../src/index.ts'
+import { warningsOf } from '../support/http.ts'
 
 /** Milliseconds since the test started, on the fake clock of timers and store. */
 let began = 0
@@ -263,6 +264,21 @@ it('wait rejects when maxWait passes before the store replies', async () => {
 })
 
 describe('an aborted wait', () => {
+  it('adds one listener to a signal that many waits share', async () => {
+    vi.useRealTimers()
+    const limiter = limiterOf(gcra({ quota: 1, window: '1h' }))
+    limiter.consume(key)
+    const abort = new AbortController()
+    const waits: Promise<unknown>[] = []
+    const codes = await warningsOf(() => {
+      for (let i = 0; i < 20; i++)
+        waits.push(limiter.wait(key, { signal: abort.signal }).catch((error: unknown) => (error as Error).name))
+    })
+    abort.abort()
+    expect(await Promise.all(waits)).toEqual(Array(20).fill('AbortError'))
+    expect(codes).toEqual([])
+  })
+
   it('rejects with the signal’s reason and leaves no timer and no listener', async () => {
     const limiter = limiterOf(perSecond(1))
     limiter.consume(key)
@@ -280,7 +296,7 @@ describe('an aborted wait', () => {
       { at: 500, error: { message: 'changed my mind' } },
       { at: 500, error: { message: 'changed my mind' } },
     ])
-    expect(remove).toHaveBeenCalledTimes(2)
+    expect(remove).toHaveBeenCalledTimes(1) // one listener for both
     await vi.advanceTimersByTimeAsync(500)
     expect(third.at).toBe(1000)
     expect(vi.getTimerCount()).toBe(0)

@@ -236,7 +236,7 @@ export const http = [
     "[Symbol.for('skip-override')]: false",
   ),
   createdLate('warns although a limiter serves a second request', 'usedOnce.delete(uses.definition)', 'usedOnce.size'),
-  addressWarning('finds no address within a key', 'isAddress(key) || containsAddress(key)', 'isAddress(key)'),
+  addressWarning('finds no address within a key', ' || containsAddress(key)', ''),
   addressWarning(
     'takes IPv4 in IPv6 for a whole address',
     "clientAddress(text)?.includes(':') === true",

@@ -2,11 +2,8 @@ import type { Decision } from '../../limiter/decision.ts'
 import { warn } from '../../util/warn.ts'
 import { clientAddress } from './address.ts'
 
-const HEXADECIMAL = /[\da-f:]/i
 /** Texts that may be a public address. The part of another keyer may follow. */
-const PUBLIC = /(?<![\da-f])[23][\da-f]{3}(?::[\da-f]{0,4}){2,7}/gi
-/** The longest text of an IPv6 address: eight groups, the last two written as IPv4. */
-const MAX_LENGTH = 45
+const PUBLIC = /(?<![\da-f])[23][\da-f]{3}(?::[\da-f]{0,4}){2,7}(?<!:)/gi
 /** So many decisions are checked, and then one of every 16, since the check takes part of a microsecond. */
 const CHECKED_FIRST = 1000
 const SAMPLE = 16
@@ -32,7 +29,7 @@ export function wholeAddressWarner(): (decision: Decision) => void {
     warned = true
     warn(
       'SLUICE_WHOLE_ADDRESS',
-      'The keyer of a rate limit returned a whole IPv6 address, or a text with one. A client can use many addresses, and gets a new ' +
+      'The keyer of a rate limit returned a whole IPv6 address. A client can use many addresses, and gets a new ' +
         'limit with each of them. Use `byIP` or `ipKeyer` for the part of the key that is an address: `apiKey ?? byIP(request)`.',
     )
   }
@@ -43,22 +40,17 @@ export function isWholeAddress(key: string): boolean {
   const colon = key.indexOf(':')
   // Most keys end here.
   if (colon === -1 || !key.includes(':', colon + 1)) return false
-  return isAddress(key) || containsAddress(key)
-}
-
-function isAddress(key: string): boolean {
-  return HEXADECIMAL.test(key[0]!) && !key.includes('/') && isIPv6(key)
+  return (key[0] !== '[' && isIPv6(key)) || containsAddress(key)
 }
 
 /** Public addresses begin with 2 or 3. A prefix, such as in a key of `ipKeyer`, is none. */
 function containsAddress(key: string): boolean {
   for (const { 0: found, index } of key.matchAll(PUBLIC)) {
-    const isPrefix = /^\/\d/.test(key.slice(index + found.length))
-    if (!isPrefix && isIPv6(found.replace(/([^:]):$/, '$1'))) return true
+    if (isIPv6(found) && !/^\/\d/.test(key.slice(index + found.length))) return true
   }
   return false
 }
 
 function isIPv6(text: string): boolean {
-  return text.length <= MAX_LENGTH && clientAddress(text)?.includes(':') === true
+  return clientAddress(text)?.includes(':') === true
 }

@@ -41,7 +41,7 @@ const untrusted: ProxyWarning = {
 const unread = (header: string): ProxyWarning => ({
   code: 'SLUICE_PROXY_UNTRUSTED',
   message:
-    `Requests have the header ${header} and no X-Forwarded-For, but the framework does not read it. All clients behind ` +
+    `Requests have the header ${header}, but the framework does not read it. All clients behind ` +
     `the proxy share one address and one limit. Configure the proxy to send X-Forwarded-For. ${HOW_TO}`,
 })
 

@@ -1,3 +1,4 @@
+import { sharedListener } from '../../util/shared-listener.ts'
 import { ABORTED } from './aborted.ts'
 
 /** The parts of a Node response, of HTTP/1.1 or HTTP/2, or of a socket, that tell when it ends. */
@@ -30,12 +31,12 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
     stop()
     listener()
   }
+  const stops = (connection === undefined ? [response] : [response, connection]).map((emitter) =>
+    onClose(emitter, closed),
+  )
   function stop(): void {
-    remove(response, closed)
-    if (connection !== undefined) remove(connection, closed)
+    for (const each of stops) each()
   }
-  add(response, closed)
-  if (connection !== undefined) add(connection, closed)
   return stop
 }
 
@@ -47,28 +48,8 @@ export function markAborted(response: { statusCode: number }): void {
   response.statusCode = ABORTED
 }
 
-/** What is called when a response or a connection closes. */
-class Listeners {
-  readonly all = new Set<() => void>()
-  readonly call = (): void => {
-    for (const closed of this.all) closed()
-  }
-}
-
-const listenersByEmitter = new WeakMap<Closing, Listeners>()
-
-/**
- * Adds to the one listener of a response or connection: a response may pass many limits, and many responses may wait on a
- * connection. Node emits `close` only on the first of those.
- */
-function add(emitter: Closing, closed: () => void): void {
-  const listeners = listenersByEmitter.get(emitter) ?? new Listeners()
-  listenersByEmitter.set(emitter, listeners)
-  if (listeners.all.size === 0) emitter.once('close', listeners.call)
-  listeners.all.add(closed)
-}
-
-function remove(emitter: Closing, closed: () => void): void {
-  const listeners = listenersByEmitter.get(emitter)
-  if (listeners?.all.delete(closed) && listeners.all.size === 0) emitter.off('close', listeners.call)
-}
+/** A response may pass many limits, and many responses may wait on a connection. Node emits `close` only on the first of those. */
+const onClose = sharedListener<Closing>(
+  (emitter, call) => emitter.once('close', call),
+  (emitter, call) => emitter.off('close', call),
+)

@@ -1,3 +1,5 @@
+import { onAbort } from '../../util/shared-listener.ts'
+
 /**
  * Tells when the response to a request ends, for frameworks where a handler returns the response. It ends when its body was
  * read completely, when the runtime stops reading it, or when the request is aborted. A response without a body, and a response
@@ -60,7 +62,7 @@ export class ResponseEnd {
     // Some runtimes have no signal.
     const signal = this.#request.signal as AbortSignal | undefined
     if (signal?.aborted) queueMicrotask(this.#callListeners)
-    else if (signal !== undefined) abortListenersOf(signal).add(this.#callListeners)
+    else if (signal !== undefined) onAbort(signal, this.#callListeners)
   }
 
   readonly #callListeners = (): void => {
@@ -68,21 +70,6 @@ export class ResponseEnd {
     this.#listeners.clear()
     for (const listener of listeners) listener()
   }
-}
-
-const abortListeners = new WeakMap<AbortSignal, Set<() => void>>()
-
-/** Returns the functions to call when a request is aborted. There is one listener for all: a request may pass many limits. */
-function abortListenersOf(signal: AbortSignal): Set<() => void> {
-  const known = abortListeners.get(signal)
-  if (known !== undefined) return known
-  const listeners = new Set<() => void>()
-  const call = (): void => {
-    for (const listener of listeners) listener()
-  }
-  signal.addEventListener('abort', call, { once: true })
-  abortListeners.set(signal, listeners)
-  return listeners
 }
 
 /** Returns the same bytes as a stream that calls `end` when it was read completely or is cancelled. */

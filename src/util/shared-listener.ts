@@ -1,0 +1,29 @@
+/**
+ * Returns a function that adds a listener to a target, and returns a function that removes it. All listeners of a target share one
+ * that is registered with `add`: Node warns of many. Each call needs its own listener.
+ * @example const onAbort = sharedListener<AbortSignal>((signal, call) => signal.addEventListener('abort', call), …)
+ */
+export function sharedListener<Target extends object>(
+  add: (target: Target, call: () => void) => unknown,
+  remove: (target: Target, call: () => void) => unknown,
+): (target: Target, listener: () => void) => () => void {
+  const known = new WeakMap<Target, { readonly all: Set<() => void>; readonly call: () => void }>()
+  return function listen(target, listener) {
+    const { all, call } = known.get(target) ?? listeners()
+    known.set(target, { all, call })
+    if (all.size === 0) add(target, call)
+    all.add(listener)
+    return () => void (all.delete(listener) && all.size === 0 && remove(target, call))
+  }
+}
+
+function listeners(): { readonly all: Set<() => void>; readonly call: () => void } {
+  const all = new Set<() => void>()
+  return { all, call: () => all.forEach((listener) => listener()) }
+}
+
+/** Calls a function when a signal is aborted. */
+export const onAbort: (signal: AbortSignal, listener: () => void) => () => void = sharedListener(
+  (signal, call) => signal.addEventListener('abort', call),
+  (signal, call) => signal.removeEventListener('abort', call),
+)
