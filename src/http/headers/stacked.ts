@@ -2,6 +2,7 @@ import { combine, type Decision } from '../../limiter/decision.ts'
 import { isCharge, type LimitStatus } from '../../stores/store.ts'
 import { warn } from '../../util/warn.ts'
 import { exposedWriter } from './cors.ts'
+import { limiterNameOf } from './distinct-names.ts'
 import type { HeaderOptions } from './options.ts'
 import type { ResponseHeaders, StandardFormat } from './types.ts'
 import {
@@ -100,8 +101,8 @@ function isSilent({ styles }: HeaderConfig): boolean {
 }
 
 /**
- * Returns two decisions about one request as one decision. A limit that both applied to the same key appears once, with the
- * stricter status. Limits of a store that did not answer do not appear.
+ * Returns two decisions about one request as one decision. A limit that both applied to the same key, under one name of a limiter, appears
+ * once, with the stricter status. Limits of a store that did not answer do not appear.
  */
 export function mergeDecisions(earlier: Decision, later: Decision): Decision {
   if (!isAnswered(later)) return earlier
@@ -116,7 +117,7 @@ function isStricter(later: LimitStatus, earlier: LimitStatus): boolean {
 }
 
 function hasSameLimitAndKey(a: LimitStatus, b: LimitStatus): boolean {
-  return a.limit === b.limit && a.key === b.key
+  return a.limit === b.limit && a.key === b.key && limiterNameOf(a) === limiterNameOf(b)
 }
 
 /** Returns a function that finds the format of the request limiter that a status belongs to. */

@@ -143,6 +143,11 @@ describe('two styles on one request', () => {
   })
 })
 
+test('a limit that two limiters use is listed for each of them', async () => {
+  const { headers } = await passing({ ...requests, name: 'user' }, { ...requests, name: 'all', cost: () => 2 })
+  expect(headers['ratelimit']).toBe('"user:reqs";r=99;t=60, "all:reqs";r=98;t=60')
+})
+
 describe('limiters that count together', () => {
   const points = (quota: number): object => ({
     name: 'api',
