@@ -19,6 +19,23 @@ function isLast(stack: readonly Layer[], middleware: unknown, seen: Set<readonly
   return undefined
 }
 
+/**
+ * Returns true when a middleware is mounted with `use`. It then does not run in a route: `request.route` is that of an earlier route
+ * that called `next`, if there is one.
+ */
+export function isMountedWithUse(app: Application, middleware: unknown): boolean {
+  return isUsed(stackOf(app), middleware, new Set())
+}
+
+function isUsed(stack: readonly Layer[], middleware: unknown, seen: Set<readonly Layer[]>): boolean {
+  seen.add(stack)
+  return stack.some(
+    ({ handle }) =>
+      handle === middleware ||
+      (handle.stack !== undefined && !seen.has(handle.stack) && isUsed(handle.stack, middleware, seen)),
+  )
+}
+
 function hasRoutes({ route, handle }: Layer): boolean {
   return route !== undefined || handle.stack?.some(hasRoutes) === true
 }

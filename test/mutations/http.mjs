@@ -47,6 +47,7 @@ const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fasti
 const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/early-routes.test.ts')
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
 const lastHooks = inTests('adapters/fastify/last-hooks.ts', 'test/adapters/fastify/pre-handler.test.ts')
+const expressIndex = inTests('adapters/express/index.ts', 'test/adapters/express/keyers.test.ts')
 const onDeniedCall = inTests('src/http/response/on-denied.ts', 'test/adapters/unread-body.test.ts')
 const begunDenial = inTests('src/http/response/begun-denial.ts', 'test/adapters/on-denied.test.ts')
 const registration = inTests('src/limiter/registration.ts', 'test/http/created-late.test.ts')
@@ -243,6 +244,7 @@ export const http = [
   unanswered('does not watch a promise', '() => isSettled || isAnswered()', '() => true'),
   mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
   honoKeyers('returns the middleware and not the route', "({ method }) => method !== 'ALL'", '() => true'),
+  expressIndex('takes the route of an earlier handler', 'needsRoute && isMountedWithUse(app, limitRate)', 'false'),
   onDeniedCall('lets Express read the body of a denied request', 'if (isError === true) beforeError?.()', ''),
   begunDenial('sends a thrown denial with the Cache-Control of the application', 'if (isError) return', ''),
   registration('takes no memory store for a new one', ' && !homes.has(place)', ' && false'),

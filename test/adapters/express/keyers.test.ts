@@ -1,8 +1,15 @@
-import express5, { type Request, type RequestHandler, type Router } from 'express'
+import express5, { type Express, type Request, type RequestHandler, type Router } from 'express'
 import express4 from 'express4'
 import { afterEach, describe, expect, test } from 'vitest'
-import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../../adapters/express/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
+import {
+  byIP,
+  byRoute,
+  ipKeyer,
+  type RateLimit,
+  rateLimit,
+  type RateLimitOptions,
+} from '../../../adapters/express/index.ts'
+import { everyone, keyers } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
 
@@ -49,6 +56,23 @@ describe.each([
       await each.close()
       expect([keys.splice(0), codes]).toEqual([['no route', 'no route'], ['SLUICE_NO_ROUTE']])
     }
+  })
+
+  test('byRoute warns in a limit that is mounted with use, also after a route that has called next', async () => {
+    const codesOf = async (app: Express): Promise<readonly string[]> => {
+      const each = await serve(app)
+      const codes = await warningsOf(() => ask(each, '/users/1'))
+      await each.close()
+      return codes
+    }
+    const next: RequestHandler = (_request, _response, goOn) => goOn()
+    const limit = (): RateLimit => rateLimit(times(9, { keyer: keyers(byIP, byRoute) }))
+    const inRouter = express.Router().use(limit()).get('/users/:id', ok)
+    expect(await codesOf(express().all(/.*/, next).use(limit()).get('/users/:id', ok))).toEqual(['SLUICE_NO_ROUTE'])
+    expect(await codesOf(express().get(/.*/, next).use(inRouter))).toEqual(['SLUICE_NO_ROUTE'])
+    expect(await codesOf(express().all(/.*/, next).get('/users/:id', limit(), ok))).toEqual([])
+    const other = rateLimit(times(9, { keyer: byIP }))
+    expect(await codesOf(express().all(/.*/, next).use(other).get('/users/:id', ok))).toEqual([])
   })
 
   test('byRoute distinguishes the routes of different routers and apps, wherever they are mounted', async () => {
