@@ -8,8 +8,8 @@ import { onceForEachApp, warnOfLateMount } from '../../src/http/late-mount.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import { addressOf, readsRoute } from './keyers.ts'
+import { readsRoute, unroutedKey } from '../../src/http/keys/request-keyers.ts'
+import { addressOf } from './keyers.ts'
 import { isMountedLate, isMountedWithUse } from './mounted-late.ts'
 import { skipUnreadBody } from './unread-body.ts'
 
@@ -88,7 +88,7 @@ function isError(reason: unknown): boolean {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const requestLimiter = createRequestLimiter(options, adapter)
-  const needsRoute = options.keyer !== undefined && readsRoute(options.keyer)
+  const needsRoute = readsRoute(options.keyer)
   const checkApp = onceForEachApp<Application>((app) => {
     if (isMountedLate(app, limitRate)) warnOfLateMount()
     if (needsRoute && isMountedWithUse(app, limitRate)) unroutedKey(app)

@@ -2,7 +2,7 @@ import type { Request } from 'express'
 import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import { define, definitionOf, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { keyOfRoute, type Route } from './route-key.ts'
 
 const client: ClientInfo<Request> = {
@@ -63,8 +63,3 @@ export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.metho
 export const byRoute: SyncKeyer<Request> = define('byRoute', ({ app, route }: Request) =>
   route === undefined ? unroutedKey(app) : keyOfRoute(app, route as Route),
 )
-
-/** Returns true for `byRoute`, and for `keyers` with it. */
-export function readsRoute(keyer: object): boolean {
-  return /^(keyers\(.*)?byRoute\b/s.test(definitionOf(keyer))
-}

@@ -12,6 +12,7 @@ import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { keepHeaders } from './error-headers.ts'
+import { readsRoute, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import { addressOf } from './keyers.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
@@ -124,8 +125,11 @@ export function rateLimit<State = DefaultState, Custom = DefaultContext>(
     return next()
   }
 
+  const needsRoute = readsRoute(options.keyer)
   const checkApp = onceForEachApp<Application>((app) => {
     if (isLastAfterRouter(app, limitRate)) warnOfLateMount()
+    // An earlier router may have set a route.
+    if (needsRoute && app.middleware.includes(limitRate as never)) unroutedKey(app)
   })
   function limitRate(context: Context, next: Next): Promise<void> | void {
     checkApp(context.app)

@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 
 const client: ClientInfo<Context> = {
   address: (context) => context.ip,
@@ -59,7 +59,7 @@ export const byMethod: SyncKeyer<Context> = (context) => methodKey(context.metho
  * process warning `SLUICE_NO_ROUTE` is emitted once for each app. In the middleware of a router it is the pattern of the route that will answer. All methods of a route count together.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<Context> = (context) => {
+export const byRoute: SyncKeyer<Context> = define('byRoute', (context: Context) => {
   const { method, matched, _matchedRoute: current } = context as Matched
   if (matched === undefined && current === undefined) return unroutedKey(context.app)
   const answers = ({ methods }: Layer): boolean => methods.includes(method)
@@ -71,7 +71,7 @@ export const byRoute: SyncKeyer<Context> = (context) => {
   if (route === undefined) return routeKey(method, current)
   // HTTP has nine methods. A route of `router.all` has dozens.
   return routeKey(route.methods.length > 10 ? 'ALL' : route.methods, route.path)
-}
+})
 
 /** The routes and middlewares of `@koa/router` that match the path of a request, in the order in which they run. */
 interface Matched {

@@ -1,4 +1,4 @@
-import { define, type SyncKeyer } from '../../limiter/keyers.ts'
+import { define, definitionOf, type SyncKeyer } from '../../limiter/keyers.ts'
 import { HEADER_NAME, refuse } from '../../util/validate.ts'
 import { warn } from '../../util/warn.ts'
 
@@ -34,6 +34,11 @@ export function routeKey(methods: string | readonly string[], pattern: RoutePatt
   if (pattern === undefined) return NO_ROUTE
   const counted = new Set([methods].flat().map((method) => (method === 'HEAD' ? 'GET' : method)))
   return `${[...counted].join()} ${String(pattern)}`
+}
+
+/** Returns true for a `byRoute` that was made with `define('byRoute', …)`, and for `keyers` with it. */
+export function readsRoute(keyer: object | undefined): boolean {
+  return keyer !== undefined && /^(keyers\(.*)?byRoute\b/s.test(definitionOf(keyer))
 }
 
 /** The methods that Node accepts in HTTP/1. */

@@ -4,7 +4,7 @@ import Koa3, { type Context, type Middleware } from 'koa'
 import Koa2 from 'koa2'
 import { afterEach, describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
+import { everyone, keyers } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
 
@@ -98,6 +98,14 @@ describe.each([
         return new Router().use(passing.routes(), answering.routes()).routes() as Middleware
       })
       expect(await keys('GET /users/1')).toEqual(['GET /users/:id'])
+    })
+
+    test('warns outside of a router, also after a router that has called next', async () => {
+      const passing = new Router().all(/.*/, (_context, next) => next())
+      const app = new Koa().use(passing.routes() as never) as Koa3
+      app.use(rateLimit(times(9, { keyer: keyers(byIP, byRoute) }))).use((context) => void (context.body = 'ok'))
+      server = await serve(app.callback() as never)
+      expect(await warningsOf(() => ask(server!, '/users/1'))).toEqual(['SLUICE_NO_ROUTE'])
     })
 
     test('returns one key for all requests outside of a router, with one warning for each app', async () => {
