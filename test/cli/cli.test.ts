@@ -63,20 +63,18 @@ describe('sluice inspect', () => {
     },
   )
 
-  it('prints no password of a URL where a file is expected', async () => {
-    const urls = ['redis://ada:secret@host/0', 'redis//ada:secret@host', 'redis:/ada:sec@ret@host', 'ada:sec/ret@host']
-    for (const url of [...urls, ' rediss://ada:secret@host', 'postgres://ada:secret@host/x?password=secret']) {
-      for (const words of [
-        ['suggest', url],
-        ['replay', url, '--limit', 'gcra 5/1m'],
-        ['rules', 'check', url],
-      ]) {
-        const { code, error } = await cli.run([...words])
-        expect([code, error]).toEqual([expect.any(Number), expect.stringContaining('***@') as string])
-        expect(code).not.toBe(0)
-        expect(error).not.toMatch(/sec|ret/)
-      }
-    }
+  it.each([
+    ['suggest', 'redis://ada:secret@host/0'],
+    ['suggest', 'ada:sec/ret@host'],
+    ['suggest', 'postgres://ada:secret@host/x?password=secret'],
+    ['replay', ' rediss://ada:secret@host', '--limit', 'gcra 5/1m'],
+    ['rules', 'check', 'redis//ada:secret@host'],
+    ['rules', 'check', 'ada:sec@ret@host'],
+  ])('prints no password of a URL where a file is expected: %s %s %s', async (...words) => {
+    const { code, error } = await cli.run(words)
+    expect(code).toBeGreaterThan(0)
+    expect(error).toContain('***@')
+    expect(error).not.toMatch(/sec|ret/)
   })
 
   it('prints the state of a key under each limit', async () => {
