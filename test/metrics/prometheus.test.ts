@@ -163,10 +163,11 @@ describe('sluice_keys', () => {
     const registry = collected()
     const limiter = createLimiter({ name: 'api', keyer, limits: [one, five] })
     for (const key of ['ann', 'bob', 'cy']) limiter.consume(key)
+    // A key that was reset is kept until its state would have ended.
     limiter.reset('bob')
     expect(await lines(registry, 'sluice_keys{')).toEqual([
-      'sluice_keys{limiter="api",limit="one"} 2',
-      'sluice_keys{limiter="api",limit="five"} 2',
+      'sluice_keys{limiter="api",limit="one"} 3',
+      'sluice_keys{limiter="api",limit="five"} 3',
     ])
   })
 
