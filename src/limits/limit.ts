@@ -210,8 +210,8 @@ function validName(name: unknown): string {
 /** Options whose short duration has been warned about. */
 const warned = new Set<string>()
 
-/** Half an hour, an hour, two, six, twelve hours, a day and a week, in seconds. As milliseconds they are no usual window. */
-const USUAL_SECONDS = new Set([1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800])
+/** Half an hour, an hour, two, six, twelve hours, a day, a week and 30 days, in seconds. As milliseconds they are no usual window. */
+const USUAL_SECONDS = new Set([1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800, 2_592_000])
 
 /** Warns about a number below a second, or the seconds of an hour or a day: it may have been meant as seconds. Each option warns once. */
 export function warnIfShort(option: string, given: unknown): void {

@@ -97,7 +97,7 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     expect(codes).toEqual(['SLUICE_SHORT_DURATION', 'SLUICE_SHORT_DURATION'])
   })
 
-  it.each([3600, 86_400])('warns about %i, the seconds of an hour or a day', async (window) => {
+  it.each([3600, 86_400, 2_592_000])('warns about %i, the seconds of an hour, a day or 30 days', async (window) => {
     vi.resetModules()
     const { limit: make } = await import('../../src/limits/limit.ts')
     make({ algorithm: 'gcra', quota: 1, window })
