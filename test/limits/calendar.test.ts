@@ -130,6 +130,8 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
       fixedWindow({ quota: 7, window: '1d', anchor: 'clock', name: 'plan' }),
       fixedWindow({ quota: 8, window: '1h', name: 'plan' }),
       berlin('1w'),
+      // Its day began after that of Berlin.
+      fixedWindow({ quota: 9, window: '1d', anchor: 'calendar', timeZone: 'Africa/Lagos', name: 'plan' }),
     ]
     const limiter = createLimiter<number>({
       keyer: () => 'k',
@@ -137,7 +139,7 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
       store: storeOn(clock),
     })
     await limiter.consume(0)
-    for (const version of [1, 2, 3, 4, 5]) {
+    for (const version of [1, 2, 3, 4, 5, 6]) {
       expect((await limiter.peek(version, { cost: 0 })).limits[0]!.used).toBe(1)
     }
     for (const [i, version] of [1, 2, 3, 4].entries()) {

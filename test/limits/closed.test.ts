@@ -55,6 +55,19 @@ describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
     expect((await limiter.consume(full)).allowed).toBe(false)
   })
 
+  it('has no debt and keeps what was used before, for a capacity that comes back', async () => {
+    const limiter = createLimiter<number>({
+      keyer: () => 'k',
+      limits: (capacity) => tokenBucket({ quota: 4, window: '1h', capacity, name: 'plan' }),
+      store: storeOn(virtualClock()),
+    })
+    await limiter.penalize(0, 3)
+    expect((await limiter.peek(0, { cost: 0 })).resetAfter).toBe(0)
+    for (let i = 0; i < 4; i++) await limiter.consume(4)
+    expect((await limiter.consume(0)).retryAfter).toBe(Infinity)
+    expect((await limiter.consume(4)).allowed).toBe(false)
+  })
+
   it('locks the key out where the limit has a block', async () => {
     const clock = virtualClock()
     const limiter = createLimiter<number>({

@@ -20,7 +20,6 @@ const calendar = inFile('src/util/calendar.ts', calendarTests)
 const windowTests = { files: ['test/limits/calendar.test.ts'] }
 const calendarWindow = inFile('src/algorithms/calendar-window.ts', windowTests)
 const calendarWindowInLua = inFile('src/algorithms/calendar-window.ts', windowTests, 'Lua')
-const fixed = inFile('src/algorithms/fixed-window.ts', windowTests)
 const store = inFile('src/stores/store.ts', windowTests)
 const share = inFile('src/stores/guard/share.ts', windowTests)
 
@@ -61,7 +60,6 @@ export const limits = [
     'ending, ending + params.after',
     'ending, ending + params.current',
   ),
-  fixed('a window of another zone kept', 'params.clock !== CALENDAR &&', 'params.clock !== 9 &&'),
   store('windows of the day before', 'time >= from && time < until', 'time >= from'),
   share(
     'a calendar with a longer window',

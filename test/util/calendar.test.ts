@@ -103,11 +103,22 @@ describe('calendarWindows()', () => {
   it('remembers a bounded number of zones', () => {
     const time = Date.parse('2026-01-01T00:00Z')
     const expected = calendarWindows('UTC', calendarUnit('1d'), time)
-    const spellings = Array.from({ length: 1100 }, (_, i) =>
+    const spellings = Array.from({ length: 2300 }, (_, i) =>
       Array.from('europe/berlin', (letter, at) => ((i >> at) & 1 ? letter.toUpperCase() : letter)).join(''),
     )
     for (const zone of spellings) expect(calendarWindows(zone, calendarUnit('1d'), time).current).toBe(86_400)
     expect(calendarWindows('UTC', calendarUnit('1d'), time)).toEqual(expected)
+    let made = 0
+    class Counted extends Intl.DateTimeFormat {
+      constructor(...options: ConstructorParameters<typeof Intl.DateTimeFormat>) {
+        super(...options)
+        made++
+      }
+    }
+    vi.stubGlobal('Intl', Object.assign(Object.create(Intl) as typeof Intl, { DateTimeFormat: Counted }))
+    for (const zone of [spellings[0]!, spellings.at(-1)!]) calendarWindows(zone, calendarUnit('1w'), time)
+    vi.unstubAllGlobals()
+    expect(made).toBe(1)
   })
 })
 
