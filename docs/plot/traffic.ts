@@ -1,7 +1,7 @@
 /** Seconds that a picture shows. */
 export const SECONDS = 60
 
-/** The window of the limits in the pictures, in seconds, and its quota: whoever keeps to it asks once a second. */
+/** The window of the limits in the pictures, in seconds, and its quota: a client that respects it sends one request a second. */
 export const WINDOW = 10
 export const QUOTA = 10
 

@@ -10,7 +10,7 @@ export interface Result {
   readonly error: string
 }
 
-/** What a run of `sluice` is given besides its words. */
+/** What a run of `sluice` receives in addition to its words. */
 export interface Given {
   /** The standard input. Default: nothing. */
   readonly input?: string | Buffer

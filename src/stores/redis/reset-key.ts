@@ -2,7 +2,7 @@ import type { ScriptClient } from './clients.ts'
 import { transactionFailure } from './failure.ts'
 import { programFor } from './library.ts'
 
-/** The program without algorithms. It keeps as long what a reset leaves as Redis would have kept the state. */
+/** A program without algorithms. It does not know how long a state counts, so its note of the reset has the expiry of the key. */
 const program = programFor([])
 
 /** Deletes the state of a key by its name in Redis, as a reset by a store does. Returns whether there was one. */

@@ -1,4 +1,4 @@
-// A reset deletes what a key has used, whoever resets it. Nothing of it is refunded later.
+// A reset deletes what a key has used, also a reset by another process. Nothing of it is refunded later.
 import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
