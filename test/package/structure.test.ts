@@ -75,15 +75,6 @@ function foreignImports(adapter: string, imported: readonly string[]): string[] 
 }
 
 describe('the structure', () => {
-  it('has at most nine files directly in src/', () => {
-    expect(files.filter((file) => /^src\/[^/]+$/.test(file)).length).toBeLessThanOrEqual(9)
-  })
-
-  it('has no file over 250 lines', () => {
-    const long = files.filter((file) => texts.get(file)!.split('\n').length > 251)
-    expect(long).toEqual([])
-  })
-
   it('has no cycle of folders', () => {
     expect(cycleIn(folderGraph())).toBeUndefined()
   })
