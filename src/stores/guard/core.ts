@@ -1,7 +1,7 @@
 import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { type AsyncStore, Charge, createPolicy, type Policy } from '../store.ts'
 import { type Adjustment, Backlog } from './backlog.ts'
-import type { ProbeResult } from './breaker.ts'
+import type { FailureKind, ProbeResult } from './breaker.ts'
 import { type Call, Deadlines } from './deadlines.ts'
 import { Health } from './health.ts'
 import { LocalDecisions } from './local.ts'
@@ -58,15 +58,15 @@ export class Core {
     })
   }
 
-  /** A request was not answered in time. */
-  missed(charges: readonly Charge[]): void {
-    this.#failed(charges, this.#late)
+  /** A request was not answered in time. `wasBusy`: this process did not run for much of that time. */
+  missed(charges: readonly Charge[], wasBusy: boolean): void {
+    this.#failed(charges, this.#late, wasBusy ? 'busy' : 'late')
   }
 
   /** A request failed. Returns false if the store has answered that the request was wrong. */
   failed(charges: readonly Charge[], error: unknown): boolean {
     const isOutage = !(error instanceof SluiceError) || error.code === 'STORE_FAILED'
-    if (isOutage) this.#failed(charges, textOf(error))
+    if (isOutage) this.#failed(charges, textOf(error), 'error')
     else this.health.answered(charges)
     return isOutage
   }
@@ -117,8 +117,8 @@ export class Core {
   /** Calls the store. At the deadline the promise is settled: it resolves, or rejects with an error from `late`. */
   #send(charges: readonly Charge[], work: () => Promise<void>, late?: (reason: string) => SluiceError): Promise<void> {
     return new Promise((resolve, reject) => {
-      const call = this.#call(charges, () => {
-        this.missed(charges)
+      const call = this.#call(charges, (wasBusy) => {
+        this.missed(charges, wasBusy)
         if (late === undefined) resolve()
         else reject(late(` (${this.#late})`))
       })
@@ -141,16 +141,16 @@ export class Core {
     return this.#probed === undefined ? [] : [new Charge({ ...this.#probed, limiter }, key, 0)]
   }
 
-  #call(charges: readonly Charge[], expire: () => void): Call {
-    const call: Call = { expire, charges, since: 0, isPending: false, before: undefined, after: undefined }
+  #call(charges: readonly Charge[], expire: Call['expire']): Call {
+    const call: Call = { expire, charges, since: 0, lost: 0, isPending: false, before: undefined, after: undefined }
     this.deadlines.add(call)
     return call
   }
 
-  #failed(charges: readonly Charge[], reason: string): void {
+  #failed(charges: readonly Charge[], reason: string, kind: FailureKind): void {
     if (this.#isClosed) return
     this.#probed ??= charges[0] && createPolicy(PROBE_LIMITER, charges[0].limit, this.inner, this)
-    if (this.#probed !== undefined) this.health.failed(charges, reason)
+    if (this.#probed !== undefined) this.health.failed(charges, reason, kind)
   }
 
   #lost(part: string, reason: string): void {
