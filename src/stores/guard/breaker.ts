@@ -34,6 +34,8 @@ export interface BreakerHooks {
 export class Breaker {
   readonly #hooks: BreakerHooks
   #failures = 0
+  /** The latest error since the last answer. */
+  #error: string | undefined
   /** When the first call since the last answer was given up in a busy process. */
   #silentSince: number | undefined
   #isOpen = false
@@ -52,13 +54,14 @@ export class Breaker {
 
   /** A call failed or was not answered in time. Late calls of a busy process count only if nothing was answered for a second. */
   failed(reason: string, kind: FailureKind): void {
+    if (kind === 'error') this.#error = reason
     if (this.#isOpen || this.#isStopped || (kind === 'busy' && !this.#isSilent())) return
     if (++this.#failures < FAILURES) return
     this.#isOpen = true
     this.#patience = PATIENCE
     this.#lastProbe = performance.now()
     this.#probeLater()
-    this.#hooks.opened(reason)
+    this.#hooks.opened(this.#error ?? reason)
   }
 
   /** Stops the probes. */
@@ -99,6 +102,7 @@ export class Breaker {
     this.#isOpen = false
     this.#failures = 0
     this.#silentSince = undefined
+    this.#error = undefined
     this.#hooks.closed()
   }
 }

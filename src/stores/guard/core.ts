@@ -58,9 +58,9 @@ export class Core {
     })
   }
 
-  /** A request was not answered in time. `wasBusy`: this process did not run for much of that time. */
+  /** A request was not answered in time. `wasBusy`: this process did not run for as long. */
   missed(charges: readonly Charge[], wasBusy: boolean): void {
-    this.#failed(charges, this.#late, wasBusy ? 'busy' : 'late')
+    this.#failed(charges, this.inner.describe?.().trouble ?? this.#late, wasBusy ? 'busy' : 'late')
   }
 
   /** A request failed. Returns false if the store has answered that the request was wrong. */
@@ -108,6 +108,7 @@ export class Core {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#reporter.close()
     this.health.stop()
     this.deadlines.close()
     this.local.close()

@@ -6,7 +6,7 @@ const LOOKS = 8
 
 /** A call to a store that has not been answered. It is a node of a list, so that an answer removes it at once. */
 export interface Call {
-  /** Called when the deadline has passed. `wasBusy`: this process did not run for half of a deadline while the call waited. */
+  /** Called when the deadline has passed. `wasBusy`: this process did not run for as long as a deadline while the call waited. */
   expire(wasBusy: boolean): void
   /** What it is about. */
   readonly charges: readonly Charge[]
@@ -91,7 +91,7 @@ export class Deadlines {
   }
 
   #expire(call: Call): void {
-    if (this.remove(call)) call.expire(this.#lost - call.lost >= this.#deadline / 2)
+    if (this.remove(call)) call.expire(this.#lost - call.lost >= this.#deadline)
   }
 
   /** Sets the timer to the end of the oldest call, or to the next look at the clock before. */
