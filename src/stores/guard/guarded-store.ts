@@ -83,7 +83,7 @@ export class GuardedStore implements AsyncStore {
 
   async #lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
     if (this.#core.isClosed) throw closed()
-    await this.#core.locks.lock(charges, ms, mode)
+    await this.#core.lock(charges, ms, mode)
   }
 
   async forget(limiter: string, key: string): Promise<void> {
