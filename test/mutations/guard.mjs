@@ -39,11 +39,6 @@ export const guard = [
     "}\n    return 'open'",
   ),
   local('a local denial for ever because of a share', 'this.#share < 1 && charge', 'this.#share < 0 && charge'),
-  deadline(
-    'calls expired before their answers are read',
-    'if (setImmediate === undefined) this.#look()\n    else setImmediate(this.#look)',
-    'this.#look(setImmediate)',
-  ),
   deadline('time in which the process did not run counted', 'this.#lose(late, now)', 'void late'),
   deadline(
     'a call that gets time which was lost before it came',
@@ -101,7 +96,7 @@ export const guard = [
   inFile('src/stores/guard/backlog.ts', penalties)(
     'a penalty of a key that was reset',
     'if (isPenaltyOf(charge)) units[i] = 0',
-    'if (isPenaltyOf(charge)) units[i] = 1',
+    'if (isPenaltyOf(charge)) units[i]! += 0',
   ),
   inFile('src/stores/guard/backlog.ts', penalties)(
     'a refund that a reset drops',

@@ -19,10 +19,6 @@ export interface Call {
   after: Call | undefined
 }
 
-interface Runtime {
-  setImmediate?(work: () => void): unknown
-}
-
 /**
  * Expires calls that a store has not answered in time. All calls have the same time, so the oldest one expires first, and one
  * timer serves all of them. It runs only while calls are pending.
@@ -100,18 +96,10 @@ export class Deadlines {
     const left = this.#oldest!.since + this.#deadline - (now - this.#lost)
     this.#setAt = now
     this.#wait = Math.max(1, Math.ceil(Math.min(this.#every, left)))
-    this.#cancel = background(this.#wait, this.#ring)
-  }
-
-  /** Answers that have arrived are read before the calls are expired, and requests that clients write in a later turn are sent. */
-  readonly #ring = (): void => {
-    const { setImmediate } = globalThis as Runtime
-    if (setImmediate === undefined) this.#look()
-    else setImmediate(this.#look)
+    this.#cancel = background(this.#wait, this.#look)
   }
 
   readonly #look = (): void => {
-    if (!this.#isTimed) return
     const now = performance.now()
     const late = now - this.#setAt - this.#wait
     // Timers have steps of a millisecond, and turns of some milliseconds are usual.

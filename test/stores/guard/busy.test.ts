@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import express from 'express'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -19,6 +19,7 @@ import {
   type StoreChange,
 } from '../../../src/index.ts'
 import { rateLimit } from '../../../adapters/express/index.ts'
+import { Breaker } from '../../../src/stores/guard/breaker.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { families } from '../../support/redis-clients.ts'
@@ -247,6 +248,26 @@ describe('a store that does not answer, in a busy process', () => {
     const asked = performance.now()
     const decision = await limiter.consume('k')
     expect([decision.degraded, performance.now() - asked < 20]).toEqual(['local', true])
+  })
+
+  it('opens the breaker by late calls only after a second without an answer', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    try {
+      const breaker = new Breaker({ probe: async () => 'late', opened: () => undefined, closed: () => undefined })
+      const fail = (times: number): boolean => {
+        for (let i = 0; i < times; i++) breaker.failed('late', 'busy')
+        return breaker.isOpen
+      }
+      expect(fail(10)).toBe(false)
+      vi.advanceTimersByTime(999)
+      expect(fail(10)).toBe(false)
+      vi.advanceTimersByTime(1)
+      expect(fail(2)).toBe(false)
+      expect(fail(1)).toBe(true)
+      breaker.stop()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('closes the breaker by a probe that is answered late because this process was busy', async () => {
