@@ -94,8 +94,10 @@ export class Backlog {
   }
 
   #dueLocks(): KeptLock[] {
-    const kept = [...this.#locks.values()].flatMap((locks) => [...locks.values()])
-    return kept.filter(({ charge }) => !this.#target.isOutFor([charge]))
+    const due: KeptLock[] = []
+    for (const locks of this.#locks.values())
+      for (const each of locks.values()) if (!this.#target.isOutFor([each.charge])) due.push(each)
+    return due
   }
 
   async #sendLock(kept: KeptLock): Promise<void> {
