@@ -55,6 +55,7 @@ export type {
   LimitStatus,
   Policy,
   Store,
+  StoreDescription,
   SyncStore,
   DecisionMode,
 } from './stores/store.ts'

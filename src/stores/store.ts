@@ -146,6 +146,14 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
   return hasBrand(status, CHARGE)
 }
 
+/** What a store says about itself in messages. It contains no passwords. */
+export interface StoreDescription {
+  /** The name of the store, such as `'Redis at 127.0.0.1:6379'`. */
+  readonly name: string
+  /** Why the store cannot answer at present, such as the latest error of its connection. Default: unknown. */
+  readonly trouble?: string | undefined
+}
+
 interface StoreBase {
   /** The clock option of the store, if it was given. Points in time in headers use this clock, too. */
   readonly clock?: Clock | undefined
@@ -171,6 +179,8 @@ interface StoreBase {
    * Default: the store is one part.
    */
   partOf?(limiter: string, key: string): string
+  /** Describes the store for messages, such as those of a guard about an outage. Default: a store without a name. */
+  describe?(): StoreDescription
   /**
    * Returns this store with another way to decide when it does not answer. Only a guarded store has this method, and adapters
    * guard no store that has it. A wrapper around a guarded store must have it, too.

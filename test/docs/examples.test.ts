@@ -235,7 +235,7 @@ describe('outage', { timeout: MINUTE }, () => {
       PATH: `${dirname(redisCommand())}:${process.env['PATH']}`,
     })
     expect(status).toBe(0)
-    expect(stderr.match(/\[SLUICE_[A-Z]+\]/g)).toEqual(['[SLUICE_OUTAGE]'])
+    expect(stderr.match(/\[SLUICE_[A-Z]+\]/g)).toEqual(['[SLUICE_OUTAGE]', '[SLUICE_RECOVERY]'])
     const events = [...stdout.matchAll(/ s: (.+)$/gm)].map(([, text]) => text)
     const [frozen, thawed] = [events.indexOf('the server is frozen'), events.indexOf('the server continues')]
     expect(frozen).not.toBe(-1)

@@ -89,7 +89,8 @@ describe('the channel sluice:store', () => {
     const inner = new LaterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))
     const limiter = createLimiter({ keyer, limits: perSecond(5), store: guard(inner) })
     for (let i = 0; i < 3; i++) await limiter.consume('ann')
-    expect(received).toEqual([{ store: inner, state: 'degraded', reason: expect.stringContaining('down') as string }])
+    const reason = expect.stringContaining('down') as string
+    expect(received).toEqual([{ store: inner, state: 'degraded', reason, name: 'A store of rate limits' }])
     isDown = false
     await expect.poll(() => received.length, { timeout: 5000 }).toBe(2)
     expect(received[1]).toMatchObject({ store: inner, state: 'healthy' })

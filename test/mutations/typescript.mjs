@@ -325,8 +325,8 @@ export const typescript = [
   ),
   inFile('src/stores/guard/core.ts', { files: ['test/stores/guard/locks.test.ts'] })(
     'a lock-out that was reset in an outage sent later',
-    'this.locks.forget(limiter, key)',
-    'void this.locks',
+    'this.#backlog.forget(limiter, key)',
+    'void this.#backlog',
   ),
   locking('`≥` for `>` where a lock opens', 'if (attempt.lockedUntil > now)', 'if (attempt.lockedUntil >= now)'),
   locking('a lock in the past', 'attempt.lockedUntil = now + length', 'attempt.lockedUntil = now - length'),

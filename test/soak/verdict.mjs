@@ -19,7 +19,9 @@ export function problemsOf({ fleet, admitted, heaps, recoveries, problems }) {
     ...grown(heaps),
     ...slowToReturn(recoveries, fleet.longestLag),
     ...fleet.errors.map((error) => `an error: ${error}`),
-    ...[...fleet.warnings].filter((code) => code !== 'SLUICE_OUTAGE').map((code) => `a warning: ${code}`),
+    ...[...fleet.warnings]
+      .filter((code) => !['SLUICE_OUTAGE', 'SLUICE_RECOVERY'].includes(code))
+      .map((code) => `a warning: ${code}`),
   ].slice(0, 50)
 }
 

@@ -12,6 +12,7 @@ import {
   type DecisionMode,
   type Degraded,
   type Store,
+  type StoreDescription,
   type SyncStore,
   timeOf,
 } from '../store.ts'
@@ -74,6 +75,7 @@ class DenyCache implements AsyncStore {
   readonly identity: object
   readonly forecast?: () => Forecast<Charge>
   readonly partOf?: (limiter: string, key: string) => string
+  readonly describe?: () => StoreDescription
   readonly withOutage?: (onOutage: Degraded) => AsyncStore
   readonly lock?: (charges: readonly Charge[], ms: number, mode: LockMode) => Promise<void>
   readonly #inner: AsyncStore
@@ -90,6 +92,7 @@ class DenyCache implements AsyncStore {
     if (inner.lock !== undefined)
       this.lock = (charges, ms, mode) => this.#lock(charges, () => inner.lock!(charges, ms, mode))
     if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
+    if (inner.describe !== undefined) this.describe = () => inner.describe!()
     if (inner.withOutage !== undefined) {
       this.withOutage = (onOutage) => {
         const other = inner.withOutage!(onOutage)

@@ -7,6 +7,14 @@ const PROBE_EVERY = 250
 /** Milliseconds after which an unanswered probe counts as lost, at first and at most. Each lost probe doubles them. */
 const PATIENCE = 5000
 const LONGEST_PATIENCE = 60_000
+/** Milliseconds without an answer after which late calls count although this process was busy. */
+const SILENCE = 1000
+
+/**
+ * Why a call is a failure: an error, no answer by the deadline (`'late'`), or no answer by the deadline in a process that was too busy
+ * to read one (`'busy'`).
+ */
+export type FailureKind = 'error' | 'late' | 'busy'
 
 /** What a probe found: `'late'` is an answer after the deadline. */
 export type ProbeResult = 'answered' | 'late' | 'failed'
@@ -26,6 +34,10 @@ export interface BreakerHooks {
 export class Breaker {
   readonly #hooks: BreakerHooks
   #failures = 0
+  /** The latest error since the last answer. */
+  #error: string | undefined
+  /** When the first call since the last answer was given up in a busy process. */
+  #silentSince: number | undefined
   #isOpen = false
   #isStopped = false
   #patience = PATIENCE
@@ -40,20 +52,28 @@ export class Breaker {
     return this.#isOpen
   }
 
-  /** A call failed or was not answered in time. */
-  failed(reason: string): void {
-    if (this.#isOpen || ++this.#failures < FAILURES || this.#isStopped) return
+  /** A call failed or was not answered in time. Late calls of a busy process count only if nothing was answered for a second. */
+  failed(reason: string, kind: FailureKind): void {
+    if (kind === 'error') this.#error = reason
+    if (this.#isOpen || this.#isStopped || (kind === 'busy' && !this.#isSilent())) return
+    if (++this.#failures < FAILURES) return
     this.#isOpen = true
     this.#patience = PATIENCE
     this.#lastProbe = performance.now()
     this.#probeLater()
-    this.#hooks.opened(reason)
+    this.#hooks.opened(this.#error ?? reason)
   }
 
   /** Stops the probes. */
   stop(): void {
     this.#isStopped = true
     this.#cancel()
+  }
+
+  #isSilent(): boolean {
+    const now = performance.now()
+    this.#silentSince ??= now
+    return now - this.#silentSince >= SILENCE
   }
 
   #probeLater(): void {
@@ -81,6 +101,8 @@ export class Breaker {
     this.#cancel()
     this.#isOpen = false
     this.#failures = 0
+    this.#silentSince = undefined
+    this.#error = undefined
     this.#hooks.closed()
   }
 }

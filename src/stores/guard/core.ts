@@ -1,19 +1,17 @@
 import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { type AsyncStore, Charge, createPolicy, type Policy } from '../store.ts'
-import { type Adjustment, Backlog } from './backlog.ts'
-import type { ProbeResult } from './breaker.ts'
+import type { LockMode } from '../lock-mode.ts'
+import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
+import type { FailureKind, ProbeResult } from './breaker.ts'
 import { type Call, Deadlines } from './deadlines.ts'
 import { Health } from './health.ts'
 import { LocalDecisions } from './local.ts'
-import { GuardLocks } from './locks.ts'
 import type { Reporter } from './reporter.ts'
 
 /** The limiter that probes are charged to. No limiter of a user has this name, which is not ASCII. */
 const PROBE_LIMITER = '·probe'
 /** How many keys are tried to find one in a part of the store. */
 const TRIES = 5000
-/** How many adjustments are sent at once after an outage. */
-const AT_ONCE = 100
 
 export interface CoreOptions {
   /** Milliseconds. */
@@ -28,10 +26,9 @@ export class Core {
   readonly deadlines: Deadlines
   readonly health: Health
   readonly local: LocalDecisions
-  readonly locks: GuardLocks
   readonly #late: string
   readonly #reporter: Reporter
-  readonly #backlog = new Backlog()
+  readonly #backlog: Backlog
   /** What probes are charged to: the limit of a request, so that the store needs nothing new for them. */
   #probed: Policy | undefined
   #probes = 0
@@ -49,24 +46,22 @@ export class Core {
       lost: (part, reason) => this.#lost(part, reason),
       regained: (part) => this.#regained(part),
     })
-    this.locks = new GuardLocks({
+    this.#backlog = new Backlog({
       inner,
-      health: this.health,
-      local: this.local,
-      send: (charges, work, late) => this.#send(charges, work, late),
+      isOutFor: (charges) => this.health.isOutFor(charges),
       warnLost: (error) => reporter.warnLost(error),
     })
   }
 
-  /** A request was not answered in time. */
-  missed(charges: readonly Charge[]): void {
-    this.#failed(charges, this.#late)
+  /** A request was not answered in time. `wasBusy`: this process did not run for as long. */
+  missed(charges: readonly Charge[], wasBusy: boolean): void {
+    this.#failed(charges, this.inner.describe?.().trouble ?? this.#late, wasBusy ? 'busy' : 'late')
   }
 
   /** A request failed. Returns false if the store has answered that the request was wrong. */
   failed(charges: readonly Charge[], error: unknown): boolean {
     const isOutage = !(error instanceof SluiceError) || error.code === 'STORE_FAILED'
-    if (isOutage) this.#failed(charges, textOf(error))
+    if (isOutage) this.#failed(charges, textOf(error), 'error')
     else this.health.answered(charges)
     return isOutage
   }
@@ -80,8 +75,14 @@ export class Core {
     await started(() => this.inner.adjust(charged, units)).catch(() => undefined)
   }
 
-  /** Adjusts charges that the store has counted. Where it does not answer, it is done later. Resolves at the deadline at the latest. */
+  /**
+   * Adjusts charges that the store has counted, and penalizes keys. Where the store does not answer, it is done later. Penalties also hold
+   * in this process, at once. Resolves at the deadline at the latest.
+   */
   async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+    for (const [i, charge] of charges.entries())
+      if (isPenalty(charge) && units[i] !== 0) this.local.penalize(charge, units[i]!)
+    if (this.health.out === 0) this.local.releaseLater()
     const now: Adjustment = { charges: [], units: [] }
     const later: Adjustment = { charges: [], units: [] }
     for (const [i, charge] of charges.entries()) {
@@ -90,14 +91,36 @@ export class Core {
       to.charges.push(charge)
       to.units.push(units[i]!)
     }
-    if (later.charges.length > 0) this.#backlog.add(later)
+    if (later.charges.length > 0) this.#backlog.adjust(later)
     if (now.charges.length > 0) await this.#send(now.charges, () => this.inner.adjust(now.charges, now.units))
+  }
+
+  /**
+   * Locks keys out in the store and in this process, so that a lock-out also applies here during an outage. What could not be sent to the
+   * store is sent when it answers again, with the time that is left then. Rejects with `STORE_FAILED` when the store has not confirmed it
+   * and is still asked: the caller may try again.
+   */
+  async lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
+    const until = performance.now() + ms
+    this.local.lock(charges, ms, mode)
+    if (this.health.out === 0) this.local.releaseLater()
+    const isOut = (charge: Charge): boolean => this.health.isOutFor([charge])
+    const asked = charges.filter((charge) => !isOut(charge))
+    for (const charge of charges) if (isOut(charge)) this.#backlog.lock(charge, until, mode)
+    if (mode === 'set') for (const charge of asked) this.#backlog.unlock(charge)
+    if (asked.length === 0) return
+    try {
+      await this.#send(asked, () => this.inner.lock!(asked, ms, mode), notLocked)
+    } catch (error) {
+      if (!asked.every(isOut)) throw error
+      for (const charge of asked) this.#backlog.lock(charge, until, mode)
+    }
   }
 
   /** Deletes a key here and in the store. Rejects with `STORE_FAILED` when the store does not confirm it. */
   async forget(limiter: string, key: string): Promise<void> {
     this.local.forget(limiter, key)
-    this.locks.forget(limiter, key)
+    this.#backlog.forget(limiter, key)
     if (this.health.isOut(limiter, key)) throw notReset('')
     await this.#send(this.#placeOf(limiter, key), () => this.inner.forget(limiter, key), notReset)
   }
@@ -108,6 +131,7 @@ export class Core {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#reporter.close()
     this.health.stop()
     this.deadlines.close()
     this.local.close()
@@ -117,8 +141,8 @@ export class Core {
   /** Calls the store. At the deadline the promise is settled: it resolves, or rejects with an error from `late`. */
   #send(charges: readonly Charge[], work: () => Promise<void>, late?: (reason: string) => SluiceError): Promise<void> {
     return new Promise((resolve, reject) => {
-      const call = this.#call(charges, () => {
-        this.missed(charges)
+      const call = this.#call(charges, (wasBusy) => {
+        this.missed(charges, wasBusy)
         if (late === undefined) resolve()
         else reject(late(` (${this.#late})`))
       })
@@ -141,16 +165,16 @@ export class Core {
     return this.#probed === undefined ? [] : [new Charge({ ...this.#probed, limiter }, key, 0)]
   }
 
-  #call(charges: readonly Charge[], expire: () => void): Call {
-    const call: Call = { expire, charges, since: 0, isPending: false, before: undefined, after: undefined }
+  #call(charges: readonly Charge[], expire: Call['expire']): Call {
+    const call: Call = { expire, charges, since: 0, lost: 0, isPending: false, before: undefined, after: undefined }
     this.deadlines.add(call)
     return call
   }
 
-  #failed(charges: readonly Charge[], reason: string): void {
+  #failed(charges: readonly Charge[], reason: string, kind: FailureKind): void {
     if (this.#isClosed) return
     this.#probed ??= charges[0] && createPolicy(PROBE_LIMITER, charges[0].limit, this.inner, this)
-    if (this.#probed !== undefined) this.health.failed(charges, reason)
+    if (this.#probed !== undefined) this.health.failed(charges, reason, kind)
   }
 
   #lost(part: string, reason: string): void {
@@ -163,20 +187,7 @@ export class Core {
     const reason = part === '' ? 'the store answers again' : `${part} answers again`
     this.#reporter.changed('healthy', reason, this.health.out > 0)
     if (this.health.out === 0) this.local.releaseLater()
-    void this.#catchUp()
-  }
-
-  /** Makes the adjustments that were kept, some at a time. One call of the store may not have two for the same key. */
-  async #catchUp(): Promise<void> {
-    await this.locks.catchUp()
-    const due = this.#backlog.drain((charges) => !this.health.isOutFor(charges))
-    for (let i = 0; i < due.length; i += AT_ONCE) {
-      await Promise.all(due.slice(i, i + AT_ONCE).map((each) => this.#apply(each)))
-    }
-  }
-
-  async #apply({ charges, units }: Adjustment): Promise<void> {
-    await started(() => this.inner.adjust(charges, units)).catch((error: unknown) => this.#reporter.warnLost(error))
+    void this.#backlog.send()
   }
 
   /** Charges one unit to a key of the guard's own, since a store that cannot write cannot decide either. */
@@ -217,6 +228,13 @@ async function started<Result>(work: () => Promise<Result>): Promise<Result> {
 function textOf(error: unknown): string {
   if (error instanceof SluiceError) return reasonOf(error)
   return String((error as Error | undefined)?.message || error)
+}
+
+function notLocked(reason: string): SluiceError {
+  return new SluiceError(
+    'STORE_FAILED',
+    `The store does not answer${reason}. The key was locked out only in this process. Lock it out again when the store answers`,
+  )
 }
 
 function notReset(reason: string): SluiceError {

@@ -4,7 +4,15 @@ import { SluiceError } from '../../util/errors.ts'
 import { STORE } from '../assert-store.ts'
 import type { Forecast } from '../forecast.ts'
 import type { LockMode } from '../lock-mode.ts'
-import { type AsyncStore, type Charge, type DecisionMode, type Degraded, type Store, timeOf } from '../store.ts'
+import {
+  type AsyncStore,
+  type Charge,
+  type DecisionMode,
+  type Degraded,
+  type Store,
+  type StoreDescription,
+  timeOf,
+} from '../store.ts'
 import type { Core } from './core.ts'
 import { Question } from './question.ts'
 
@@ -16,6 +24,7 @@ export class GuardedStore implements AsyncStore {
   readonly onOutage: Degraded
   readonly forecast?: () => Forecast<Charge>
   readonly partOf?: (limiter: string, key: string) => string
+  readonly describe?: () => StoreDescription
   readonly lock?: (charges: readonly Charge[], ms: number, mode: LockMode) => Promise<void>
   readonly #core: Core
   /** The other guards of the core, and this one. */
@@ -29,6 +38,7 @@ export class GuardedStore implements AsyncStore {
     if (inner.forecast !== undefined) this.forecast = () => inner.forecast!()
     if (inner.lock !== undefined) this.lock = (charges, ms, mode) => this.#lock(charges, ms, mode)
     if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
+    if (inner.describe !== undefined) this.describe = () => inner.describe!()
     this.#core = core
     this.#guards = guards.set(onOutage, this)
   }
@@ -73,7 +83,7 @@ export class GuardedStore implements AsyncStore {
 
   async #lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
     if (this.#core.isClosed) throw closed()
-    await this.#core.locks.lock(charges, ms, mode)
+    await this.#core.lock(charges, ms, mode)
   }
 
   async forget(limiter: string, key: string): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Charge } from '../store.ts'
-import { Breaker, type ProbeResult } from './breaker.ts'
+import { Breaker, type FailureKind, type ProbeResult } from './breaker.ts'
 
 /** The most parts of a store that are watched on their own. */
 const MOST_PARTS = 1000
@@ -49,9 +49,9 @@ export class Health {
   }
 
   /** The store has failed, or has not answered in time. Of several parts it is not known which one it was. */
-  failed(charges: readonly Charge[], reason: string): void {
+  failed(charges: readonly Charge[], reason: string, kind: FailureKind): void {
     const parts = new Set(charges.map(({ policy, key }) => this.#hooks.partOf(policy.limiter, key)))
-    for (const part of parts) this.#breakerOf(part)?.failed(reason)
+    for (const part of parts) this.#breakerOf(part)?.failed(reason, kind)
   }
 
   stop(): void {

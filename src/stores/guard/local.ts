@@ -98,6 +98,15 @@ export class LocalDecisions {
     if (copy !== undefined) this.#memory().adjust([copy], [units])
   }
 
+  /** Charges units to the key of a charge that was not decided, past any limit, so that a penalty applies when the store does not answer. */
+  penalize(charge: Charge, units: number): void {
+    const copy = this.#copy(charge)
+    this.#memory().adjust([copy], [units])
+    const debt = new Charge(copy.policy, copy.key, 0)
+    this.#memory().take([debt], 'peek')
+    this.#expires = Math.max(this.#expires, performance.now() + debt.resetAfter)
+  }
+
   /** Locks keys out here, so that a lock-out applies when the store does not answer. Nothing is kept where nothing is to be ended. */
   lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
     if (ms === 0 && this.isEmpty) return

@@ -7,6 +7,7 @@ export class Question implements Call, Inquiry {
   /** The charges of the limiter, and copies of them once the decision is made without the store. */
   charges: readonly Charge[]
   since = 0
+  lost = 0
   isPending = false
   before: Call | undefined = undefined
   after: Call | undefined = undefined
@@ -51,8 +52,8 @@ export class Question implements Call, Inquiry {
     }
   }
 
-  expire(): void {
-    this.#core.missed(this.charges)
+  expire(wasBusy: boolean): void {
+    this.#core.missed(this.charges, wasBusy)
     this.decideWithout()
     this.charges = copiesOf(this.charges)
   }

@@ -1,17 +1,20 @@
 import { type Channel, channel } from '../../util/channel.ts'
 import { isPromise } from '../../util/maybe-promise.ts'
+import { background } from '../../util/timer.ts'
 import { warn } from '../../util/warn.ts'
 import type { Store } from '../store.ts'
 
-/** Milliseconds between two warnings, at least. */
-const WARN_EVERY = 60_000
+/** Milliseconds for which changes are collected before they are logged. */
+const LOG_EVERY = 60_000
 
 /** A change of a guarded store. */
 export interface StoreChange {
   /** `'degraded'` while the store, or a part of it, is not asked. */
   readonly state: 'healthy' | 'degraded'
-  /** The reason as a sentence. For a cluster, it starts with the server. */
+  /** The cause of an outage, such as the error of the connection, or what answers again. For a cluster, it starts with the server. */
   readonly reason: string
+  /** The name of the store, such as `'Redis at 127.0.0.1:6379'`. */
+  readonly name: string
 }
 
 /** The message on the channel `sluice:store`: one for each change of a guarded store. */
@@ -23,12 +26,20 @@ export interface StoreEvent extends StoreChange {
 /** Where guards publish their changes. */
 export const storeChanges: Channel<StoreEvent> = channel('sluice:store')
 
-/** Reports that a store is lost or back: every change to the user's function and to the channel, and one warning a minute at most. */
+/**
+ * Reports that a store is lost or back: every change to the user's function, to the channel and to the log. The log gets the first outage
+ * and its end at once. After that, it gets at most one line a minute, with the number of changes.
+ */
 export class Reporter {
   readonly #store: Store
   readonly #onChange: ((change: StoreChange) => unknown) | undefined
-  #nextWarning = 0
+  /** What was logged in this minute. */
+  readonly #logged = new Set<StoreChange['state']>()
+  /** Changes that were not logged. */
+  #changes = 0
+  #latest: StoreChange | undefined
   #nextLost = 0
+  #cancel: () => void = () => undefined
 
   constructor(store: Store, onChange: ((change: StoreChange) => unknown) | undefined) {
     this.#store = store
@@ -37,26 +48,41 @@ export class Reporter {
 
   /** The one place through which every change goes. `isPartial`: another part of the store is still not asked. */
   changed(change: 'healthy' | 'degraded', reason: string, isPartial: boolean): void {
-    if (change === 'degraded') this.#warn(reason)
-    this.#notify({ state: isPartial ? 'degraded' : change, reason })
+    const name = this.#store.describe?.().name ?? 'A store of rate limits'
+    this.#latest = { state: isPartial ? 'degraded' : change, reason, name }
+    this.#changes++
+    if (!this.#logged.has(this.#latest.state)) this.#log()
+    this.#notify(this.#latest)
   }
 
   /** A refund, a settlement or a lock-out could not be made. */
   warnLost(error: unknown): void {
     const now = performance.now()
     if (now < this.#nextLost) return
-    this.#nextLost = now + WARN_EVERY
+    this.#nextLost = now + LOG_EVERY
     warn('SLUICE_OUTAGE', `The store failed, so a refund, settlement or lock-out may be lost: ${String(error)}`)
   }
 
-  #warn(reason: string): void {
-    const now = performance.now()
-    if (now < this.#nextWarning) return
-    this.#nextWarning = now + WARN_EVERY
-    warn(
-      'SLUICE_OUTAGE',
-      `A store of rate limits does not answer: ${reason}. Until it answers, limiters decide without it: see \`onOutage\`.`,
-    )
+  /** Stops the timer. */
+  close(): void {
+    this.#cancel()
+  }
+
+  #log(): void {
+    const { state, reason, name } = this.#latest!
+    const latest = this.#changes === 1 ? reason : `${this.#changes} changes in the last minute. The latest: ${reason}`
+    if (state === 'healthy') warn('SLUICE_RECOVERY', `${name}: ${latest}. Limiters use it again.`)
+    else warn('SLUICE_OUTAGE', `${name}: ${latest}. Limiters decide without it until it answers: see \`onOutage\`.`)
+    this.#changes = 0
+    if (this.#logged.size === 0) this.#cancel = background(LOG_EVERY, this.#nextMinute)
+    this.#logged.add(state)
+  }
+
+  readonly #nextMinute = (): void => {
+    this.#logged.clear()
+    if (this.#changes === 0) return
+    this.#log()
+    for (const state of ['healthy', 'degraded'] as const) this.#logged.add(state)
   }
 
   #notify(change: StoreChange): void {

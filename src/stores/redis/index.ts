@@ -3,12 +3,12 @@ import { SluiceError } from '../../util/errors.ts'
 import { brand } from '../../util/copies.ts'
 import { STORE } from '../assert-store.ts'
 import type { LockMode } from '../lock-mode.ts'
-import type { AsyncStore, Charge, DecisionMode, Degraded, Inquiry, Store } from '../store.ts'
+import type { AsyncStore, Charge, DecisionMode, Degraded, Inquiry, Store, StoreDescription } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'
 import { PendingInquiry } from './inquiry.ts'
-import { connectionOf } from './place.ts'
+import { type Connection, connectionOf } from './place.ts'
 import { RedisQueue } from './queue.ts'
 import { type ChangeMode, isScattered, type Transaction, transactionOf } from './request.ts'
 import { bySlot, takeBySlot } from './cross-slot.ts'
@@ -55,16 +55,18 @@ const MOST_STARTS = 1000
 class RedisStore implements AsyncStore {
   readonly sync = false
   readonly clock: Clock | undefined
-  readonly identity: object
+  readonly identity: Connection
   readonly partOf?: (limiter: string, key: string) => string
   readonly #queue: RedisQueue
   readonly #prefix: string
   readonly #starts = new Map<string, string>()
+  readonly #release: () => void
   #closed = false
 
-  constructor(queue: RedisQueue, prefix: string, identity: object, clock?: Clock) {
+  constructor(queue: RedisQueue, prefix: string, identity: Connection, clock?: Clock) {
     this.clock = clock
     this.identity = identity
+    this.#release = identity.errors.use()
     this.#queue = queue
     this.#prefix = prefix
     if (queue.inCluster) this.partOf = (limiter, key) => queue.partOf(this.#start(limiter) + keyText(key))
@@ -72,6 +74,10 @@ class RedisStore implements AsyncStore {
 
   now(): number {
     return this.#queue.now()
+  }
+
+  describe(): StoreDescription {
+    return this.identity.describe()
   }
 
   joins(other: Store): boolean {
@@ -111,6 +117,7 @@ class RedisStore implements AsyncStore {
 
   async close(): Promise<void> {
     this.#closed = true
+    this.#release()
   }
 
   /** Changes states without a decision, by the units of each charge. */

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { type EventEmitter, errorMonitor } from 'node:events'
 import { brand, hasBrand, shared } from '../../util/copies.ts'
 import { registerPlace } from '../places.ts'
-import type { Store } from '../store.ts'
+import type { Store, StoreDescription } from '../store.ts'
 import type { RedisClient, ScriptClient } from './clients.ts'
 
 interface Address {
@@ -19,10 +20,16 @@ interface Options extends Address {
   /** Of node-redis. */
   readonly socket?: Address
   readonly database?: number
+  /** Of a cluster of node-redis. */
+  readonly rootNodes?: readonly { readonly url?: string; readonly socket?: Address }[]
 }
 
-interface Placed {
+interface Placed extends Partial<Pick<EventEmitter, 'on' | 'off'>> {
   readonly options?: Options | undefined
+  /** Of a cluster of node-redis. */
+  readonly _options?: Options | undefined
+  /** Of valkey-glide. */
+  readonly config?: { readonly addresses?: readonly Address[] }
   /** Of a cluster of ioredis. */
   readonly isCluster?: boolean
   readonly startupNodes?: readonly unknown[]
@@ -30,6 +37,7 @@ interface Placed {
   readonly status?: string
   /** Of node-redis. */
   readonly isOpen?: boolean
+  readonly isReady?: boolean
   /** Of valkey-glide. */
   readonly isClosed?: boolean
 }
@@ -50,6 +58,53 @@ const KEY = '%place'
 const known = shared('identities', () => new WeakMap<RedisClient, Map<string, Connection>>())
 const connections = shared('connections', (): { all: readonly WeakRef<Connection>[] } => ({ all: [] }))
 
+/** Remembers the latest error of a client since its last answer, while a store uses the client. */
+class ClientErrors {
+  readonly #client: WeakRef<Placed>
+  /** Stores that are not closed. */
+  #users = 0
+  #error: unknown
+
+  constructor(client: object) {
+    this.#client = new WeakRef(client)
+  }
+
+  /** A store uses the client. Returns a function for when the store is closed. */
+  use(): () => void {
+    // This event shows errors without handling them: a client behaves the same if it has no other listener for errors.
+    if (this.#users++ === 0) this.#client.deref()?.on?.(errorMonitor, this.#note)
+    let isOver = false
+    return () => {
+      if (!isOver && --this.#users === 0) this.#client.deref()?.off?.(errorMonitor, this.#note)
+      isOver = true
+    }
+  }
+
+  clear(): void {
+    this.#error = undefined
+  }
+
+  /** Why the client has no answer; `undefined` if it does not know. */
+  get trouble(): string | undefined {
+    if (this.#error !== undefined) return textOf(this.#error)
+    const { status, isReady } = this.#client.deref() ?? {}
+    if (status !== undefined && status !== 'ready') return `the client is not connected (${status})`
+    return isReady === false ? 'the client is not connected' : undefined
+  }
+
+  readonly #note = (error: unknown): void => {
+    this.#error = error
+  }
+}
+
+const clientErrors = shared('client errors', () => new WeakMap<RedisClient, ClientErrors>())
+
+function errorsOf(client: RedisClient): ClientErrors {
+  const errors = clientErrors.get(client) ?? new ClientErrors(client)
+  clientErrors.set(client, errors)
+  return errors
+}
+
 /**
  * A client and a prefix: the identity of the stores that have both. Options show the server of some clients at once. Beside another
  * client, the server is asked once which place it is, after its first answer. It stays unknown when the server refuses.
@@ -58,6 +113,7 @@ export class Connection {
   readonly client: RedisClient
   readonly prefix: string
   readonly scripts: ScriptClient
+  readonly errors: ClientErrors
   #isReached = false
   #isAsked = false
 
@@ -65,6 +121,7 @@ export class Connection {
     this.client = client
     this.prefix = prefix
     this.scripts = scripts
+    this.errors = errorsOf(client)
     const server = serverOf(client as object)
     if (server === undefined) return
     registerPlace(this, JSON.stringify([server, `${scripts.keyPrefix}${prefix}`]), openTest(client as object))
@@ -79,8 +136,13 @@ export class Connection {
     return status !== 'end' && isClosed !== true && !(this.#isReached && isOpen === false)
   }
 
+  describe(): StoreDescription {
+    return { name: nameOf(this.client as Placed), trouble: this.errors.trouble }
+  }
+
   /** Notes that the server has answered. */
   reached(): void {
+    this.errors.clear()
     if (this.#isReached) return
     this.#isReached = true
     for (const each of openConnections()) if (each.isBesideOf(this)) return this.ask()
@@ -140,6 +202,33 @@ function serverOf(client: Placed): unknown {
   if (options?.sentinels) return [options.name, ...options.sentinels.map(addressOf)]
   if (options === undefined || !('status' in client || 'isOpen' in client)) return undefined
   return [addressOf(options.socket ?? options), options.db ?? options.database ?? 0]
+}
+
+/** The name of the server in messages: its address, without user and password. */
+function nameOf(client: Placed): string {
+  const { options, _options, isCluster, startupNodes, config } = client
+  if (options?.sentinels) return `Redis "${options.name}"`
+  const nodes = isCluster === true ? startupNodes : (_options?.rootNodes ?? config?.addresses)
+  if (nodes !== undefined) return `Redis at ${nodes.map(nodeName).join(', ')}`
+  const server = options?.socket ?? options
+  if (server === undefined || !('status' in client || 'isOpen' in client)) return 'Redis'
+  const database = options?.db ?? options?.database ?? 0
+  return `Redis at ${addressOf(server)}${database === 0 ? '' : `, database ${database}`}`
+}
+
+/** The address of a node, which may be an object, a port or a URL. */
+function nodeName(node: unknown): string {
+  if (typeof node === 'number') return addressOf({ port: node })
+  const { url = node, socket = node } = Object(node) as { url?: unknown; socket?: unknown }
+  if (typeof url !== 'string') return addressOf(socket as Address)
+  const { hostname, port } = URL.canParse(url) ? new URL(url) : { hostname: 'an unknown address', port: '' }
+  return addressOf({ host: hostname, port: Number(port || 6379) })
+}
+
+/** The message of an error. Errors that stand for several others have none of their own. */
+function textOf(error: unknown): string {
+  const { message, errors } = error as Partial<AggregateError>
+  return message || (errors?.length ? textOf(errors[0]) : String(error))
 }
 
 function addressOf({ host = 'localhost', port = 6379, path }: Address): string {

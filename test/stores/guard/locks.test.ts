@@ -1,16 +1,19 @@
 // block, pause and penalize through a guard, with a store that answers, does not, and answers again.
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
   denyCache,
+  gcra,
   guard,
   type Limiter,
   memoryStore,
   perMinute,
 } from '../../../src/index.ts'
 import { guardedLimiterOf } from '../../../src/limiter/variants.ts'
-import { KeptLocks } from '../../../src/stores/guard/kept-locks.ts'
+import { Backlog } from '../../../src/stores/guard/backlog.ts'
+import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { until } from '../../support/redis-tests.ts'
@@ -156,36 +159,105 @@ describe('a lock-out', () => {
 })
 
 describe('a penalty', () => {
-  it('of an outage is charged when the store answers again', async () => {
+  it('of an outage applies here at once, and is charged in the store once when it answers again', async () => {
     const { limiter, other, fail, recover } = world()
     await fail()
-    await limiter.penalize('a', 100)
+    await limiter.penalize('a', 30)
+    expect(await limiter.consume('a')).toMatchObject({ degraded: 'local', remaining: 69 })
+    await limiter.key('b').penalize(200)
+    expect(await limiter.consume('b')).toMatchObject({ degraded: 'local', allowed: false })
+    expect(await limiter.consume('c')).toMatchObject({ degraded: 'local', remaining: 99 })
     await recover()
-    await until(async () => !(await other.peek('a')).allowed)
+    await until(async () => !(await other.peek('b')).allowed)
+    const { remaining } = (await other.peek('a', { cost: 0 })).limits[0]!
+    expect(remaining).toBeGreaterThanOrEqual(70)
+    expect(remaining).toBeLessThan(90)
+  })
+
+  it('applies in an outage that begins later', async () => {
+    const { limiter, other, fail } = world()
+    await limiter.penalize('a', 200)
+    expect((await other.consume('a')).allowed).toBe(false)
+    await fail()
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
+  })
+
+  it('of a key that is reset in an outage is not sent later, but refunds are', async () => {
+    const { limiter, other, fail, recover } = world()
+    const decision = await limiter.consume('a', { cost: 50 })
+    await fail()
+    await limiter.penalize('a', 200)
+    await limiter.refund(decision)
+    await expect(async () => limiter.reset('a')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+    expect(await limiter.consume('a')).toMatchObject({ degraded: 'local', remaining: 99 })
+    await limiter.penalize('b', 200)
+    await recover()
+    await until(async () => !(await other.peek('b')).allowed)
+    await until(async () => (await other.peek('a', { cost: 0 })).limits[0]!.remaining > 90)
+  })
+
+  it('is over here when its debt is paid, and then its memory is free', async () => {
+    const local = new LocalDecisions(1, 1000, undefined)
+    const store = memoryStore()
+    const limit = gcra({ quota: 1, window: '60ms' })
+    local.penalize(new Charge(createPolicy('test', limit, store, store), 'a', 1), 3)
+    local.releaseLater()
+    await pause(90)
+    expect(local.isEmpty).toBe(false)
+    await until(async () => local.isEmpty)
   })
 })
 
-describe('kept lock-outs', () => {
-  it('are bounded, and one of each key', () => {
-    const store = memoryStore()
-    const policy = createPolicy('test', perMinute(1), store, store)
-    const kept = new KeptLocks()
-    const charge = (i: number): Charge => new Charge(policy, String(i), 1)
-    for (let i = 0; i < 10_000; i++) kept.keep(charge(i), 1000, 'set')
-    expect(() => kept.keep(charge(10_000), 1000, 'set')).toThrow('10000 lock-outs')
-    kept.keep(charge(7), 500, 'extend')
-    kept.keep(charge(8), 5000, 'extend')
-    kept.keep(charge(9), 10, 'set')
-    const due = kept.due(({ key }) => ['7', '8', '9'].includes(key))
-    expect(due.map(({ until: end, mode }) => [end, mode])).toEqual([
-      [1000, 'set'],
-      [5000, 'set'],
-      [10, 'set'],
+describe('the backlog', () => {
+  const store = memoryStore()
+  const policy = createPolicy('test', perMinute(1), store, store)
+  const charge = (i: number): Charge => new Charge(policy, String(i), 1)
+
+  function setup(): { backlog: Backlog; sent: unknown[] } {
+    const sent: unknown[] = []
+    const inner = {
+      lock: async (charges: Charge[], ms: number, mode: string) =>
+        void sent.push([charges[0]!.key, Math.ceil(ms / 1e6), mode]),
+      adjust: async (charges: Charge[], units: number[]) => void sent.push([charges[0]!.key, ...units]),
+    }
+    const warnLost = (error: unknown): void => void sent.push(error)
+    return { sent, backlog: new Backlog({ inner: inner as never, isOutFor: () => false, warnLost }) }
+  }
+
+  it('is bounded, and has one lock-out of each key', async () => {
+    const { backlog, sent } = setup()
+    const now = performance.now()
+    for (let i = 0; i < 10_000; i++) backlog.lock(charge(i), now + 2e6, 'set')
+    expect(() => backlog.lock(charge(10_000), now + 2e6, 'set')).toThrow('10000 lock-outs')
+    backlog.lock(charge(7), now + 1e6, 'extend')
+    backlog.lock(charge(8), now + 5e6, 'extend')
+    backlog.lock(charge(9), now + 1e6, 'set')
+    backlog.forget('test', '0')
+    backlog.unlock(charge(1))
+    backlog.unlock(charge(1))
+    for (const i of [10_000, 10_001]) backlog.lock(charge(i), now + 2e6, 'set')
+    expect(() => backlog.lock(charge(10_002), now + 2e6, 'set')).toThrow('10000 lock-outs')
+    await backlog.send()
+    expect(sent.length).toBe(10_000)
+    expect(sent.slice(0, 8)).toEqual([
+      ...['2', '3', '4', '5', '6', '7'].map((key) => [key, 2, 'set']),
+      ['8', 5, 'set'],
+      ['9', 1, 'set'],
     ])
-    kept.forget('test', '0')
-    kept.drop(charge(1))
-    kept.drop(charge(1))
-    for (const i of [10_000, 10_001]) kept.keep(charge(i), 1000, 'set')
-    expect(() => kept.keep(charge(10_002), 1000, 'set')).toThrow('10000 lock-outs')
+    await backlog.send()
+    expect(sent.length).toBe(10_000)
+  })
+
+  it('is bounded for adjustments, which are sent once and in order', async () => {
+    const { backlog, sent } = setup()
+    for (let i = 0; i < 5000; i++) backlog.adjust({ charges: [charge(i), charge(i)], units: [i, -i] })
+    expect(() => backlog.adjust({ charges: [charge(0)], units: [1] })).toThrow(
+      '10000 refunds, settlements and penalties',
+    )
+    await backlog.send()
+    expect(sent).toEqual(Array.from({ length: 5000 }, (_, i) => [String(i), i, -i]))
+    backlog.adjust({ charges: [charge(0)], units: [1] })
+    await backlog.send()
+    expect(sent.length).toBe(5001)
   })
 })

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { fixedWindow, memoryStore } from '../../../src/index.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
-import { KeptLocks } from '../../../src/stores/guard/kept-locks.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { headerPart, heapUsed } from '../../support/heap.ts'
 
@@ -15,21 +14,32 @@ function charge(i: number): Charge {
   return made
 }
 
-it('the adjustments that wait for a store keep 1 kB of each charge, and no header', () => {
-  const backlog = new Backlog()
+/** A backlog, and what it has sent. */
+function backlogTo(sent: unknown[]): Backlog {
+  const adjust = async (charges: unknown, units: unknown): Promise<void> => void sent.push({ charges, units })
+  const lock = async (charges: unknown): Promise<void> => void sent.push(charges)
+  return new Backlog({ inner: { adjust, lock } as never, isOutFor: () => false, warnLost: (error) => sent.push(error) })
+}
+
+it('the adjustments that wait for a store keep 1 kB of each charge, and no header', async () => {
+  const sent: unknown[] = []
+  const backlog = backlogTo(sent)
   const before = heapUsed()
-  for (let i = 0; i < MOST; i++) backlog.add({ charges: [charge(i)], units: [-1] })
+  for (let i = 0; i < MOST; i++) backlog.adjust({ charges: [charge(i)], units: [-1] })
   expect(heapUsed() - before).toBeLessThan(MOST * 1000)
-  expect(() => backlog.add({ charges: [charge(0)], units: [-1] })).toThrow('STORE_FAILED'.toLowerCase())
-  const [first] = backlog.drain(() => true)
-  expect(first).toMatchObject({ units: [-1], charges: [{ key: charge(0).key, at: 0, charged: 1, policy }] })
+  expect(() => backlog.adjust({ charges: [charge(0)], units: [-1] })).toThrow('store_failed')
+  await backlog.send()
+  expect(sent).toHaveLength(MOST)
+  expect(sent[0]).toMatchObject({ units: [-1], charges: [{ key: charge(0).key, at: 0, charged: 1, policy }] })
 })
 
-it('the lock-outs that wait for a store keep 1 kB each, and no header', () => {
-  const locks = new KeptLocks()
+it('the lock-outs that wait for a store keep 1 kB each, and no header', async () => {
+  const sent: unknown[] = []
+  const backlog = backlogTo(sent)
   const before = heapUsed()
-  for (let i = 0; i < MOST; i++) locks.keep(charge(i), i, 'set')
+  for (let i = 0; i < MOST; i++) backlog.lock(charge(i), i, 'set')
   expect(heapUsed() - before).toBeLessThan(MOST * 1000)
-  expect(() => locks.keep(charge(MOST), 1, 'set')).toThrow('store_failed')
-  expect(locks.due(() => true)).toHaveLength(MOST)
+  expect(() => backlog.lock(charge(MOST), 1, 'set')).toThrow('store_failed')
+  await backlog.send()
+  expect(sent).toHaveLength(MOST)
 })

@@ -49,7 +49,7 @@ describe.each(families)('a frozen server, asked by $name', ({ single }) => {
     await until(async () => (await counted(limiter, 'k')).every((units) => units === 5))
     expect((await limiter.consume('k')).remaining).toBe(94)
     expect(JSON.stringify(burst[1])).toBe(before)
-    expect(warnings.codes).toEqual(['SLUICE_OUTAGE'])
+    expect(warnings.codes).toEqual(['SLUICE_OUTAGE', 'SLUICE_RECOVERY'])
   })
 })
 

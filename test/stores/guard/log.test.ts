@@ -1,0 +1,209 @@
+// What a guard writes to the log: the store, the cause, and recoveries, without a flood of lines.
+import { EventEmitter } from 'node:events'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  type AsyncStore,
+  createLimiter,
+  denyCache,
+  guard,
+  memoryStore,
+  perMinute,
+  SluiceError,
+} from '../../../src/index.ts'
+import { Reporter, type StoreChange } from '../../../src/stores/guard/reporter.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+import { freePort, startRedis } from '../../support/redis.ts'
+import { defaultFamilies } from '../../support/redis-clients.ts'
+import { leftovers, until } from '../../support/redis-tests.ts'
+
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
+
+function named(name: string | undefined, trouble?: string): AsyncStore & { error: Error | undefined } {
+  const near = memoryStore()
+  return {
+    error: undefined,
+    sync: false,
+    ...(name === undefined ? {} : { describe: () => ({ name, trouble }) }),
+    async take(...given) {
+      if (this.error !== undefined) throw this.error
+      return near.take(...given)
+    },
+    adjust: async (...given) => near.adjust(...given),
+    forget: async (...given) => near.forget(...given),
+    close: async () => near.close(),
+  }
+}
+
+/** Emitted warnings come a moment later. */
+async function lines(): Promise<string[]> {
+  await new Promise((resolve) => setImmediate(resolve))
+  return warnings.messages.map((message, i) => `${warnings.codes[i]} ${message.replace(/ \(sluice\/docs.*/, '')}`)
+}
+
+describe('the log of an outage', () => {
+  const OUTAGE = 'Limiters decide without it until it answers: see `onOutage`.'
+  const AGAIN = 'the store answers again. Limiters use it again.'
+
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  it('names the store, the cause and the recovery', async () => {
+    const reporter = new Reporter(named('Redis at a:1'), undefined)
+    reporter.changed('degraded', 'refused', false)
+    vi.advanceTimersByTime(5000)
+    reporter.changed('healthy', 'the store answers again', false)
+    expect(await lines()).toEqual([
+      `SLUICE_OUTAGE Redis at a:1: refused. ${OUTAGE}`,
+      `SLUICE_RECOVERY Redis at a:1: ${AGAIN}`,
+    ])
+    reporter.close()
+  })
+
+  it('has one line a minute for a store that fails again and again, with the number of changes', async () => {
+    const reporter = new Reporter(named('db'), undefined)
+    for (let i = 0; i < 18; i++) {
+      reporter.changed('degraded', `freeze ${i}`, false)
+      vi.advanceTimersByTime(5000)
+      reporter.changed('healthy', 'the store answers again', false)
+      vi.advanceTimersByTime(5000)
+    }
+    expect(await lines()).toEqual([
+      `SLUICE_OUTAGE db: freeze 0. ${OUTAGE}`,
+      `SLUICE_RECOVERY db: ${AGAIN}`,
+      `SLUICE_RECOVERY db: 10 changes in the last minute. The latest: ${AGAIN}`,
+      `SLUICE_RECOVERY db: 12 changes in the last minute. The latest: ${AGAIN}`,
+      `SLUICE_RECOVERY db: 12 changes in the last minute. The latest: ${AGAIN}`,
+    ])
+    // A minute without changes: the next outage is logged at once.
+    vi.advanceTimersByTime(60_000)
+    expect(vi.getTimerCount()).toBe(0)
+    reporter.changed('degraded', 'next', false)
+    expect((await lines()).at(-1)).toBe(`SLUICE_OUTAGE db: next. ${OUTAGE}`)
+    reporter.close()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('has one line for several servers that are lost at once, and one when all are back', async () => {
+    const reporter = new Reporter(named('cluster'), undefined)
+    for (let lost = 1; lost <= 3; lost++) reporter.changed('degraded', `server ${lost}: refused`, lost > 1)
+    for (let left = 2; left >= 0; left--) reporter.changed('healthy', `server ${left} answers again`, left > 0)
+    expect(await lines()).toEqual([
+      `SLUICE_OUTAGE cluster: server 1: refused. ${OUTAGE}`,
+      'SLUICE_RECOVERY cluster: 5 changes in the last minute. The latest: server 0 answers again. Limiters use it again.',
+    ])
+    reporter.close()
+  })
+
+  it('says so if the store has no name', async () => {
+    const reporter = new Reporter(named(undefined), undefined)
+    reporter.changed('degraded', 'refused', false)
+    expect(await lines()).toEqual([`SLUICE_OUTAGE A store of rate limits: refused. ${OUTAGE}`])
+    reporter.close()
+  })
+})
+
+describe('the cause of an outage', () => {
+  it('is an error rather than a late answer, and goes through wrappers of the store', async () => {
+    const store = named('mine')
+    const changes: StoreChange[] = []
+    const guarded = guard(denyCache(store), { deadline: 100, onChange: (change) => void changes.push(change) })
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
+    store.error = new SluiceError('STORE_FAILED', 'refused')
+    for (let i = 0; i < 2; i++) await limiter.consume('k')
+    store.take = async () => new Promise(() => undefined)
+    await limiter.consume('k')
+    expect(changes).toEqual([{ state: 'degraded', reason: 'refused', name: 'mine' }])
+    expect(guarded.describe?.().name).toBe('mine')
+    await guarded.close()
+  })
+
+  it('is what the store knows about its connection when calls are not answered', async () => {
+    const changes: StoreChange[] = []
+    const store = { ...named('mine', 'refused'), take: async () => new Promise<never>(() => undefined) }
+    const guarded = guard(store, { deadline: 50, onChange: (change) => void changes.push(change) })
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
+    for (let i = 0; i < 3; i++) await limiter.consume('k')
+    expect(changes).toEqual([{ state: 'degraded', reason: 'refused', name: 'mine' }])
+    await guarded.close()
+  })
+
+  it.each(defaultFamilies)('is that the connection is refused, for $name', async ({ name, single }) => {
+    const port = await freePort()
+    const { client, close } = await single(port)
+    leftovers.push(close)
+    const changes: StoreChange[] = []
+    const guarded = guard(redisStore(client), { deadline: 300, onChange: (change) => void changes.push(change) })
+    leftovers.push(() => guarded.close())
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
+    await until(async () => {
+      await limiter.consume('k')
+      return changes.length > 0
+    })
+    expect(changes[0]!.name).toBe(`Redis at 127.0.0.1:${port}`)
+    // valkey-glide emits no errors.
+    expect(changes[0]!.reason).toMatch(name === 'valkey-glide' ? /refused|no answer within/ : /ECONNREFUSED/)
+    expect((await lines())[0]).toContain(`SLUICE_OUTAGE Redis at 127.0.0.1:${port}: ${changes[0]!.reason}`)
+    const running = await startRedis('--port', String(port))
+    leftovers.push(() => running.stop())
+    await until(async () => changes.length > 1)
+    expect((await lines()).at(-1)).toContain('SLUICE_RECOVERY')
+  })
+})
+
+describe('the name of a Redis', () => {
+  const on = (given: object): string | undefined => redisStore({ evalsha() {}, ...given } as never).describe?.().name
+
+  it.each([
+    [{ status: 'ready', options: { host: 'a', port: 1 } }, 'Redis at a:1'],
+    [{ status: 'ready', options: { path: '/tmp/redis.sock', db: 2 } }, 'Redis at /tmp/redis.sock, database 2'],
+    [{ status: 'ready', options: { sentinels: [{}], name: 'main' } }, 'Redis "main"'],
+    [
+      { isCluster: true, startupNodes: [7000, 'redis://user:secret@b:7001', 'redis://c'] },
+      'Redis at 127.0.0.1:7000, b:7001, c:6379',
+    ],
+    [
+      { _options: { rootNodes: [{ url: 'redis://:secret@d:1' }, { socket: { host: 'e', port: 2 } }] } },
+      'Redis at d:1, e:2',
+    ],
+    [{ isOpen: true, options: { socket: { host: 'f', port: 3 }, database: 1 } }, 'Redis at f:3, database 1'],
+    [{ config: { addresses: [{ host: 'g' }] } }, 'Redis at g:6379'],
+    [{}, 'Redis'],
+  ])('of %o is %s', (client, name) => {
+    expect(on(client)).toBe(name)
+  })
+
+  it('has one listener for all stores of a client, which is removed when the last one is closed', async () => {
+    const client = Object.assign(new EventEmitter(), { status: 'ready', evalsha() {} })
+    const stores = Array.from({ length: 20 }, (_, i) => redisStore(client as never, { prefix: `${i}:` }))
+    expect(client.eventNames().length).toBe(1)
+    expect(() => client.emit('error', new Error('unhandled'))).toThrow('unhandled')
+    expect(stores[3]!.describe!().trouble).toBe('unhandled')
+    for (const each of stores.slice(1)) await each.close()
+    await stores[1]!.close()
+    expect(client.eventNames().length).toBe(1)
+    await stores[0]!.close()
+    expect(client.eventNames()).toEqual([])
+  })
+
+  it.each([
+    [{ status: 'reconnecting' }, 'the client is not connected (reconnecting)'],
+    [{ isReady: false }, 'the client is not connected'],
+    [{ status: 'ready' }, undefined],
+    [{ isReady: true }, undefined],
+    [{}, undefined],
+  ])('comes with its trouble: %o', (client, trouble) => {
+    expect(redisStore({ evalsha() {}, ...client } as never).describe!().trouble).toBe(trouble)
+  })
+
+  it('comes with the first of several errors that one stands for', () => {
+    const client = Object.assign(new EventEmitter(), { evalsha() {} }).on('error', () => undefined)
+    const store = redisStore(client as never)
+    client.emit('error', new AggregateError([new Error('refused'), new Error('other')]))
+    expect(store.describe!().trouble).toBe('refused')
+  })
+})
