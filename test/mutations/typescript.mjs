@@ -164,6 +164,12 @@ export const typescript = [
   ),
   hybrid('a negative number of remaining tokens', 'Math.max(0, Math.floor(kept / unit))', 'Math.floor(kept / unit)'),
   hybrid('a wait rounded down', 'const wait = isSmooth ? Math.ceil(', 'const wait = isSmooth ? Math.floor('),
+  hybrid(
+    'a refund of an earlier window in smooth mode',
+    'mode !== FRESH && chargedAt >= start',
+    'mode !== FRESH && (isSmooth || chargedAt >= start)',
+  ),
+  hybrid('the start of a window lost in smooth mode', 'isFresh ? now : cells[offset + 3]!', 'isFresh ? now : latest'),
 
   measured('`<` for `≤` at the quota', 'cost === 0 || after <= quota', 'cost === 0 || after < quota'),
   exponentialMath(
