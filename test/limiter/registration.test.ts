@@ -146,7 +146,7 @@ describe('an adapter', () => {
   it('reports two routes of one factory without names when they are declared', () => {
     const store = memoryStore()
     const limited = (field: string) =>
-      rateLimit({ keyer: (request) => String(request.query[field]), limits: perMinute(5), store })
+      rateLimit({ keyer: (request) => request.get(field), limits: perMinute(5), store })
     limited('user')
     expect(() => limited('organisation')).toThrow(duplicate)
   })
