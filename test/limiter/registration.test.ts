@@ -85,7 +85,7 @@ describe('two limiters of one name on one store', () => {
     [
       'a limit written as data',
       { limits: { window: '1m', quota: 5, algorithm: 'gcra' } },
-      { limits: { algorithm: 'gcra', quota: 5, window: '1m' } },
+      { limits: { algorithm: 'gcra', quota: 5, window: 60_000 } },
     ],
     ['`shared: false`', { shared: false }, {}],
     ['`shared` at the first', { shared: true }, {}],
