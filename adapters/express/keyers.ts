@@ -60,6 +60,6 @@ export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.metho
  * mounted with `use`; routes of all others with the same pattern share a bucket.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<Request> = define('byRoute', ({ app, route }: Request) =>
+export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], ({ app, route }: Request) =>
   route === undefined ? unroutedKey(app) : keyOfRoute(app, route as Route),
 )

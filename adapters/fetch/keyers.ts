@@ -1,6 +1,6 @@
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/ip-keyer.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
-import { define, definitionOf, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { shared } from '../../src/util/copies.ts'
 
 /** The other arguments of a handler: the server, the connection, or the environment, depending on the runtime. */
@@ -39,7 +39,7 @@ export function ipKeyer<Arguments extends readonly [Request, ...Rest] = readonly
 ): SyncKeyer<Request> {
   const key = givenAddressKey(options as AddressOptions<never>)
   const address = options.address as unknown as (request: Request, ...rest: Rest) => string | undefined
-  return define(`ipKeyer(${definitionOf(address)},${options.ipv6Subnet})`, function ipKey(request: Request) {
+  return define('ipKeyer', [address, key], function ipKey(request: Request) {
     return key(address(request, ...restOf(request)))
   })
 }

@@ -9,7 +9,7 @@ import {
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
-import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { bindingsOf } from './node.ts'
 
@@ -100,11 +100,11 @@ export function routeKeyer(app: { readonly routes: readonly Route[] }): SyncKeye
   if (!Array.isArray(app?.routes)) refuse('routeKeyer', 'a Hono app, such as routeKeyer(app)', app)
   let keys = new Map<object, string>()
   let known = 0
-  return (context) => {
+  return define('routeKeyer', [app], function keyOfDeclaration(context: Context) {
     const { routes } = app
     if (routes.length !== known) [keys, known] = [keysByHandler(routes), routes.length]
     return keys.get(handlerOf(context)) ?? byRoute(context)
-  }
+  })
 }
 
 function keysByHandler(routes: readonly Route[]): Map<object, string> {

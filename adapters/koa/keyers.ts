@@ -59,7 +59,7 @@ export const byMethod: SyncKeyer<Context> = (context) => methodKey(context.metho
  * process warning `SLUICE_NO_ROUTE` is emitted once for each app. In the middleware of a router it is the pattern of the route that will answer. All methods of a route count together.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<Context> = define('byRoute', (context: Context) => {
+export const byRoute: SyncKeyer<Context> = define('byRoute', ['koa'], (context: Context) => {
   const { method, matched, _matchedRoute: current } = context as Matched
   if (matched === undefined && current === undefined) return unroutedKey(context.app)
   const answers = ({ methods }: Layer): boolean => methods.includes(method)

@@ -50,7 +50,7 @@ export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<object> {
   if (options.address !== undefined) return givenAddressKeyer(options as AddressOptions<[request: object]>)
   const key = addressKeyer(options.ipv6Subnet)
   const keyOf = byPlatform(express.ipKeyer(options), fastify.ipKeyer(options), (client) => key(bareAddressOf(client)))
-  return define(`ipKeyer(${options.ipv6Subnet})`, keyOf)
+  return define('ipKeyer', ['nestjs', key], keyOf)
 }
 
 /**

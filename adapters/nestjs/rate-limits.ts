@@ -3,6 +3,7 @@ import { MetadataScanner, type ModulesContainer } from '@nestjs/core'
 import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { warn } from '../../src/util/warn.ts'
+import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { type ContextLimiter, createContextLimiter, type RateLimitOptions, without } from './context-limiter.ts'
 import { limitsOf, type OwnLimits } from './decorators.ts'
@@ -130,5 +131,5 @@ function withOwnCosts(options: RateLimitOptions): RateLimitOptions {
     const own = currentExchange()?.cost ?? common
     return own === undefined ? 1 : own(request as never, limit)
   }
-  return { ...options, cost } as RateLimitOptions
+  return { ...options, cost: define('cost of handlers', [common], cost) } as RateLimitOptions
 }

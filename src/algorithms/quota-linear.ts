@@ -9,9 +9,9 @@ import { gcd, LARGEST, rescale } from './arithmetic.ts'
  * window. A bucket that is full again is like a new one. A request of several units equals several requests of one unit in
  * the same tick.
  *
- * State `(mode, b, time)`. Tokens are stored as multiples of `unit = window / g`, with `g = gcd(quota, window)`. Each tick
- * returns `drain = quota / g` of them, so nothing is rounded. Bursty: `time` is the start of the window, and at least one token
- * is left. Smooth: `time` is when `b` was counted.
+ * State `(mode, b, time, start)`. Tokens are stored as multiples of `unit = window / g`, with `g = gcd(quota, window)`. Each tick
+ * returns `drain = quota / g` of them, so nothing is rounded. `start` is the start of the window: charges before it are over, also
+ * in smooth mode. Bursty: `time` is `start`, and at least one token is left. Smooth: `time` is when `b` was counted.
  *
  * @see Tony Finch's blog, https://dotat.at
  */
@@ -29,7 +29,7 @@ function deriveParameters({ quota, window }: ParameterInput): Readonly<Record<Na
 /** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { mode: FRESH, tokens: 0.5, time: 0.5, start: 0.5 }
 
-/** Returns the mode and the tokens at `now`, the time that counts, and when the window or the count began. */
+/** Returns the mode and the tokens at `now`, the time that counts, and when the window began. */
 function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const mode = cells[offset]!
   const tokens = cells[offset + 1]!
@@ -41,7 +41,7 @@ function advance(params: Parameters<Name>, cells: Float64Array, offset: number, 
   advanced.mode = isFresh ? FRESH : mode
   advanced.tokens = isFresh ? params.full : mode === BURSTY ? tokens : tokens + elapsed * params.drain
   advanced.time = latest
-  advanced.start = !isFresh && mode === BURSTY ? time : latest
+  advanced.start = isFresh ? now : cells[offset + 3]!
   return advanced
 }
 
@@ -79,6 +79,7 @@ function step(
   out.next[0] = isSmooth ? SMOOTH : BURSTY
   out.next[1] = kept
   out.next[2] = isSmooth ? time : start
+  out.next[3] = start
 }
 
 function adjust(
@@ -100,10 +101,11 @@ function adjust(
   const after = Math.min(tokens - change, full)
   const isLast = mode !== SMOOTH && after <= 0
   const isSmooth = isLast || mode === SMOOTH
-  out.persist = units > 0 || (mode !== FRESH && (isSmooth || chargedAt >= start))
+  out.persist = units > 0 || (mode !== FRESH && chargedAt >= start)
   out.next[0] = after === full ? FRESH : isSmooth ? SMOOTH : BURSTY
   out.next[1] = Math.max(isLast ? after + unit - left * drain : after, -LARGEST)
   out.next[2] = isSmooth ? time : start
+  out.next[3] = start
 }
 
 function convert(
@@ -128,11 +130,16 @@ function convert(
   out.next[0] = isLast ? SMOOTH : mode
   out.next[1] = mode === FRESH ? 0 : isLast ? penalty : left * params.unit
   out.next[2] = mode === FRESH ? 0 : isLast ? time : start
+  out.next[3] = mode === FRESH ? 0 : start
 }
 
 /** In smooth mode, any of the keys may just have taken the last token of its window: the strictest state after a charge, except a debt. */
 function toShared(params: Parameters<Name>, out: Outcome): void {
-  if (out.next[0] === BURSTY) return restart(out, 2)
+  if (out.next[0] === BURSTY) {
+    restart(out, 2)
+    out.next[3] = out.at
+    return
+  }
   const worst = Math.min(out.next[1]!, params.unit - params.window * params.drain)
   out.reset += Math.ceil((out.next[1]! - worst) / params.drain)
   out.next[1] = worst
@@ -144,13 +151,13 @@ export function quotaLinearLua(): string {
 local FRESH, BURSTY, SMOOTH = ${FRESH}, ${BURSTY}, ${SMOOTH}
 
 local function advance(params, cells, offset, now)
-  local mode, tokens, time = cells[offset + 1], cells[offset + 2], cells[offset + 3]
+  local mode, tokens, time, start = cells[offset + 1], cells[offset + 2], cells[offset + 3], cells[offset + 4]
   local elapsed = max(0, now - time)
   local life = mode == BURSTY and params.window or ceil((params.full - tokens) / params.drain)
   if mode == FRESH or elapsed >= life then return FRESH, params.full, now, now end
   local latest = max(now, time)
-  if mode == BURSTY then return BURSTY, tokens, latest, time end
-  return SMOOTH, tokens + elapsed * params.drain, latest, latest
+  if mode == BURSTY then return BURSTY, tokens, latest, start end
+  return SMOOTH, tokens + elapsed * params.drain, latest, start
 end
 
 local function step(params, cells, offset, now, cost)
@@ -172,7 +179,7 @@ local function step(params, cells, offset, now, cost)
   if reset > 0 then reset = reset + lag end
   local next = isSmooth and SMOOTH or BURSTY
   local remaining = max(0, floor(kept / unit))
-  return allowed, time, retry, remaining, reset, 0, cost, persist, next, kept, isSmooth and time or start
+  return allowed, time, retry, remaining, reset, 0, cost, persist, next, kept, isSmooth and time or start, start
 end
 
 local function adjust(params, cells, offset, now, chargedAt, units)
@@ -185,14 +192,15 @@ local function adjust(params, cells, offset, now, chargedAt, units)
   local after = min(tokens - change, full)
   local isLast = mode ~= SMOOTH and after <= 0
   local isSmooth = isLast or mode == SMOOTH
-  local persist = units > 0 or (mode ~= FRESH and (isSmooth or chargedAt >= start))
+  local persist = units > 0 or (mode ~= FRESH and chargedAt >= start)
   local next = after == full and FRESH or isSmooth and SMOOTH or BURSTY
-  return persist, next, max(isLast and after + unit - left * drain or after, -LARGEST), isSmooth and time or start
+  local kept = max(isLast and after + unit - left * drain or after, -LARGEST)
+  return persist, next, kept, isSmooth and time or start, start
 end
 
 local function convert(params, from, cells, offset, now)
   local mode, tokens = advance(from, cells, offset, rescale(now, params, from))
-  if mode == FRESH then return FRESH, 0, 0 end
+  if mode == FRESH then return FRESH, 0, 0, 0 end
   local used = from.quota - floor(tokens / from.unit)
 
   local isSame = from.window / from.perMs == params.window / params.perMs
@@ -200,10 +208,10 @@ local function convert(params, from, cells, offset, now)
   local time = max(now, began)
   local start = mode == BURSTY and isSame and began or time
   if mode == BURSTY and used >= params.quota then
-    return SMOOTH, params.unit - (start + params.window - time) * params.drain, time
+    return SMOOTH, params.unit - (start + params.window - time) * params.drain, time, start
   end
   local left = max(params.quota - used, 1 - params.quota)
-  return mode, left * params.unit, start
+  return mode, left * params.unit, start, start
 end
 
 return { step = step, adjust = adjust, convert = convert }
@@ -215,8 +223,8 @@ export const quotaLinear: Algorithm<Name> = {
   name: 'quotaLinear',
   options: [],
   parameters: ['quota', 'window', 'drain', 'unit', 'full'],
-  cells: [{ name: 'mode' }, { name: 'tokens' }, { name: 'time', ticks: 1, newest: true }],
-  initialState: [FRESH, 0, 0],
+  cells: [{ name: 'mode' }, { name: 'tokens' }, { name: 'time', ticks: 1, newest: true }, { name: 'start', ticks: 1 }],
+  initialState: [FRESH, 0, 0, 0],
   deriveParameters,
   maxValue: (params) => params.full,
   step,

@@ -1,5 +1,5 @@
 import { shown, SluiceError } from '../util/errors.ts'
-import { definitionOf, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
+import { describeFunction, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
 import { type Limit, limit } from '../limits/limit.ts'
 import { AlternationWatch } from './alternation.ts'
 import type { Bucket, ChargeSource } from './charge-source.ts'
@@ -96,7 +96,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   describe(): string {
     const { keyer, limits } = this.#options
     const parts: unknown[] = [keyer, limits].flat()
-    return parts.map((part) => (typeof part === 'function' ? definitionOf(part) : unnamed(part as Limit))).join()
+    return parts.map((part) => (typeof part === 'function' ? describeFunction(part) : unnamed(part as Limit))).join()
   }
 
   buckets(input: Input): MaybePromise<readonly Bucket[]> {

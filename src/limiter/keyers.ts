@@ -34,24 +34,69 @@ export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
   for (const part of parts) if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
-  const definition = `keyers(${parts.map(definitionOf).join()})`
-  return define(definition, function compositeKeyer(input) {
+  return define('keyers', parts, function compositeKeyer(input) {
     const keys = parts.map((part) => part(input))
     return keys.some(isPromise) ? Promise.all(keys).then(composeKey) : composeKey(keys as (Key | undefined)[])
   })
 }
 
-const definitions = shared('definitions', () => new WeakMap<object, string>())
+/** How a function was made: by a factory of this package, from this data. */
+interface Definition {
+  readonly factory: string
+  readonly given: readonly unknown[]
+}
 
-/** Notes how a function was made, for functions whose text is the same whatever their options are. */
-export function define<Made extends object>(definition: string, made: Made): Made {
-  definitions.set(made, definition)
+const definitions = shared('definitions', () => new WeakMap<object, Definition>())
+
+/** Notes how a factory made a function: another function that it makes of equal data does the same. */
+export function define<Made extends object>(factory: string, given: readonly unknown[], made: Made): Made {
+  definitions.set(made, { factory, given })
   return made
 }
 
-/** Returns how a function was made, or else its text: two functions with one definition do the same. */
-export function definitionOf(made: object): string {
-  return definitions.get(made) ?? Function.prototype.toString.call(made)
+// Another copy of the package has a function of its own.
+define('everyone', [], everyone)
+
+/** Returns true for a function that this factory made, and for `keyers` with such a part. */
+export function isMadeBy(factory: string, made: unknown): boolean {
+  const definition = definitions.get(made as object)
+  if (definition === undefined) return false
+  return (
+    definition.factory === factory ||
+    (definition.factory === 'keyers' && definition.given.some((part) => isMadeBy(factory, part)))
+  )
+}
+
+/**
+ * Returns true for equal data. Functions are equal only if they are one function, or if one factory of this package made them of equal
+ * data: their text does not show the variables that they use.
+ */
+export function isEqual(one: unknown, other: unknown): boolean {
+  if (Object.is(one, other)) return true
+  if (typeof one === 'function' && typeof other === 'function') return haveEqualDefinitions(one, other)
+  if (!isData(one) || !isData(other) || Array.isArray(one) !== Array.isArray(other)) return false
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])]
+  return names.every((name) => isEqual(one[name], other[name]))
+}
+
+function haveEqualDefinitions(one: object, other: object): boolean {
+  const [a, b] = [definitions.get(one), definitions.get(other)]
+  return a !== undefined && b !== undefined && a.factory === b.factory && isEqual(a.given, b.given)
+}
+
+function isData(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false
+  return Array.isArray(value) || [Object.prototype, null].includes(Object.getPrototypeOf(value) as null)
+}
+
+/** Describes a function for a guess whether two have one origin. Equal texts prove nothing: see `isEqual`. */
+export function describeFunction(made: object): string {
+  const definition = definitions.get(made)
+  if (definition === undefined) return Function.prototype.toString.call(made)
+  const given = definition.given.map((each) =>
+    typeof each === 'function' ? describeFunction(each) : JSON.stringify(each),
+  )
+  return `${definition.factory}(${given.join()})`
 }
 
 /** Makes one key out of several. Writes the length before each part, so that no part can imitate a boundary. */

@@ -28,7 +28,8 @@ export type { ConsumeOptions, Limiter } from './contract.ts'
  * once, else a promise of one.
  *
  * Throws `SluiceError`: `INVALID_OPTION`, `UNKNOWN_OPTION`, `DUPLICATE_LIMIT` for two limits of one name, `DUPLICATE_LIMITER`
- * for two limiters with the same name on one store, or on stores that count in the same place.
+ * for two limiters with the same name on one store, or on stores that count in the same place, unless one is `shared` or both have
+ * equal limits and the same functions.
  * @example
  * const limiter = createLimiter({ keyer: (user: { id: string }) => user.id, limits: [perSecond(10), perMinute(100)] })
  * if (!limiter.consume(user).allowed) throw new Error('slow down')

@@ -34,11 +34,14 @@ export interface LimiterOptions<Input> {
   readonly limits: Limits<Input>
   /** Returns the cost of an input. Default 1. */
   readonly cost?: CostFunc<Input>
-  /** Names this limiter's state in its store. Default `'default'`. */
+  /** Names this limiter's state in its store: different for each limiter of the store. Default `'default'`. */
   readonly name?: string
   /** Where state is kept. Default: a new `memoryStore()`. */
   readonly store?: Store
-  /** Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error. */
+  /**
+   * Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error, unless their
+   * definitions are equal. Functions are equal only if they are one function.
+   */
   readonly shared?: boolean
   /**
    * Called with each decision of `consume` and each admission by `wait`, after the decision is made; not for `peek`. It cannot change the
@@ -65,7 +68,10 @@ export interface RulesLimiterOptions<Input> {
   readonly name?: string
   /** Where state is kept. Default: a new `memoryStore()`. */
   readonly store?: Store
-  /** Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error. */
+  /**
+   * Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error, unless their
+   * definitions are equal. Functions are equal only if they are one function.
+   */
   readonly shared?: boolean
   /** Called with each decision, as in `LimiterOptions`. */
   readonly onDecision?: OnDecision<Input>

@@ -1,12 +1,12 @@
+import { limit } from '../limits/limit.ts'
 import { isMemoryStore } from '../stores/memory/tables.ts'
 import { identitiesBeside, whenNeighbours } from '../stores/places.ts'
 import type { Store } from '../stores/store.ts'
-import type { Limit } from '../limits/limit.ts'
 import { shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
 import { WeakValues } from '../util/weak-values.ts'
-import { definitionOf } from './keyers.ts'
+import { isEqual } from './keyers.ts'
 import type { LimiterOptions, RulesLimiterOptions } from './options.ts'
 
 type Options = LimiterOptions<never> | RulesLimiterOptions<never>
@@ -27,15 +27,16 @@ class Home {
 const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
 
 /**
- * Returns the home of a limiter, an object that identifies its counts. Limiters with the same definition have one home:
- * a hot reload evaluates a module again. Throws `DUPLICATE_LIMITER` when another limiter on the store has the name.
+ * Returns the home of a limiter, an object that identifies its counts. Limiters whose definitions are equal data have one home. Throws
+ * `DUPLICATE_LIMITER` when another limiter on the store has the name, unless one of the two is `shared`.
  */
 export function homeOf(name: string, store: Store, options: Options): Home {
   const place = store.identity ?? store
   const first = homes.get(place)?.get(name)
   if (first === undefined) return homeBeside(name, place, options)
-  if (isSame(first.options, options)) return first
-  if (options.shared !== true) throw duplicate(name)
+  const difference = differenceOf(first.options, options)
+  if (difference === undefined) return first
+  if (!areShared(first.options, options)) throw duplicate(name, options, difference)
   return new Home(options, first)
 }
 
@@ -44,8 +45,8 @@ function homeBeside(name: string, place: object, options: Options): Home {
   for (const other of identitiesBeside(place)) {
     const before = homes.get(other)?.get(name)
     if (before === undefined) continue
-    if (isSame(before.options, options)) return before
-    if (options.shared !== true) warnOfSamePlace(name)
+    if (differenceOf(before.options, options) === undefined) return before
+    if (!areShared(before.options, options)) warnOfSamePlace(name)
     return new Home(options, before)
   }
   return new Home(options, undefined)
@@ -57,7 +58,7 @@ whenNeighbours(function warnOfNames(one, other) {
   for (const name of some?.names() ?? []) {
     const [a, b] = [some!.get(name), others?.get(name)]
     if (a === undefined || b === undefined || a === b || a.first === b || b.first === a) continue
-    if (a.options.shared !== true && b.options.shared !== true) warnOfSamePlace(name)
+    if (!areShared(a.options, b.options)) warnOfSamePlace(name)
   }
 })
 
@@ -71,7 +72,8 @@ function warnOfSamePlace(name: string): void {
   warn(
     'SLUICE_SAME_PLACE',
     `Two limiters named ${shown(name)} use the same server over two connections. They share their counts, and a request that passes ` +
-      'both is charged twice. Give one of them another `name`, or set `shared: true` if they should share their counts.',
+      'both is charged twice. Give one of them another `name`, or set `shared: true` if they should share their counts. If a hot reload ' +
+      'created the second one, set `shared: true` in development.',
   )
 }
 
@@ -90,46 +92,39 @@ export function register(name: string, store: Store, home: Home): void {
   if (known.get(name) === undefined) known.set(name, home)
 }
 
-function isSame(one: Options, other: Options): boolean {
-  return (
-    one.shared === other.shared &&
-    rulesOf(one) === rulesOf(other) &&
-    isSameFunction(one.keyer, other.keyer) &&
-    isSameFunction(one.cost, other.cost) &&
-    areSameLimits(limitsOf(one), limitsOf(other))
-  )
+function areShared(one: Options, other: Options): boolean {
+  return one.shared === true || other.shared === true
 }
 
-function rulesOf(options: Options): unknown {
-  return 'rules' in options ? options.rules : undefined
+/** What a definition consists of. */
+const PARTS = ['keyer', 'limits', 'cost', 'rules'] as const
+
+/** Returns the first part in which two definitions are not equal data. */
+function differenceOf(one: Options, other: Options): (typeof PARTS)[number] | undefined {
+  const [some, others] = [definitionIn(one), definitionIn(other)]
+  return PARTS.find((part) => !isEqual(some[part], others[part]))
 }
 
-function limitsOf({ limits }: Options): readonly Source[] {
-  return limits === undefined ? [] : [limits].flat()
+function definitionIn(options: Options): Readonly<Record<(typeof PARTS)[number], unknown>> {
+  const { keyer, limits, cost, rules } = options as { readonly [part in (typeof PARTS)[number]]?: unknown }
+  return { keyer, limits: limits === undefined ? [] : [limits].flat().map(normalized), cost, rules }
 }
 
-type Source = Limit | ((input: never) => unknown)
-
-function areSameLimits(some: readonly Source[], others: readonly Source[]): boolean {
-  return some.length === others.length && some.every((each, i) => isSameLimit(each, others[i]!))
+/** Limits of the same meaning are equal data, however they are written. */
+function normalized(source: unknown): unknown {
+  return typeof source === 'object' && source !== null ? limit(source as Parameters<typeof limit>[0]) : source
 }
 
-function isSameLimit(one: Source, other: Source): boolean {
-  if (typeof one === 'function' || typeof other === 'function') return isSameFunction(one, other)
-  return one === other || JSON.stringify(one) === JSON.stringify(other)
-}
-
-/** True for one function, and for two of the same text: a module that is evaluated again creates its functions again. */
-function isSameFunction(one: unknown, other: unknown): boolean {
-  if (one === other) return true
-  return typeof one === 'function' && typeof other === 'function' && definitionOf(one) === definitionOf(other)
-}
-
-function duplicate(name: string): SluiceError {
+function duplicate(name: string, options: Options, difference: string): SluiceError {
+  const named =
+    options.name === undefined
+      ? `Two limiters without a \`name\` use the same store, so both are ${shown(name)}`
+      : `Two limiters named ${shown(name)} use the same store`
   return new SluiceError(
     'DUPLICATE_LIMITER',
-    `A limiter named ${shown(name)} with another definition already uses the same store. ` +
-      'Give this limiter another `name`, or set `shared: true` if both should share their counts. ' +
-      'If a hot reload or a second build of the app changed the definition, create the store together with the limiter.',
+    `${named}, and their \`${difference}\` differs. Functions are equal only if they are one function: equal code can use other variables. ` +
+      'Give each limiter its own `name`. If they should share their counts, create one limiter and use it in both places, or set `shared: true`. ' +
+      'If a hot reload or a second build of the app created the limiter again, set `shared: true` in development, or create the store ' +
+      'together with the limiter.',
   )
 }

@@ -216,6 +216,22 @@ describe('adjust() refunds only what still counts', () => {
     }
   })
 
+  it('in the window of a hybrid, also when it has become smooth', () => {
+    const subject = new Subject({ algorithm: 'quotaLinear', quota: 100, window: 1000 })
+    subject.ask(START, 1)
+    const early = subject.ask(START + 900_000, 50)
+    const late = subject.ask(START + 1_000_000, 100)
+    const before = subject.state()
+    subject.adjust(START + 1_010_000, early.at, -early.charged)
+    expect(subject.state()).toEqual(before)
+    expect(subject.burst(START + 1_999_999, 100)).toBe(0)
+    subject.adjust(START + 1_999_999, late.at, -late.charged)
+    expect(subject.burst(START + 2_000_000, 100)).toBe(1)
+    const smooth = subject.ask(START + 2_100_000, 5)
+    subject.adjust(START + 2_100_000, smooth.at, -smooth.charged)
+    expect(subject.ask(START + 2_100_000, 10).allowed).toBe(true)
+  })
+
   it('nothing of a measured rate that was measured again', () => {
     const subject = new Subject({ algorithm: 'exponential', quota: 100, window: 1000 })
     const first = subject.ask(START, 40)

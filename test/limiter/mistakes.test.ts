@@ -1,11 +1,9 @@
-import { byHeader, ipKeyer, rateLimit } from '../../adapters/express/index.ts'
-import { ipKeyer as ipKeyerOf } from '../../adapters/fetch/index.ts'
+import { rateLimit } from '../../adapters/express/index.ts'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   createLimiter,
   fixedWindow,
   gcra,
-  keyers,
   type Limit,
   limit,
   memoryStore,
@@ -220,49 +218,5 @@ describe('an unknown option', () => {
 
   it('is compared in bounded time, however long it is', () => {
     expect(() => memoryStore({ ['maxKeys'.repeat(100_000)]: 5 } as never)).toThrow(/has no option/)
-  })
-})
-
-describe('a limiter that is made again on one store', () => {
-  it('shares its counts when its definition is the same, as after a hot reload', () => {
-    const store = memoryStore()
-    const make = () => createLimiter({ keyer: (user: { name: string }) => user.name, limits: perMinute(1), store })
-    expect([make().consume(ada).allowed, make().consume(ada).allowed]).toEqual([true, false])
-  })
-
-  it.each([
-    ['keyer', { keyer: (user: { name: string }) => user.name.toLowerCase() }],
-    ['limits', { limits: perMinute(2) }],
-    ['limit function', { limits: () => perMinute(1) }],
-    ['cost', { cost: () => 2 }],
-  ])('is refused when its %s is different, and the message says what to do', (_what, change) => {
-    const store = memoryStore()
-    const options = { keyer: byName, limits: perMinute(1), store }
-    createLimiter(options)
-    const again = () => createLimiter({ ...options, ...change })
-    expect(again).toThrow(expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error)
-    expect(again).toThrow(/hot reload/)
-  })
-
-  it.each([
-    [byHeader('x-a'), byHeader('x-b')],
-    [ipKeyer({ ipv6Subnet: 64 }), ipKeyer({ ipv6Subnet: 48 })],
-    [ipKeyerOf({ address: (request) => request.headers.get('x-a')! }), ipKeyerOf({ address: () => 'one' })],
-  ] as [SyncKeyer<unknown>, SyncKeyer<unknown>][])(
-    'is refused when the same factory made another keyer: %#',
-    (one, other) => {
-      const store = memoryStore()
-      createLimiter({ keyer: one, limits: perMinute(1), store })
-      expect(() => createLimiter({ keyer: other, limits: perMinute(1), store })).toThrow(/hot reload/)
-      createLimiter({ keyer: one, limits: perMinute(1), store })
-    },
-  )
-
-  it('is refused when only the parts of its composite key differ', () => {
-    const store = memoryStore()
-    const byCity: SyncKeyer<{ name: string; city: string }> = (user) => user.city
-    createLimiter({ keyer: keyers(byName, byCity), limits: perMinute(1), store })
-    expect(() => createLimiter({ keyer: keyers(byCity, byName), limits: perMinute(1), store })).toThrow(/hot reload/)
-    createLimiter({ keyer: keyers(byName, byCity), limits: perMinute(1), store })
   })
 })

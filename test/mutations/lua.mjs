@@ -117,6 +117,11 @@ export const lua = [
     'isLast and unit + left * drain or after\n',
   ),
   hybrid(
+    'a refund of an earlier window in smooth mode',
+    'mode ~= FRESH and chargedAt >= start',
+    'mode ~= FRESH and (isSmooth or chargedAt >= start)',
+  ),
+  hybrid(
     'the smaller of two penalties',
     'local left = max(params.quota - used, 1 - params.quota)',
     'local left = min(params.quota - used, 1 - params.quota)',

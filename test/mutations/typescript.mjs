@@ -39,9 +39,9 @@ const changes = (file) =>
 const charged = inFile('src/limiter/charged.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/limiter/mistakes.test.ts'],
 })
-const registration = inFile('src/limiter/registration.ts', {
-  files: ['test/limiter/mistakes.test.ts', 'test/stores/redis/identity.test.ts'],
-})
+const registered = { files: ['test/limiter/registration.test.ts', 'test/stores/redis/identity.test.ts'] }
+const registration = inFile('src/limiter/registration.ts', registered)
+const definitions = inFile('src/limiter/keyers.ts', registered)
 const waiter = inFile('src/limiter/waiter.ts', { files: ['test/limiter/wait.test.ts'] })
 const decision = inFile('src/limiter/decision.ts', {
   files: ['test/limiter/decision.test.ts', 'test/limiter/limiter.test.ts'],
@@ -164,6 +164,12 @@ export const typescript = [
   ),
   hybrid('a negative number of remaining tokens', 'Math.max(0, Math.floor(kept / unit))', 'Math.floor(kept / unit)'),
   hybrid('a wait rounded down', 'const wait = isSmooth ? Math.ceil(', 'const wait = isSmooth ? Math.floor('),
+  hybrid(
+    'a refund of an earlier window in smooth mode',
+    'mode !== FRESH && chargedAt >= start',
+    'mode !== FRESH && (isSmooth || chargedAt >= start)',
+  ),
+  hybrid('the start of a window lost in smooth mode', 'isFresh ? now : cells[offset + 3]!', 'isFresh ? now : latest'),
 
   measured('`<` for `≤` at the quota', 'cost === 0 || after <= quota', 'cost === 0 || after < quota'),
   exponentialMath(
@@ -180,9 +186,18 @@ export const typescript = [
 
   registration(
     'limiters of a place that is found later not compared',
-    'if (a.options.shared !== true && b',
-    'if (a.options.shared === true && b',
+    'if (!areShared(a.options, b.options)) warn',
+    'if (areShared(a.options, b.options)) warn',
   ),
+  registration('both limiters must be shared', 'one.shared === true || other', 'one.shared === true && other'),
+  registration('costs not compared', "['keyer', 'limits', 'cost', 'rules'] as", "['keyer', 'limits', 'rules'] as"),
+  registration('limits compared as they are written', '[limits].flat().map(normalized)', '[limits].flat()'),
+  definitions(
+    'functions compared by their text',
+    "&& typeof other === 'function') return haveEqualDefinitions(one, other)",
+    "&& typeof other === 'function') return String(one) === String(other)",
+  ),
+  definitions('what a factory was given not compared', ' && isEqual(a.given, b.given)', ''),
   registration(
     'stores of one client counted separately',
     'const place = store.identity ?? store\n  const first',

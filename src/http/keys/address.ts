@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { define } from '../../limiter/keyers.ts'
 import { refuse } from '../../util/validate.ts'
 import { recentCache } from './recent-cache.ts'
 
@@ -36,9 +37,9 @@ export function addressKeyer(ipv6Subnet = 56): (raw: string | undefined) => stri
   }
   const network: Network = { bits: ipv6Subnet, mask: ipaddr.IPv6.subnetMaskFromPrefixLength(ipv6Subnet).parts }
   const cachedKey = recentCache(CACHE_SIZE, (raw) => keyOf(raw, network))
-  return function addressKey(raw) {
+  return define('addressKeyer', [ipv6Subnet], function addressKey(raw) {
     return typeof raw === 'string' ? cachedKey(raw) : undefined
-  }
+  })
 }
 
 interface Network {

@@ -1,4 +1,4 @@
-import { define, definitionOf, type SyncKeyer } from '../../limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { knownOptions, refuse } from '../../util/validate.ts'
 import { addressKeyer } from './address.ts'
 import { type ProxyHeader, type ProxyTrust, proxyWarner } from './proxy-warning.ts'
@@ -45,8 +45,8 @@ export function givenAddressKey(options: AddressOptions<never>): (address: strin
  */
 export function givenAddressKeyer<Request>(options: AddressOptions<[request: Request]>): SyncKeyer<Request> {
   const key = givenAddressKey(options)
-  const { address, ipv6Subnet } = options
-  return define(`ipKeyer(${definitionOf(address)},${ipv6Subnet})`, function ipKey(request: Request) {
+  const { address } = options
+  return define('ipKeyer', [address, key], function ipKey(request: Request) {
     return key(address(request))
   })
 }
@@ -65,7 +65,7 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
   knownOptions('ipKeyer', options, ['ipv6Subnet'])
   const key = addressKeyer(options.ipv6Subnet)
   const address = addressReader(client)
-  return define(`ipKeyer(${options.ipv6Subnet})`, function ipKey(request: Request) {
+  return define('ipKeyer', [client, key], function ipKey(request: Request) {
     return key(address(request))
   })
 }

@@ -1,4 +1,4 @@
-import { define, definitionOf, type SyncKeyer } from '../../limiter/keyers.ts'
+import { define, isMadeBy, type SyncKeyer } from '../../limiter/keyers.ts'
 import { HEADER_NAME, refuse } from '../../util/validate.ts'
 import { warn } from '../../util/warn.ts'
 
@@ -38,7 +38,7 @@ export function routeKey(methods: string | readonly string[], pattern: RoutePatt
 
 /** Returns true for a `byRoute` that was made with `define('byRoute', …)`, and for `keyers` with it. */
 export function readsRoute(keyer: object | undefined): boolean {
-  return keyer !== undefined && /^(keyers\(.*)?byRoute\b/s.test(definitionOf(keyer))
+  return isMadeBy('byRoute', keyer)
 }
 
 /** The methods that Node accepts in HTTP/1. */
@@ -71,7 +71,7 @@ export function headerKeyer<Request>(
   if (typeof name !== 'string' || !HEADER_NAME.test(name))
     refuse('byHeader', "the name of a header, such as byHeader('x-api-key')", name)
   const lowerCaseName = name.toLowerCase()
-  return define(`byHeader(${lowerCaseName})`, function headerKey(request: Request) {
+  return define('byHeader', [lowerCaseName], function headerKey(request: Request) {
     return getHeader(request, lowerCaseName)
   })
 }

@@ -72,6 +72,18 @@ describe('@RateLimit', () => {
     expect(await statuses(url, '/cats/second')).toEqual([429])
   })
 
+  test('counts together with another app of the same options on one store, and is refused with other functions', async () => {
+    const options = { ...common, store: memoryStore(), cost: () => 1 }
+    const own = { first: [RateLimit({ limits: of(1) })] }
+    const urls = [
+      await start(limitedModule(options, { controllers: controllers(own) })),
+      await start(limitedModule(options, { controllers: controllers(own) })),
+    ]
+    expect([await statuses(urls[0]!, '/cats/first'), await statuses(urls[1]!, '/cats/first')]).toEqual([[200], [429]])
+    const other = start(limitedModule({ ...options, cost: () => 1 }, { controllers: controllers(own) }))
+    await expect(other).rejects.toMatchObject({ code: 'DUPLICATE_LIMITER' })
+  })
+
   test('can have its own limiter, and one for several handlers', async () => {
     const limiter = createLimiter({ keyer: everyone, limits: of(1) })
     const own = { first: [RateLimit({ limiter })], second: [RateLimit({ limiter })] }
