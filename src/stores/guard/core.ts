@@ -1,4 +1,4 @@
-import { reasonOf, SluiceError } from '../../util/errors.ts'
+import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
 import { type AsyncStore, Charge, createPolicy, type Policy } from '../store.ts'
 import { type Adjustment, Backlog } from './backlog.ts'
 import type { ProbeResult } from './breaker.ts'
@@ -163,7 +163,7 @@ export class Core {
     const reason = part === '' ? 'the store answers again' : `${part} answers again`
     this.#reporter.changed('healthy', reason, this.health.out > 0)
     if (this.health.out === 0) this.local.releaseLater()
-    void this.#catchUp()
+    this.#catchUp().catch((error: unknown) => this.#reporter.warnLost(error))
   }
 
   /** Makes the adjustments that were kept, some at a time. One call of the store may not have two for the same key. */
@@ -216,7 +216,7 @@ async function started<Result>(work: () => Promise<Result>): Promise<Result> {
 /** Returns why a request failed, in one sentence. */
 function textOf(error: unknown): string {
   if (error instanceof SluiceError) return reasonOf(error)
-  return String((error as Error | undefined)?.message || error)
+  return messageOf(error)
 }
 
 function notReset(reason: string): SluiceError {

@@ -1,6 +1,6 @@
 import { type Channel, channel } from '../../util/channel.ts'
-import { isPromise } from '../../util/maybe-promise.ts'
-import { warn } from '../../util/warn.ts'
+import { textOf } from '../../util/errors.ts'
+import { observer, warn } from '../../util/warn.ts'
 import type { Store } from '../store.ts'
 
 /** Milliseconds between two warnings, at least. */
@@ -26,13 +26,13 @@ export const storeChanges: Channel<StoreEvent> = channel('sluice:store')
 /** Reports that a store is lost or back: every change to the user's function and to the channel, and one warning a minute at most. */
 export class Reporter {
   readonly #store: Store
-  readonly #onChange: ((change: StoreChange) => unknown) | undefined
+  readonly #onChange: ((change: StoreChange) => void) | undefined
   #nextWarning = 0
   #nextLost = 0
 
   constructor(store: Store, onChange: ((change: StoreChange) => unknown) | undefined) {
     this.#store = store
-    this.#onChange = onChange
+    this.#onChange = onChange && observer(onChange, 'onChange of a guard failed.')
   }
 
   /** The one place through which every change goes. `isPartial`: another part of the store is still not asked. */
@@ -46,7 +46,7 @@ export class Reporter {
     const now = performance.now()
     if (now < this.#nextLost) return
     this.#nextLost = now + WARN_EVERY
-    warn('SLUICE_OUTAGE', `The store failed, so a refund, settlement or lock-out may be lost: ${String(error)}`)
+    warn('SLUICE_OUTAGE', `The store failed, so a refund, settlement or lock-out may be lost: ${textOf(error)}`)
   }
 
   #warn(reason: string): void {
@@ -61,15 +61,6 @@ export class Reporter {
 
   #notify(change: StoreChange): void {
     if (storeChanges.hasSubscribers) storeChanges.publish({ store: this.#store, ...change })
-    try {
-      const result = this.#onChange?.(change)
-      if (isPromise(result)) void Promise.resolve(result).catch(warnCallback)
-    } catch (error) {
-      warnCallback(error)
-    }
+    this.#onChange?.(change)
   }
-}
-
-function warnCallback(error: unknown): void {
-  warn('SLUICE_OUTCOME', `onChange of a guard failed. ${String(error)}`)
 }
