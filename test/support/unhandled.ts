@@ -26,12 +26,10 @@ export async function turns(count = 3): Promise<void> {
 export const FAILURES: Readonly<Record<string, () => never>> = {
   throws: () => broken(),
   'throws a value without a text': () => {
-    // oxlint-disable-next-line typescript/only-throw-error -- the test is about such values
     throw Object.create(null)
   },
   rejects: (async () => broken()) as () => never,
   'rejects with a value without a text': (async () => {
-    // oxlint-disable-next-line typescript/only-throw-error -- the test is about such values
     throw Object.create(null)
   }) as () => never,
   // oxlint-disable-next-line unicorn/no-thenable -- such as a query that runs when it is awaited
