@@ -108,6 +108,31 @@ describe('a stack', () => {
   })
 })
 
+/** A query that runs when it is awaited: its `then` returns nothing, and it has no `catch`. */
+function thenable<Value>(value: Value): Promise<Value> {
+  // oxlint-disable-next-line unicorn/no-thenable -- the test is about such values
+  return { then: (resolve: (value: Value) => void) => resolve(value) } as unknown as Promise<Value>
+}
+
+test('a thenable is taken for a promise', async () => {
+  const options: LimiterOptions<object> = {
+    keyer: keyers<object>(() => thenable('k')),
+    limits: [() => thenable(LIMIT), perHour(9)],
+    cost: () => thenable(2),
+    onDecision: () => thenable(1),
+  }
+  const codes = await warningsOf(async () => {
+    for (const keyer of [options.keyer, () => thenable('j')]) {
+      const limiter = createLimiter({ ...options, keyer })
+      expect((await limiter.consume({})).limits.map(({ remaining }) => remaining)).toEqual([3, 7])
+    }
+    const fixed = createLimiter({ keyer: () => thenable('k'), limits: LIMIT })
+    expect((await fixed.consume({})).remaining).toBe(4)
+    await turns()
+  })
+  expect(codes).toEqual([])
+})
+
 describe('a promise where a value is expected', () => {
   const refused = [
     ['a list of limits', { keyer: key, limits: () => [rejects(), rejects()] }],
