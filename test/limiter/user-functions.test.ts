@@ -111,7 +111,7 @@ describe('a stack', () => {
 /** A query that runs when it is awaited: its `then` returns nothing, and it has no `catch`. */
 function thenable<Value>(value: Value): Promise<Value> {
   // oxlint-disable-next-line unicorn/no-thenable -- the test is about such values
-  return { then: (resolve: (value: Value) => void) => resolve(value) } as unknown as Promise<Value>
+  return { then: (resolve: (value: Value) => void) => void resolve(value) } as unknown as Promise<Value>
 }
 
 test('a thenable is taken for a promise', async () => {
