@@ -35,10 +35,8 @@ function keepChoice(reply: FastifyReply, denial: number): () => void {
   const own = Object.getOwnPropertySymbols(reply).find(({ description }) => description === HAS_STATUS)
   const flags = reply as unknown as Record<symbol, boolean>
   const hasStatus = own && flags[own]
-  reply.redirect = (url, code) => {
-    const chosen = reply.statusCode === denial ? FOUND : reply.statusCode
-    return redirect.call(reply, url, code ?? chosen)
-  }
+  reply.redirect = (url, code = reply.statusCode === denial ? FOUND : reply.statusCode) =>
+    redirect.call(reply, url, code)
   return function restore() {
     reply.redirect = redirect
     if (own !== undefined) flags[own] = hasStatus!

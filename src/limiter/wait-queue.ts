@@ -183,18 +183,16 @@ export class WaitQueue {
 
   #leave(waiter: Waiter): void {
     if (!this.#waiters.delete(waiter)) return
-    const next = removeFromLines(waiter, (charge) => this.#forgetForecast(charge))
+    const next = removeFromLines(waiter, (charge) => {
+      try {
+        this.#forecast?.forget(charge)
+      } catch {
+        // The forecast of a user's store has failed. It is made again when it is needed.
+        this.#forecast = undefined
+      }
+    })
     if (this.#waiters.size === 0) this.#forecast = undefined
     for (const first of next) if (!first.isServed && isFirst(first)) void this.#serve(first)
-  }
-
-  /** A forecast of a user's store that fails is made again when it is needed. */
-  #forgetForecast(charge: Charge): void {
-    try {
-      this.#forecast?.forget(charge)
-    } catch {
-      this.#forecast = undefined
-    }
   }
 }
 

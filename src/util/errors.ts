@@ -1,4 +1,4 @@
-import { disown, isPromise } from './maybe-promise.ts'
+import { disown } from './maybe-promise.ts'
 
 /** Why a {@link SluiceError} was thrown. Codes are stable; messages may be reworded. */
 export type SluiceErrorCode =
@@ -91,13 +91,9 @@ export function textOf(thrown: unknown): string {
   }
 }
 
-/** Returns the message of an error, or what was thrown as a text. Never throws. */
+/** Returns the message of an error, or what was thrown as a text. */
 export function messageOf(thrown: unknown): string {
-  try {
-    return String((thrown as Error | undefined)?.message || thrown)
-  } catch {
-    return shown(thrown)
-  }
+  return textOf((thrown as Error | undefined)?.message || thrown)
 }
 
 /**
@@ -108,19 +104,8 @@ export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value === 'function') return value.name ? `function ${value.name}` : 'a function'
-  if (isRefusedPromise(value)) return 'a promise'
+  if (disown(value)) return 'a promise'
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
   return String(value)
-}
-
-function isRefusedPromise(value: unknown): boolean {
-  try {
-    if (!isPromise(value)) return false
-    disown(value)
-    return true
-  } catch {
-    // Reading `then` throws.
-    return false
-  }
 }

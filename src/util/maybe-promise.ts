@@ -49,7 +49,14 @@ export function detached(call: () => unknown, failed: (error: unknown) => void):
   }
 }
 
-/** Handles the rejection of a promise that is refused: without a handler it would end the process. */
-export function disown(refused: Promise<unknown>): void {
-  Promise.resolve(refused).catch(() => undefined)
+/** Returns true for a promise that is refused, and handles its rejection: without a handler it would end the process. Never throws. */
+export function disown(refused: unknown): boolean {
+  try {
+    if (!isPromise(refused)) return false
+    Promise.resolve(refused).catch(() => undefined)
+    return true
+  } catch {
+    // Reading `then` throws.
+    return false
+  }
 }

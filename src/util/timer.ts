@@ -23,7 +23,7 @@ export function sleep(ms: number, wake: () => void, clock?: Clock): () => void {
 }
 
 function cancelOf(given: unknown): () => void {
-  if (typeof given === 'function') return observer(given as () => unknown, 'A timer of a clock could not be cancelled.')
+  if (typeof given === 'function') return observer(given as () => unknown, 'A timer of `clock.after` failed.')
   throw new SluiceError(
     'INVALID_CLOCK',
     `clock.after(): expected a function that cancels the timer, got ${shown(given)}`,

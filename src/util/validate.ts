@@ -1,7 +1,7 @@
 import leven from 'leven'
 import { parseDuration } from './duration.ts'
 import { shown, SluiceError } from './errors.ts'
-import { disown, isPromise } from './maybe-promise.ts'
+import { disown } from './maybe-promise.ts'
 import { equalOf } from './peer-options.ts'
 
 /** Throws `INVALID_OPTION` with what was expected and what was given. */
@@ -13,10 +13,7 @@ export function refuse(option: string, expected: string, given: unknown): never 
 export function refusePromises(option: string, values: object): void {
   let name: string | undefined
   for (const each of Object.keys(values)) {
-    const value: unknown = values[each as never]
-    if (!isPromise(value)) continue
-    name ??= each
-    disown(value)
+    if (disown(values[each as never])) name ??= each
   }
   if (name === undefined) return
   const place = Array.isArray(values) ? `${option}[${name}]` : `${option}.${name}`

@@ -81,10 +81,14 @@ export const limits = [
   ),
   timers(
     'a cancelled timer of a clock that throws',
-    "return observer(given as () => unknown, 'A timer of a clock could not be cancelled.')",
+    "return observer(given as () => unknown, 'A timer of `clock.after` failed.')",
     'return given as () => void',
   ),
-  promisesIn('only the first refused promise gets a handler', '    disown(value)\n', '    disown(value)\n    break\n'),
+  promisesIn(
+    'only the first refused promise gets a handler',
+    'if (disown(values[each as never])) name ??= each',
+    'if (name === undefined && disown(values[each as never])) name = each',
+  ),
   observers('a limiter called twice in a stack', '[...new Set(builders)]', 'builders'),
   calendar('the later of two midnights', '[Math.max(before, after), Math.min', '[Math.min(before, after), Math.max'),
   calendar('a day without midnight that starts a second late', 'return high * 1000', 'return high * 1000 + 1000'),

@@ -43,7 +43,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
   const { maxKeys = 1_000_000, onFull = warnFull, clock = steadyClock } = options
   if (typeof onFull !== 'function') refuse('onFull', 'a function', onFull)
   warnInCluster()
-  const observe = observer(onFull, 'onFull of a memory store failed. The store continues.')
+  const observe = observer(onFull, 'onFull failed.')
   return new MemoryStore(checkedMaxKeys(maxKeys), observe, clockGiven(clock))
 }
 
