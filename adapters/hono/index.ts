@@ -5,6 +5,8 @@ import { headerConfig, writtenHeaders } from '../../src/http/headers/write-heade
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { whenClosed } from '../../src/http/response/node-end.ts'
+import type { Undo } from '../../src/http/response/begun-denial.ts'
+import { undoneByError } from '../../src/http/response/on-denied.ts'
 import { warnIfPending } from '../../src/http/response/unanswered.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
@@ -35,7 +37,7 @@ export type RateLimitOptions<E extends Env = AnyEnv> = LimiterSource<Context<E>>
     /**
      * Answers a denied request instead of the 429: it returns a response, or calls `next`. `context.json` and the like start
      * with status 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added to the response. A larger
-     * `Retry-After` of that response stays. `next` undoes the status and `Cache-Control`. If its promise is pending for ten seconds, the process
+     * `Retry-After` of that response stays. `next` undoes the status and `Cache-Control`, and an error that it throws undoes the status. If its promise is pending for ten seconds, the process
      * warning `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied<E>
@@ -96,7 +98,10 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
       undo()
       return next()
     }
-    const answered = warnIfPending(onDenied, onDenied(context, goOn, decision), () => hasGoneOn)
+    const answered = undoneByError(
+      () => void (hasGoneOn || undo(true)),
+      () => warnIfPending(onDenied, onDenied(context, goOn, decision), () => hasGoneOn),
+    )
     return chain(answered, (answer) => {
       // Hono takes an empty 200 for a response.
       if (context.finalized) return
@@ -109,12 +114,14 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
 }
 
 /** Sets the status and `Cache-Control` of a denial. Returns a function that undoes this. */
-function startDenial(context: Context, status: number): () => void {
+function startDenial(context: Context, status: number): Undo {
+  const { status: before } = context.newResponse(null)
   const cacheControl = headerOf(context, 'Cache-Control')
   context.status(status as 429)
   adapter.setHeader(context, 'Cache-Control', 'no-store')
-  return function undo() {
-    context.status(200)
+  return function undo(isError) {
+    context.status(before as 200)
+    if (isError === true) return
     draftOf(context).delete('Cache-Control')
     context.header('Cache-Control', cacheControl)
   }

@@ -2,9 +2,10 @@ import type Application from 'koa'
 import type { Context, DefaultContext, DefaultState, Middleware, Next, ParameterizedContext, Response } from 'koa'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
-import { beginDenial } from '../../src/http/response/begun-denial.ts'
+import { beginDenial, type Undo } from '../../src/http/response/begun-denial.ts'
 import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
+import { undoneByError } from '../../src/http/response/on-denied.ts'
 import { warnIfPending } from '../../src/http/response/unanswered.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/write-headers.ts'
 import { onceForEachApp, warnOfLateMount } from '../../src/http/late-mount.ts'
@@ -41,7 +42,7 @@ export type RateLimitOptions<State = DefaultState, Custom = DefaultContext> = Li
   HttpOptions<ParameterizedContext<State, Custom>, Response> & {
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
-     * headers are already set. `next` undoes the first two. If its promise is pending for ten seconds, the process warning
+     * headers are already set. `next` undoes the first two, and an error that it throws undoes the status. If its promise is pending for ten seconds, the process warning
      * `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied<State, Custom>
@@ -84,18 +85,21 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
       return next()
     }
     const isAnswered = (): boolean => hasGoneOn || context.headerSent || context.res.destroyed
-    return warnIfPending(onDenied, onDenied(context, goOn, decision), isAnswered)
+    return undoneByError(
+      () => void (hasGoneOn || undo(true)),
+      () => warnIfPending(onDenied, onDenied(context, goOn, decision), isAnswered),
+    )
   },
 }
 
 /** Does `beginDenial`. In Koa, a status that the user has set is not changed by a body. */
-function startDenial(context: Context, status: number): () => void {
+function startDenial(context: Context, status: number): Undo {
   const response = context.response as Response & { _explicitStatus?: boolean }
   const { _explicitStatus: wasExplicit = false } = response
   const undo = beginDenial(context.res, status)
   Object.assign(response, { _explicitStatus: true })
-  return function undoStart() {
-    undo()
+  return function undoStart(isError) {
+    undo(isError)
     Object.assign(response, { _explicitStatus: wasExplicit })
   }
 }

@@ -9,9 +9,9 @@ import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
-import type { MaybePromise } from '../../src/util/maybe-promise.ts'
-import { isStoreError } from '../../src/util/errors.ts'
-import { refuse } from '../../src/util/validate.ts'
+import { detached, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { isStoreError, textOf } from '../../src/util/errors.ts'
+import { optionalFunction, refuse } from '../../src/util/validate.ts'
 import { warn } from '../../src/util/warn.ts'
 import { requestAdapter } from './request.ts'
 import { closeWithFault, upgradeAdapter } from './upgrade.ts'
@@ -30,13 +30,14 @@ export type RateLimitOptions = LimiterSource<IncomingMessage> &
     readonly onDenied?: OnDenied
     /**
      * Answers a request when a keyer, an option or the store fails. An upgrade has no response; its socket is closed afterwards.
+     * If it throws or rejects itself, the default answers, and its warning shows that error.
      * Default: a 500, and the process warning `SLUICE_FAULT` at most once a minute.
      */
     readonly onError?: OnError
   }
 
 type OnDenied = (request: IncomingMessage, response: ServerResponse, decision: Decision) => unknown
-type OnError = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => void
+type OnError = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => unknown
 
 /** A listener of a server's `upgrade` event. */
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
@@ -77,8 +78,9 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
  */
 export function rateLimit(given: RateLimitOptions): RateLimit {
   validateHttpOptions(given, 'onError')
-  const { onError = answerFaults(), ...options } = given
-  if (typeof onError !== 'function') refuse('onError', 'a function', onError)
+  const { onError, ...options } = given
+  optionalFunction('onError', onError)
+  const answer = faultHandler(onError)
   const limiter = limiterOf(options, requestAdapter)
   const requestLimiter = createRequestLimiter<IncomingMessage, ServerResponse, undefined, OnDenied>(
     { ...without(options, LIMITER_OPTIONS), limiter },
@@ -93,7 +95,7 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
     if (typeof listener !== 'function')
       refuse('rateLimit', 'a listener: createServer(limit((request, response) => …))', listener)
     return function limitRate(request, response) {
-      const failed = (error: unknown): void => onError(error, request, response)
+      const failed = (error: unknown): void => answer(error, request, response)
       admit(requestLimiter, request, response, () => listener(request, response), failed)
     }
   }
@@ -108,11 +110,8 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
         if (!socket.destroyed) listener(request, socket, head)
       }
       const failed = (error: unknown): void => {
-        try {
-          onError(error, request, undefined)
-        } finally {
-          closeWithFault(socket)
-        }
+        answer(error, request, undefined)
+        closeWithFault(socket)
       }
       admit(upgradeLimiter, request, { socket, headers: new Map() }, admitted, failed)
     }
@@ -148,15 +147,29 @@ function admit<Response>(
 
 const MINUTE = 60_000
 
+type FaultHandler = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => void
+
+/** Returns a function that calls `onError`, and its default if there is none or it fails itself. */
+function faultHandler(onError: OnError | undefined): FaultHandler {
+  const answerFault = answerFaults()
+  if (onError === undefined) return answerFault
+  return function callOnError(error, request, response) {
+    detached(
+      () => onError(error, request, response),
+      (failure) => answerFault(failure, request, response),
+    )
+  }
+}
+
 /** Creates the default of `onError`. */
-function answerFaults(): OnError {
+function answerFaults(): FaultHandler {
   let quietUntil = 0
   return function answerFault(error, _request, response) {
     if (Date.now() >= quietUntil) {
       quietUntil = Date.now() + MINUTE
       warn(
         'SLUICE_FAULT',
-        `A rate limit failed, and the client got a response with status 500. ${String(causeOf(error))}`,
+        `A rate limit failed, and the client got a response with status 500. ${textOf(causeOf(error))}`,
       )
     }
     if (response === undefined) return

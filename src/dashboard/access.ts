@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { textOf } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
 
 /** Milliseconds between two warnings, at least. */
@@ -29,7 +30,7 @@ export function authorizer<Request>(
       return answer === true
     } catch (error) {
       const now = performance.now()
-      if (now >= nextWarning) warn('SLUICE_OUTCOME', `authorize of a dashboard failed. ${String(error)}`)
+      if (now >= nextWarning) warn('SLUICE_OUTCOME', `authorize of a dashboard failed. ${textOf(error)}`)
       nextWarning = Math.max(nextWarning, now + WARN_EVERY)
       return false
     }

@@ -6,6 +6,7 @@ import { type HeldByLimit, inspectKey } from '../stores/redis/inspect/index.ts'
 import type { LimitStatus, Store } from '../stores/store.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { SluiceError } from '../util/errors.ts'
+import { collect, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
 
 /** A limiter of any input. */
@@ -106,7 +107,7 @@ async function peekAt(limiter: OwnLimiter<never>, key: string): Promise<readonly
   try {
     const handle = limiter.key(key)
     // A cost of 0 shows what is counted. What another request would get is the verdict on a cost of 1.
-    const [counted, next]: Decision[] = await Promise.all([handle.peek({ cost: 0 }), handle.peek({ cost: 1 })])
+    const [counted, next] = await collect([0, 1], (cost): MaybePromise<Decision> => handle.peek({ cost }))
     return counted!.limits.map((each, i) => verdictOf(each, next!.limits[i]!))
   } catch (error) {
     if (error instanceof SluiceError && error.code === 'INPUT_NEEDED') return undefined

@@ -4,7 +4,7 @@ import type { Limiter } from '../limiter/contract.ts'
 import { chargeSourcesOf } from '../limiter/own-limiter.ts'
 import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
-import { all, chain, type MaybePromise } from '../util/maybe-promise.ts'
+import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { defaultHeaders, type MergedHeaders } from './headers/stacked.ts'
@@ -79,7 +79,7 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
 
   return function findCounted(request, latest) {
     if (!hasCountedFor(homes, latest)) return undefined
-    const charges = all(builders.map((builder) => builder.charges(request, undefined)))
+    const charges = collect(builders, (builder) => builder.charges(request, undefined))
     return chain(charges, (known) => findIn(latest, known.flat()))
   }
 }

@@ -61,8 +61,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     if (lane === undefined || isAllowed?.(request)) return true
     if (skip === undefined) return decide(lane, request, response, next)
     const skipped = skip(request)
-    if (!isPromise(skipped)) return skipped ? true : decide(lane, request, response, next)
-    return skipped.then((known) => (known ? true : decide(lane, request, response, next)))
+    return chain(skipped, (known) => (known ? true : decide(lane, request, response, next)))
   }
 
   function decide(lane: Lane, request: Request, response: Response, next: Next): MaybePromise<boolean> {
@@ -85,7 +84,9 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     const decision = lane.limiter.consume(request)
     if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next)
     // Another request limiter may have decided about the request in the meantime.
-    return decision.then((known) => apply(lane, known, latestPass(adapter, request), request, response, next))
+    return Promise.resolve(decision).then((known) =>
+      apply(lane, known, latestPass(adapter, request), request, response, next),
+    )
   }
 
   function apply(
@@ -115,10 +116,13 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     response: Response,
   ): Promise<boolean> {
     const release = isOwn(limiter) ? countHeld(limiter.name) : undefined
-    const isReached = await hold(response, decision.delay)
-    release?.()
-    if (isReached) settleAtEnd?.(request, response, decision)
-    return isReached
+    try {
+      if (!(await hold(response, decision.delay))) return false
+    } finally {
+      release?.()
+    }
+    settleAtEnd?.(request, response, decision)
+    return true
   }
 
   /** Waits for the slot of a request. Returns false if the client hangs up before; no timer remains then. */

@@ -1,7 +1,7 @@
 import type { Decision } from '../limiter/decision.ts'
 import type { Limiter } from '../limiter/limiter.ts'
 import { resetKeys } from '../limiter/reset-keys.ts'
-import { SluiceError } from '../util/errors.ts'
+import { SluiceError, textOf } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
@@ -40,7 +40,7 @@ export function settlement<Request, Response>(
     try {
       await apply(request, response, decision)
     } catch (error) {
-      if (!warned) warn('SLUICE_OUTCOME', `${describe(error)} The charge does not change. ${String(error)}`)
+      if (!warned) warn('SLUICE_OUTCOME', `${describe(error)} The charge does not change. ${textOf(error)}`)
       warned = true
     }
   }

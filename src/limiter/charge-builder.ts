@@ -4,11 +4,12 @@ import { type Limit, limit } from '../limits/limit.ts'
 import { AlternationWatch } from './alternation.ts'
 import type { Bucket, ChargeSource } from './charge-source.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
-import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 import { decisionObserver } from './decision-observer.ts'
 import { addDistinct, checkedCost, assertUniqueNames } from './charges.ts'
 import { Charge, createPolicy, type Policy, type Store } from '../stores/store.ts'
+import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 
 type LimitSource<Input> = Limit | LimitFunc<Input>
@@ -114,15 +115,16 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     const costOf = this.#cost
     if (cost !== undefined || costOf === undefined)
       return charged(policies, text, cost === undefined ? 1 : checkedCost(cost))
-    const costs = all(policies.map((policy) => costOf(input, policy.limit)))
+    const costs = collect(policies, (policy) => costOf(input, policy.limit))
     return chain(costs, (known) => policies.map((policy, i) => new Charge(policy, text, checkedCost(known[i]))))
   }
 
   #limits(input: Input): MaybePromise<readonly Policy[]> {
     if (this.#fixed !== undefined) return this.#fixed
-    const answers: MaybePromise<Answer>[] = []
-    for (const source of this.#sources) answers.push(typeof source === 'function' ? source(input) : source)
-    return chain(all(answers), (known) => this.#flattened(known))
+    const answers = collect(this.#sources, (source): MaybePromise<Answer> =>
+      typeof source === 'function' ? source(input) : source,
+    )
+    return chain(answers, (known) => this.#flattened(known))
   }
 
   #flattened(answers: readonly Answer[]): readonly Policy[] {
@@ -130,14 +132,16 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     for (const answer of answers) {
       if (answer === undefined) continue
       if (!Array.isArray(answer)) addDistinct(policies, this.#policy(answer as Limit))
-      else for (const each of answer as readonly Limit[]) addDistinct(policies, this.#policy(each))
+      else for (const each of answer as readonly Limit[]) addDistinct(policies, this.#policy(each, answer))
     }
     return policies
   }
 
-  #policy(given: Limit): Policy {
+  /** @param others the limits that were returned together with it */
+  #policy(given: Limit, others: readonly Limit[] = [given]): Policy {
     const known = this.#policies.get(given)
     if (known !== undefined) return known
+    if (isPromise<Limit>(given)) refusePromises('limits', others)
     if (typeof given !== 'object' || given === null) throw notALimit(given)
     const made = limit(given)
     const policy = createPolicy(this.name, made, this.store, this.home)

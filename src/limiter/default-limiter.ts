@@ -7,7 +7,7 @@ import type { Key } from './keyers.ts'
 import type { Duration, Limit } from '../limits/limit.ts'
 import { checkedLength, lockCharges } from './lock-charges.ts'
 import { costIn } from './options.ts'
-import { all, chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charge-source.ts'
 import type { LockMode } from '../stores/lock-mode.ts'
 import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stores/store.ts'
@@ -100,14 +100,10 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   reset(input: Input): MaybePromise<void> {
-    const variants = [...this.#variants.values()].map((each) => each.reset(input))
-    const done = this.#builders.map((builder) =>
-      chain(builder.buckets(input), (buckets) => {
-        const forgotten = buckets.map(({ limiter, key }) => builder.store.forget(limiter, key) as MaybePromise<void>)
-        return chain(all<void>(forgotten), () => undefined)
-      }),
+    const done = collect([...this.#variants.values(), ...this.#builders], (each) =>
+      each instanceof DefaultLimiter ? each.reset(input) : forgetIn(each, input),
     )
-    return chain(all<void>([...done, ...variants]), () => this.#queue.wake())
+    return chain(done, () => this.#queue.wake())
   }
 
   block(input: Input, duration: Duration): MaybePromise<void> {
@@ -149,9 +145,11 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   /** Locks the keys of an input here and in what adapters made of this limiter. */
   #lock(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
-    const done = [...this.#variants.values()].map((each) => each.#lock(input, ms, mode))
-    if (this.#guards().length === 0) done.push(this.#lockOwn(input, ms, mode))
-    return chain(all<void>(done), () => undefined)
+    const own = this.#guards().length === 0 ? [this] : []
+    const done = collect([...this.#variants.values(), ...own], (each) =>
+      each === this ? this.#lockOwn(input, ms, mode) : each.#lock(input, ms, mode),
+    )
+    return chain(done, () => undefined)
   }
 
   #lockOwn(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
@@ -213,7 +211,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
     if (this.#builders.length === 1) return this.#builders[0]!.charges(input, cost)
-    return chain(all(this.#builders.map((builder) => builder.charges(input, cost))), (known) => dedupe(known.flat()))
+    const charges = collect(this.#builders, (builder) => builder.charges(input, cost))
+    return chain(charges, (known) => dedupe(known.flat()))
   }
 
   /** Replaces what a decision charged by `actual`, past any limit. */
@@ -243,6 +242,14 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     if (!this.#warned.has(code)) warn(code, message)
     this.#warned.add(code)
   }
+}
+
+/** Deletes the state of an input under the limits of a source. */
+function forgetIn<Input>(source: ChargeSource<Input>, input: Input): MaybePromise<void> {
+  return chain(source.buckets(input), (buckets) => {
+    const done = collect(buckets, ({ limiter, key }) => source.store.forget(limiter, key) as MaybePromise<void>)
+    return chain(done, () => undefined)
+  })
 }
 
 brand(DefaultLimiter, LIMITER)

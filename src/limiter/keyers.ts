@@ -1,7 +1,7 @@
 import { boundedKey } from '../util/bounded-key.ts'
 import { shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
 
 /** Who is counted. A number or bigint counts as its decimal string. */
@@ -35,8 +35,10 @@ export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
   for (const part of parts) if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
   return define('keyers', parts, function compositeKeyer(input) {
-    const keys = parts.map((part) => part(input))
-    return keys.some(isPromise) ? Promise.all(keys).then(composeKey) : composeKey(keys as (Key | undefined)[])
+    return chain(
+      collect(parts, (part) => part(input)),
+      composeKey,
+    )
   })
 }
 

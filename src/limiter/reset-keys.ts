@@ -1,4 +1,4 @@
-import { all, chain, type MaybePromise } from '../util/maybe-promise.ts'
+import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
 import { isCharge } from '../stores/store.ts'
 import { chargesOf } from './charged.ts'
 import type { Limiter } from './contract.ts'
@@ -14,10 +14,11 @@ export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision
   const charges = chargesOf(decision)
   // A limiter's name is printable, so it ends at the first NUL.
   const keys = new Map(charges.map((charge) => [`${charge.policy.limiter}\0${charge.key}`, charge]))
-  const done = [...keys.values()].map(
+  const done = collect(
+    [...keys.values()],
     ({ policy, key }) => policy.store.forget(policy.limiter, key) as MaybePromise<void>,
   )
-  return chain(all<void>(done), () => {
+  return chain(done, () => {
     for (const { policy } of charges) waitQueueOf(policy.store).wake()
   })
 }

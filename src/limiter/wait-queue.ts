@@ -1,8 +1,8 @@
 import type { Forecast } from '../stores/forecast.ts'
 import type { Charge, DecisionMode, Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
-import { SluiceError } from '../util/errors.ts'
-import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { SluiceError, textOf } from '../util/errors.ts'
+import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { wholeNumber } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import { combine, type Decision } from './decision.ts'
@@ -59,9 +59,8 @@ export class WaitQueue {
   /** Denies charges that waiters are ahead of, until those are served. Charges nothing. */
   deny(store: Store, charges: readonly Charge[]): MaybePromise<Decision> {
     const verdicts = copies(charges)
-    const degraded = store.take(verdicts, 'peek')
-    if (isPromise(degraded)) return degraded.then((known) => this.#denied(store, verdicts, known))
-    return this.#denied(store, verdicts, degraded)
+    const degraded = store.take(verdicts, 'peek') as MaybePromise<Decision['degraded']>
+    return chain(degraded, (known) => this.#denied(store, verdicts, known))
   }
 
   /** Asks again for the first waiters, of these charges or of all: what they wait for may have been refunded. */
@@ -93,17 +92,17 @@ export class WaitQueue {
 
   async #serve(waiter: Waiter): Promise<void> {
     waiter.isServed = true
-    this.#forecast?.add(waiter.charges, true)
-    while (this.#waiters.has(waiter)) {
-      try {
+    try {
+      this.#forecast?.add(waiter.charges, true)
+      while (this.#waiters.has(waiter)) {
         const asked = ask(waiter, 'consume')
         const decision = isPromise(asked) ? await asked : asked
         if (!this.#waiters.has(waiter)) await this.#giveBack(waiter, decision)
         else if (decision.allowed) this.#admit(waiter, decision)
         else if (!this.#refused(waiter, decision.retryAfter, decision)) await waiter.sleep(decision.retryAfter)
-      } catch (error) {
-        this.#giveUp(waiter, error)
       }
+    } catch (error) {
+      this.#giveUp(waiter, error)
     }
   }
 
@@ -177,14 +176,21 @@ export class WaitQueue {
       await waiter.refund(decision)
     } catch (error) {
       if (!this.#warned)
-        warn('SLUICE_WAIT', `A wait ended early, and its charge could not be refunded: ${String(error)}`)
+        warn('SLUICE_WAIT', `A wait ended early, and its charge could not be refunded: ${textOf(error)}`)
       this.#warned = true
     }
   }
 
   #leave(waiter: Waiter): void {
     if (!this.#waiters.delete(waiter)) return
-    const next = removeFromLines(waiter, (charge) => this.#forecast?.forget(charge))
+    const next = removeFromLines(waiter, (charge) => {
+      try {
+        this.#forecast?.forget(charge)
+      } catch {
+        // The forecast of a user's store has failed. It is made again when it is needed.
+        this.#forecast = undefined
+      }
+    })
     if (this.#waiters.size === 0) this.#forecast = undefined
     for (const first of next) if (!first.isServed && isFirst(first)) void this.#serve(first)
   }
@@ -196,8 +202,8 @@ export type Refund = (decision: Decision) => MaybePromise<void>
 /** A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
 function ask({ store, charges }: Waiter, mode: DecisionMode): MaybePromise<Decision> {
   const asked = copies(charges)
-  const degraded = store.take(asked, mode, true)
-  return isPromise(degraded) ? degraded.then((known) => combine(asked, known)) : combine(asked, degraded)
+  const degraded = store.take(asked, mode, true) as MaybePromise<Decision['degraded']>
+  return chain(degraded, (known) => combine(asked, known))
 }
 
 /** The same charges, not decided yet. */

@@ -1,6 +1,6 @@
 import type { Duration } from '../limits/limit.ts'
 import type { Charge, Store } from '../stores/store.ts'
-import type { Clock } from '../util/clock.ts'
+import { type Clock, microseconds } from '../util/clock.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { onAbort } from '../util/shared-listener.ts'
@@ -75,14 +75,16 @@ export class Waiter {
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
+    // For a waiter that did not come into the queue. Callers of `wait` get the rejection of their own promise.
+    this.promise.catch(() => undefined)
     this.#maxWait = maxWait
     this.#clock = store.clock?.after === undefined ? undefined : store.clock
     this.#since = this.#now()
-    this.#ignoreAbort =
-      signal === undefined ? () => undefined : onAbort(signal, () => giveUp(this, signal.reason as unknown))
     const late = (): void =>
       giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`))
     this.#cancelDeadline = this.isPatient ? () => undefined : sleep(maxWait + TOLERANCE, late, this.#clock)
+    this.#ignoreAbort =
+      signal === undefined ? () => undefined : onAbort(signal, () => giveUp(this, signal.reason as unknown))
   }
 
   /** True when a wait of so many more milliseconds is longer than `maxWait`. */
@@ -145,7 +147,7 @@ export class Waiter {
   }
 
   #now(): number {
-    return (this.#clock ?? performance).now()
+    return this.#clock === undefined ? performance.now() : microseconds(this.#clock) / 1000
   }
 }
 

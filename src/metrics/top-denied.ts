@@ -2,6 +2,7 @@ import { decisions, type DecisionEvent } from '../limiter/events.ts'
 import type { Duration } from '../limits/limit.ts'
 import { type Clock, clockGiven, steadyClock } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
+import { observer } from '../util/warn.ts'
 import { type Estimate, RecentSketch } from './recent-sketch.ts'
 
 /** Options of `topDenied`. */
@@ -69,11 +70,13 @@ export function topDenied(options: TopDeniedOptions = {}): TopDenied {
   if (wholeNumber('size', size) > LARGEST) refuse('size', `at most ${LARGEST}`, size)
   const sketch = new RecentSketch(COUNTERS * size, milliseconds('window', window))
   clockGiven(clock)
-  function count({ decision }: DecisionEvent): void {
+  function add({ decision }: DecisionEvent): void {
     const { allowed, binding, degraded } = decision
     if (allowed || binding === undefined || degraded === 'closed') return
     sketch.add(`${binding.limiter}\0${binding.limit.name}\0${binding.key}`, clock.now())
   }
+  // Node ends the process for an error of a subscriber.
+  const count = observer(add, 'The clock of topDenied failed. The denial is not counted.')
   decisions.subscribe(count)
   return {
     list() {

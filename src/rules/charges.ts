@@ -6,6 +6,7 @@ import type { RulePlace } from '../limiter/rule-source.ts'
 import type { Limit } from '../limits/limit.ts'
 import { Charge, createPolicy, isCharge, type LimitStatus, type Policy, type Store, timeOf } from '../stores/store.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
+import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledPolicy, CompiledRules } from './compiled.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
@@ -96,6 +97,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     const rules = this.#rules.compiled
     const attributes = rules.usesAttributes ? this.#rules.attributes(input, this.place) : NO_ATTRIBUTES
     return chain(attributes, (known) => {
+      if (known !== NO_ATTRIBUTES) refusePromises('attributes', known)
       const facts = new Facts<Input>(this.place.reader, input, known)
       const now = rules.usesTime ? timeOf(this.store) : 0
       const policies = matchingPolicies(rules, facts as Facts, now)

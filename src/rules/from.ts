@@ -92,7 +92,7 @@ class Reader {
       if (next.done === true) return this.#end()
       this.#pause = FIRST_PAUSE
       this.#hasRead = true
-      this.#feed.document(next.value)
+      this.#feed.document(await next.value)
     }
   }
 

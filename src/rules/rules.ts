@@ -4,10 +4,10 @@ import type { ChargeSource } from '../limiter/charge-source.ts'
 import { type InputReader, type RulePlace, RULES, type RuleSource } from '../limiter/rule-source.ts'
 import { type Channel, channel } from '../util/channel.ts'
 import { brand } from '../util/copies.ts'
-import { reasonOf, type SluiceError } from '../util/errors.ts'
+import { reasonOf, type SluiceError, textOf } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
-import { warn } from '../util/warn.ts'
+import { observer, warn } from '../util/warn.ts'
 import { addressKeyer } from '../http/keys/address.ts'
 import { type RulesInForce, RulesCharges } from './charges.ts'
 import { compileRules, invalidRules } from './compile.ts'
@@ -148,14 +148,17 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
   static lose<Input>(rules: Rules<Input>, error: unknown): void {
     if (!rules.#isReachable) return
     rules.#isReachable = false
-    warn('SLUICE_RULES_UNREACHABLE', `The rules could not be read. The current rules stay. ${String(error)}`)
+    warn('SLUICE_RULES_UNREACHABLE', `The rules could not be read. The current rules stay. ${textOf(error)}`)
     Rules.#report(rules, { event: 'unreachable', rules, error })
   }
 
   static #report<Input>(rules: Rules<Input>, message: RulesEvent): void {
     const { event, rules: _rules, ...details } = message
     if (channelOfRules.hasSubscribers) channelOfRules.publish(message)
-    rules.emit(event, details as never)
+    for (const listener of rules.rawListeners(event)) {
+      const failure = `A listener of the event "${event}" of rules failed. The other listeners are called.`
+      observer(() => Reflect.apply(listener, rules, [details]) as unknown, failure)()
+    }
   }
 
   /** Sets what `close` does. */

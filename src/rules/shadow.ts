@@ -1,12 +1,16 @@
 import { combine, type Decision } from '../limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
+import { observer } from '../util/warn.ts'
 import { type RulesInForce, RulesCharges } from './charges.ts'
 import type { CompiledRules } from './compiled.ts'
 
 /** Options of `rules.shadow`. */
 export interface ShadowOptions<Input> {
-  /** Called for each request that the document would have denied, with both decisions. What it returns is not used. */
+  /**
+   * Called for each request that the document would have denied, with both decisions. What it returns is not used, and a promise is not
+   * awaited. An error becomes the warning `SLUICE_OUTCOME`.
+   */
   readonly onDenied?: (denied: ShadowDenial<Input>) => void
 }
 
@@ -81,7 +85,7 @@ export class ShadowRules<Input> {
     const { onDenied } = options
     if (onDenied !== undefined && typeof onDenied !== 'function') refuse('onDenied', 'a function', onDenied)
     this.#compiled = compiled
-    this.#onDenied = onDenied
+    this.#onDenied = onDenied && observer(onDenied, 'onDenied of a document in shadow failed. Nothing changes.')
     this.#rules = { compiled, attributes: rules.attributes, address: rules.address }
     this.#forget = forget
   }

@@ -1,5 +1,5 @@
-import { SluiceError } from '../util/errors.ts'
-import { chain, type MaybePromise } from '../util/maybe-promise.ts'
+import { SluiceError, textOf } from '../util/errors.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
 import { knownOptions, milliseconds } from '../util/validate.ts'
 import type { Duration } from '../limits/limit.ts'
@@ -76,21 +76,21 @@ class Start<Input> implements RulesFeed {
     } catch (error) {
       const isInvalid = error instanceof SluiceError && error.code === 'INVALID_RULES'
       if (isInvalid) this.invalid(error.cause as readonly RulesProblem[])
-      else throwLater(error)
-      return !isInvalid
+      else this.unreachable(error)
+      return false
     }
   }
 
   invalid(problems: readonly RulesProblem[]): void {
     if (this.#isOver) return
     if (this.#rules === undefined) this.#beginWithout(invalidRules(problems), (rules) => Rules.refuse(rules, problems))
-    else reported(() => Rules.refuse(this.#rules!, problems))
+    else Rules.refuse(this.#rules, problems)
   }
 
   unreachable(error: unknown): void {
     if (this.#isOver) return
-    if (this.#rules !== undefined) return reported(() => Rules.lose(this.#rules!, error))
-    const failure = new SluiceError('RULES_UNREACHABLE', `The rules could not be read. ${String(error)}`, {
+    if (this.#rules !== undefined) return Rules.lose(this.#rules, error)
+    const failure = new SluiceError('RULES_UNREACHABLE', `The rules could not be read. ${textOf(error)}`, {
       cause: error,
     })
     this.#beginWithout(failure, (rules) => Rules.lose(rules, error))
@@ -122,27 +122,21 @@ class Start<Input> implements RulesFeed {
       return
     }
     this.#cancelTimeout()
-    void chain(this.#stop(), () => this.#settle.reject(failure))
+    void this.#stopThen(() => this.#settle.reject(failure))
+  }
+
+  /** Calls `next` also when the source cannot be stopped. */
+  async #stopThen(next: () => void): Promise<void> {
+    try {
+      await this.#stop()
+    } catch {
+      // The failure that is reported came first.
+    }
+    next()
   }
 
   #stop(): MaybePromise<void> {
     this.#isOver = true
     return this.#stopSource?.()
   }
-}
-
-/** Emits an event. What a listener throws is thrown later. */
-function reported(emit: () => void): void {
-  try {
-    emit()
-  } catch (error) {
-    throwLater(error)
-  }
-}
-
-/** An error of a listener is an uncaught exception, as that of any listener, and no fault of the source. */
-function throwLater(error: unknown): void {
-  sleep(0, () => {
-    throw error
-  })
 }

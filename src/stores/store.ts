@@ -1,4 +1,4 @@
-import { type Clock, steadyClock } from '../util/clock.ts'
+import { type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled, compiledAt } from '../limits/limit.ts'
 import { brand, hasBrand } from '../util/copies.ts'
@@ -200,7 +200,7 @@ export interface Inquiry {
 
 /** Returns the time by which a store decides, in epoch milliseconds. */
 export function timeOf(store: Store): number {
-  return store.now === undefined ? (store.clock ?? steadyClock).now() : store.now()
+  return store.now === undefined ? microseconds(store.clock ?? steadyClock) / 1000 : store.now()
 }
 
 /** A store that decides at once. */

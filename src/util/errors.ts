@@ -1,3 +1,5 @@
+import { disown } from './maybe-promise.ts'
+
 /** Why a {@link SluiceError} was thrown. Codes are stable; messages may be reworded. */
 export type SluiceErrorCode =
   | 'INVALID_OPTION'
@@ -80,12 +82,29 @@ export function veiled(value: unknown): string {
   return typeof value === 'string' ? 'a string' : shown(value)
 }
 
-/** Describes a value for an error message: short and unambiguous. Never throws. */
+/** Returns what was thrown as a text, for a warning. Never throws: an object may have no text. */
+export function textOf(thrown: unknown): string {
+  try {
+    return String(thrown)
+  } catch {
+    return shown(thrown)
+  }
+}
+
+/** Returns the message of an error, or what was thrown as a text. */
+export function messageOf(thrown: unknown): string {
+  return textOf((thrown as Error | undefined)?.message || thrown)
+}
+
+/**
+ * Describes a value for an error message: short and unambiguous. Never throws. A promise that is refused gets a handler here, since
+ * nothing else waits for it.
+ */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value === 'function') return value.name ? `function ${value.name}` : 'a function'
-  if (value instanceof Promise) return 'a promise'
+  if (disown(value)) return 'a promise'
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
   return String(value)

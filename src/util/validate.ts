@@ -1,11 +1,23 @@
 import leven from 'leven'
 import { parseDuration } from './duration.ts'
 import { shown, SluiceError } from './errors.ts'
+import { disown } from './maybe-promise.ts'
 import { equalOf } from './peer-options.ts'
 
 /** Throws `INVALID_OPTION` with what was expected and what was given. */
 export function refuse(option: string, expected: string, given: unknown): never {
   throw new SluiceError('INVALID_OPTION', `${option}: expected ${expected}, got ${shown(given)}`)
+}
+
+/** Throws `INVALID_OPTION` if one of the values is a promise. Nothing waits for it, so what it should resolve to would be ignored. */
+export function refusePromises(option: string, values: object): void {
+  let name: string | undefined
+  for (const each of Object.keys(values)) {
+    if (disown(values[each as never])) name ??= each
+  }
+  if (name === undefined) return
+  const place = Array.isArray(values) ? `${option}[${name}]` : `${option}.${name}`
+  throw new SluiceError('INVALID_OPTION', `${place}: expected a value, got a promise. Await it in an async function`)
 }
 
 /** Checks for a whole number from `least` to 2^53 − 1. */

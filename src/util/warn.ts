@@ -1,4 +1,5 @@
-import { helpFor } from './errors.ts'
+import { helpFor, textOf } from './errors.ts'
+import { detached } from './maybe-promise.ts'
 
 interface Warner {
   emitWarning?(message: string, options: { type: string; code: string }): void
@@ -10,4 +11,24 @@ export function warn(code: string, reason: string): void {
   const { process } = globalThis as { process?: Warner }
   if (process?.emitWarning === undefined) console.warn(`[${code}] ${message}`)
   else process.emitWarning(message, { type: 'SluiceWarning', code })
+}
+
+/**
+ * Returns a function that calls a function of the user whose result is not used. It never throws, and does not wait for a promise. The
+ * first error, thrown or rejected, becomes a warning with the code `SLUICE_OUTCOME`.
+ * @param failure what the warning says before the error
+ * @example const observe = observer(onDecision, 'onDecision failed. The decision does not change.')
+ */
+export function observer<Given extends readonly unknown[]>(
+  call: (...given: Given) => unknown,
+  failure: string,
+): (...given: Given) => void {
+  let warned = false
+  function failed(error: unknown): void {
+    if (!warned) warn('SLUICE_OUTCOME', `${failure} ${textOf(error)}`)
+    warned = true
+  }
+  return function observe(...given) {
+    detached(() => call(...given), failed)
+  }
 }

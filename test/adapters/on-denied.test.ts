@@ -1,8 +1,8 @@
 import type { RequestListener } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
-import express5 from 'express'
+import express5, { type ErrorRequestHandler } from 'express'
 import express4 from 'express4'
-import Fastify from 'fastify'
+import Fastify, { type FastifyReply } from 'fastify'
 import { Hono } from 'hono'
 import Koa3 from 'koa'
 import Koa2 from 'koa2'
@@ -15,6 +15,7 @@ import * as forKoa from '../../adapters/koa/index.ts'
 import * as forNode from '../../adapters/node/index.ts'
 import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/limits/factories.ts'
+import { broken } from '../support/unhandled.ts'
 import { ask, dial, type Reply, serve, type Served, warningsOf } from '../support/http.ts'
 
 let server: Served | undefined
@@ -70,6 +71,9 @@ const fetchApp = (onDenied: forFetch.RateLimitOptions['onDenied']): RequestListe
 const nodeApp = (onDenied: forNode.RateLimitOptions['onDenied']): RequestListener =>
   forNode.rateLimit({ ...one, onDenied: onDenied! })((_request, response) => void response.end('ok'))
 
+type SetStatus = (status: number) => unknown
+type Failing = (setStatus: SetStatus) => unknown
+
 const plain = ({ status, body, headers }: Reply): unknown => [status, body, headers['cache-control']]
 
 describe('an onDenied that only sends a body', () => {
@@ -115,6 +119,147 @@ describe('an onDenied that throws', () => {
     const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined)
     expect((await denied(await app())).status).toBe(500)
     printed.mockRestore()
+  })
+})
+
+/** Errors of `onDenied`, and what an application may have done to the response before. */
+describe.each([
+  ['thrown', {}, () => broken()],
+  ['rejected', {}, async () => broken()],
+  [
+    'thrown after onDenied set a status',
+    {},
+    (setStatus: SetStatus) => {
+      setStatus(429)
+      broken()
+    },
+  ],
+  ['thrown, after a middleware set a status', { earlier: true }, () => broken()],
+] as const)('an error of onDenied, %s', (_, { earlier = false }: { earlier?: boolean }, fails: Failing) => {
+  type How = 'redirect' | 'body'
+
+  const express = (framework: typeof express5, how: How): RequestListener => {
+    const app = framework()
+    app.set('env', 'test')
+    app.use((_request, response, next) => {
+      if (earlier) response.status(202)
+      next()
+    })
+    app.use(
+      forExpress.rateLimit({ ...one, onDenied: (_request, response) => fails((status) => response.status(status)) }),
+    )
+    app.use((_request, response) => void response.send('ok'))
+    app.use(((_error, _request, response, _next) =>
+      how === 'redirect' ? response.redirect('/sorry') : response.send('sorry')) as ErrorRequestHandler)
+    return app as unknown as RequestListener
+  }
+
+  const koa = (Koa: typeof Koa3, how: How): RequestListener => {
+    const app = new Koa()
+    app.use(async (context, next) => {
+      if (earlier) context.status = 202
+      try {
+        await next()
+      } catch {
+        if (how === 'redirect') context.redirect('/sorry')
+        else context.body = 'sorry'
+      }
+    })
+    app.use(forKoa.rateLimit({ ...one, onDenied: (context) => fails((status) => (context.status = status)) }))
+    app.use((context) => void (context.body = 'ok'))
+    return app.callback() as RequestListener
+  }
+
+  const fastify = async (how: How): Promise<RequestListener> => {
+    const app = Fastify()
+    if (earlier) app.addHook('onRequest', async (_request, reply) => void reply.code(202))
+    app.setErrorHandler((_error, _request, reply) =>
+      how === 'redirect' ? reply.redirect('/sorry') : reply.send('sorry'),
+    )
+    await app.register(forFastify.rateLimit, {
+      ...one,
+      onDenied: (_request, reply) => fails((status) => reply.code(status)),
+    })
+    app.get('/', () => 'ok')
+    await app.ready()
+    return (request, response) => app.routing(request, response)
+  }
+
+  const hono = (how: How): RequestListener => {
+    const app = new Hono()
+    app.use(async (context, next) => {
+      if (earlier) context.status(202)
+      await next()
+    })
+    app.use(
+      forHono.rateLimit({ ...one, onDenied: (context) => fails((status) => context.status(status as 429)) as never }),
+    )
+    app.get('/', (context) => context.text('ok'))
+    app.onError((_error, context) => (how === 'redirect' ? context.redirect('/sorry') : context.text('sorry')))
+    return getRequestListener(app.fetch) as RequestListener
+  }
+
+  const node = (how: How): RequestListener => {
+    const limited = forNode.rateLimit({
+      ...one,
+      onDenied: (_request, response) => fails((status) => (response.statusCode = status)),
+      onError(_error, _request, response) {
+        if (how === 'redirect') response!.writeHead(302, { Location: '/sorry' })
+        response!.end('sorry')
+      },
+    })((_request, response) => void response.end('ok'))
+    return (request, response) => {
+      if (earlier) response.statusCode = 202
+      limited(request, response)
+    }
+  }
+
+  const apps: [string, (how: How) => RequestListener | Promise<RequestListener>][] = [
+    ['Express 4', (how) => express(express4, how)],
+    ['Express 5', (how) => express(express5, how)],
+    ['Koa 2', (how) => koa(Koa2, how)],
+    ['Koa 3', (how) => koa(Koa3, how)],
+    ['Fastify', fastify],
+    ['Hono', hono],
+    ['node', node],
+  ]
+
+  test.each(apps)('is redirected with status 302 by an error handler that redirects: %s', async (name, app) => {
+    const { status, headers } = await denied(await app('redirect'))
+    // Fastify keeps a status that the application has chosen.
+    expect([status, headers.location]).toEqual([name === 'Fastify' && earlier ? 202 : 302, '/sorry'])
+  })
+
+  test.each(apps)(
+    'has the status that it would have without a denial, if the error handler sets none: %s',
+    async (_name, app) => {
+      expect((await denied(await app('body'))).status).toBe(earlier ? 202 : 200)
+    },
+  )
+})
+
+describe('an onDenied that redirects', () => {
+  test.each([
+    ['Express 4', () => expressApp(express4, (_request, response) => response.redirect('/sorry'))],
+    ['Express 5', () => expressApp(express5, (_request, response) => response.redirect('/sorry'))],
+    ['Koa 2', () => koaApp(Koa2, (context) => context.redirect('/sorry'))],
+    ['Koa 3', () => koaApp(Koa3, (context) => context.redirect('/sorry'))],
+    ['Fastify', () => fastifyApp((_request, reply) => reply.redirect('/sorry'))],
+    ['Hono', () => honoApp((context) => context.redirect('/sorry'))],
+  ])('redirects with status 302: %s', async (_, app) => {
+    const { status, headers } = await denied(await app())
+    expect([status, headers.location]).toEqual([302, '/sorry'])
+  })
+})
+
+describe('an onDenied of Fastify', () => {
+  test.each([
+    ['returns an error', () => new Error('slow down')],
+    ['returns a promise of an error', async () => new Error('slow down')],
+    ['sends an error', (_request: unknown, reply: FastifyReply) => reply.send(new Error('slow down'))],
+  ])('that %s sends it with status 429', async (_, onDenied) => {
+    const { status, body } = await denied(await fastifyApp(onDenied as forFastify.RateLimitOptions['onDenied']))
+    expect([status, (JSON.parse(body) as { message: string }).message]).toEqual([429, 'slow down'])
   })
 })
 

@@ -27,7 +27,7 @@ export const guard = [
     '({ charges }) => this.health.isOutFor(charges)',
     '({ charges }) => charges.length > 99',
   ),
-  core('a backlog that is never sent', 'void this.#backlog.send()', 'void this'),
+  core('a backlog that is never sent', 'this.#backlog.send()', 'Promise.resolve()'),
   core('a probe that is late and closes the breaker', "? 'answered' : 'late'", "? 'answered' : 'answered'"),
   core('a key of the probe that is left behind', 'if (charge.charged > 0)', 'if (charge.charged < 0)'),
   breaker('a breaker that opens at the first failure', '++this.#failures < FAILURES', '++this.#failures < 1'),

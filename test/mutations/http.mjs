@@ -47,6 +47,16 @@ const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fasti
 const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/early-routes.test.ts')
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
 const lastHooks = inTests('adapters/fastify/last-hooks.ts', 'test/adapters/fastify/pre-handler.test.ts')
+const redirects = ['test/adapters/on-denied.test.ts']
+const beginning = inTests('src/http/response/begun-denial.ts', ...redirects)
+const head = inTests('adapters/fastify/head.ts', ...redirects)
+const koaStatus = inTests('adapters/koa/index.ts', ...redirects)
+const honoStatus = inTests('adapters/hono/index.ts', ...redirects)
+const onError = inFile('adapters/node/index.ts', { files: ['test/adapters/user-functions.test.ts'], name: 'onError' })
+const userAddress = inFile('src/http/keys/address.ts', {
+  files: ['test/adapters/user-functions.test.ts'],
+  name: "'Koa 3' address",
+})
 const expressIndex = inTests('adapters/express/index.ts', 'test/adapters/express/keyers.test.ts')
 const onDeniedCall = inTests('src/http/response/on-denied.ts', 'test/adapters/unread-body.test.ts')
 const begunDenial = inTests('src/http/response/begun-denial.ts', 'test/adapters/on-denied.test.ts')
@@ -82,7 +92,7 @@ export const http = [
   ),
   hold('leaves the timer of a client that hung up', '        cancel()\n', ''),
   allAdapters('drops the headers of the earlier limit', ': mergeDecisions(decision, part.decision)', ': part.decision'),
-  allAdapters('uses the time of day instead of the clock', '(clock ?? Date)', '(clock && Date ? Date : Date)'),
+  allAdapters('uses the time of day instead of the clock', 'microseconds(clock) / 1000', 'Date.now()'),
   exposing('does not expose the headers to scripts', 'withNames(String(existing ??', 'String((existing ??'),
   stacked(
     'uses the options of the last request limiter for all limits',
@@ -282,7 +292,23 @@ export const http = [
     'outgoing !== null ? responseEndOf',
   ),
   honoEnd('misses a response that bypasses Hono', ' && !context.res.headers.has(ALREADY_SENT)', ''),
-  node('leaves a socket open', '        } finally {\n', '        } catch (failed) {\n          throw failed\n'),
+  node('leaves a socket open', '        closeWithFault(socket)\n', ''),
+  onError(
+    'drops a promise of onError',
+    '    detached(\n      () => onError(error, request, response),',
+    '    detached(\n      () => void onError(error, request, response),',
+  ),
+  beginning('forgets whether the application has chosen a status', '    restoreChoice?.()\n', ''),
+  head(
+    'redirects with the status of a denial',
+    'reply.statusCode === denial ? FOUND',
+    'reply.statusCode === FOUND ? FOUND',
+  ),
+  head('leaves a status chosen after an error', '    if (own !== undefined) flags[own] = hasStatus!\n', ''),
+  koaStatus('leaves the status of a denial after an error', 'hasGoneOn || undo(true)', 'hasGoneOn || undo'),
+  honoStatus('leaves the status of a denial after an error', 'hasGoneOn || undo(true)', 'hasGoneOn || undo'),
+  honoStatus('forgets the status before a denial', 'context.status(before as 200)', 'context.status(200)'),
+  userAddress('takes a promise for a missing address', 'if (isPromise(raw)) refuse', 'if (raw === isPromise) refuse'),
   node('passes on a socket that is closed', 'if (!socket.destroyed) listener', 'listener'),
   upgrade('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
   nest('adapter', 'graphql')(

@@ -7,10 +7,16 @@ const compiled = inFile('src/limits/compiled-limit.ts', closedTests)
 const local = inFile('src/stores/guard/local.ts', closedTests)
 const values = inFile('src/http/headers/values.ts', closedTests)
 const used = inFile('src/stores/store.ts', { files: ['test/limiter/used.test.ts'] })
-const observer = inFile('src/limiter/decision-observer.ts', {
-  files: ['test/limiter/on-decision.test.ts', 'test/adapters/adapters.test.ts'],
-  name: 'is called|when it|thenable|onDecision',
-})
+const userFunctions = { files: ['test/limiter/user-functions.test.ts', 'test/limiter/on-decision.test.ts'] }
+const promises = inFile('src/util/maybe-promise.ts', userFunctions)
+const errors = inFile('src/util/errors.ts', userFunctions)
+const warnings = inFile('src/util/warn.ts', userFunctions)
+const shadow = inFile('src/rules/shadow.ts', userFunctions)
+const events = inFile('src/rules/rules.ts', userFunctions)
+const memory = inFile('src/stores/memory/index.ts', userFunctions)
+const waits = inFile('src/limiter/wait-queue.ts', userFunctions)
+const timers = inFile('src/util/timer.ts', userFunctions)
+const promisesIn = inFile('src/util/validate.ts', userFunctions)
 const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 
 const alternation = inFile('src/limiter/alternation.ts', { files: ['test/limiter/mistakes.test.ts'] })
@@ -38,11 +44,50 @@ export const limits = [
   local('a retry of a limit that admits nothing', ' && charge.policy.compiled.capacity > 0', ''),
   values('a quota of 0 that returns at once', 'if (values.quota === 0) return', 'if (values.quota < 0) return'),
   used('used below 0', 'used > 0 ? used : 0', 'used'),
-  observer('an error of onDecision thrown', 'catch (error) {', 'catch (error) {\n      throw error'),
-  observer(
-    'any thenable taken for a promise',
-    'void Promise.resolve(result).catch',
-    'void (result as Promise<unknown>).catch',
+  promises(
+    'a throw that leaves an earlier promise without a handler',
+    'if (!isPending) throw error',
+    'if (isPending || !isPending) throw error',
+  ),
+  promises('a thenable that is taken for a promise', 'Promise.resolve(value).then(next)', 'value.then(next)'),
+  promises('an observer that throws', '  } catch (error) {\n    failed(error)\n  }', '  } finally {\n  }'),
+  promises('any thenable taken for a promise', 'Promise.resolve(result).catch(failed)', 'result.catch(failed)'),
+  promises('a refused promise without a handler', 'Promise.resolve(refused).catch(() => undefined)', ''),
+  errors(
+    'a warning that throws for an object without a text',
+    '  try {\n    return String(thrown)\n',
+    '  if (thrown !== shown) return String(thrown)\n  try {\n    return String(thrown)\n',
+  ),
+  warnings('a warning for each error of an observer', '    warned = true\n', ''),
+  shadow(
+    'an error of onDenied in shadow that is not reported',
+    'onDenied && observer(onDenied,',
+    'onDenied && (() => undefined)(onDenied,',
+  ),
+  events(
+    'listeners that are called by emit',
+    'for (const listener of rules.rawListeners(event)) {',
+    'for (const listener of rules.rawListeners(event).slice(0, 1)) {',
+  ),
+  memory(
+    'an error of onFull that reaches a request',
+    'checkedMaxKeys(maxKeys), observe,',
+    'checkedMaxKeys(maxKeys), onFull,',
+  ),
+  waits(
+    'a forecast that fails outside of the wait',
+    '    try {\n      this.#forecast?.add(waiter.charges, true)\n',
+    '    this.#forecast?.add(waiter.charges, true)\n    try {\n',
+  ),
+  timers(
+    'a cancelled timer of a clock that throws',
+    "return observer(given as () => unknown, 'A timer of `clock.after` failed.')",
+    'return given as () => void',
+  ),
+  promisesIn(
+    'only the first refused promise gets a handler',
+    'if (disown(values[each as never])) name ??= each',
+    'if (name === undefined && disown(values[each as never])) name = each',
   ),
   observers('a limiter called twice in a stack', '[...new Set(builders)]', 'builders'),
   calendar('the later of two midnights', '[Math.max(before, after), Math.min', '[Math.min(before, after), Math.max'),

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type RulesDocument, rulesFrom } from '../../src/rules/index.ts'
 import { warningsOf } from '../support/http.ts'
+import { unhandled } from '../support/unhandled.ts'
 
 function document(quota: number): RulesDocument {
   return { policies: [{ name: 'api', key: 'ip', limits: [{ quota, window: '1m' }] }] }
@@ -45,24 +46,14 @@ function channel(): AsyncIterable<unknown> & {
 const quotaOf = (rules: { current: { policies: readonly { limits?: readonly { quota: number }[] }[] } }): number =>
   rules.current.policies[0]!.limits![0]!.quota
 
-/** Collects what is thrown outside of all functions, and promises that reject unhandled, until the test is over. */
-function uncaught(): unknown[] {
-  const errors: unknown[] = []
-  const note = (error: unknown): void => void errors.push(error)
-  for (const event of ['uncaughtException', 'unhandledRejection']) {
-    const before = process.listeners(event as 'uncaughtException')
-    process.removeAllListeners(event).on(event, note)
-    onTestFinished(() => {
-      process.off(event, note)
-      for (const each of before) process.on(event, each)
-    })
-  }
-  return errors
-}
-
 describe('rulesFrom', () => {
-  it('continues after a listener has thrown; the error is an uncaught exception', async () => {
-    const errors = uncaught()
+  it('continues after a listener has thrown; the error is a warning', async () => {
+    const errors = unhandled()
+    const warnings: Error[] = []
+    const note = (warning: Error): void => void warnings.push(warning)
+    process.on('warning', note)
+    onTestFinished(() => void process.off('warning', note))
+    const failures = (): Error[] => warnings.filter(({ message }) => message.startsWith('A listener'))
     const [first, second] = [channel(), channel()]
     first.give(document(1))
     second.give(document(3))
@@ -73,12 +64,26 @@ describe('rulesFrom', () => {
         throw new Error(`a listener of ${event}`)
       })
     first.give(wrong)
-    await vi.waitUntil(() => errors.length === 1)
+    await vi.waitUntil(() => failures().length === 1)
     first.give(document(2))
     await vi.waitUntil(() => quotaOf(rules) === 2)
     first.fail(new Error('lost'))
     await vi.waitUntil(() => quotaOf(rules) === 3, { timeout: 10_000 })
-    expect(errors.map(String)).toEqual(['Error: a listener of invalid', 'Error: a listener of unreachable'])
+    expect(failures().map(({ message }) => /Error: (a listener of \w+)/.exec(message)![1])).toEqual([
+      'a listener of invalid',
+      'a listener of unreachable',
+    ])
+    expect(errors).toEqual([])
+    await rules.close()
+  })
+
+  it('waits for documents that are promises, and handles the rejection of one', async () => {
+    const errors = unhandled()
+    const rules = await rulesFrom([Promise.resolve(document(1)), Promise.reject(new Error('no document'))])
+    const reported = once(rules, 'unreachable')
+    expect(quotaOf(rules)).toBe(1)
+    await reported
+    expect(errors).toEqual([])
     await rules.close()
   })
 

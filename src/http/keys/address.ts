@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { define } from '../../limiter/keyers.ts'
+import { isPromise } from '../../util/maybe-promise.ts'
 import { refuse } from '../../util/validate.ts'
 import { recentCache } from './recent-cache.ts'
 
@@ -38,8 +39,13 @@ export function addressKeyer(ipv6Subnet = 56): (raw: string | undefined) => stri
   const network: Network = { bits: ipv6Subnet, mask: ipaddr.IPv6.subnetMaskFromPrefixLength(ipv6Subnet).parts }
   const cachedKey = recentCache(CACHE_SIZE, (raw) => keyOf(raw, network))
   return define('addressKeyer', [ipv6Subnet], function addressKey(raw) {
-    return typeof raw === 'string' ? cachedKey(raw) : undefined
+    return typeof raw === 'string' ? cachedKey(raw) : noAddress(raw)
   })
+}
+
+/** Anything but a text is no address. Throws `INVALID_OPTION` for a promise, since it would make all clients share a bucket. */
+function noAddress(raw: unknown): undefined {
+  if (isPromise(raw)) refuse('address', 'a function that returns a text or undefined', raw)
 }
 
 interface Network {
@@ -48,7 +54,7 @@ interface Network {
 }
 
 function keyOf(raw: string | undefined, network: Network | undefined): string | undefined {
-  if (typeof raw !== 'string') return undefined
+  if (typeof raw !== 'string') return noAddress(raw)
   const text = withoutPort(raw.trim())
   // A socket that accepts both families reports nearly every address as '::ffff:…'.
   const tail = text.startsWith(MAPPED) ? text.slice(MAPPED.length) : text

@@ -26,14 +26,25 @@ export function callStarted(
     if (isError === true) beforeError?.()
     isOver = true
   }
+  return undoneByError(
+    () => undo(true),
+    () => {
+      const answer = call(undo)
+      warnIfUnanswered(onDenied, () => isOver || response.headersSent || response.destroyed === true)
+      return answer
+    },
+  )
+}
+
+/** Calls a function. If it throws or rejects, `undo` is called before the error goes on. */
+export function undoneByError<Answer>(undo: () => void, call: () => Answer): Answer {
   function failed(error: unknown): never {
-    undo(true)
+    undo()
     throw error
   }
   try {
-    const answer = call(undo)
-    warnIfUnanswered(onDenied, () => isOver || response.headersSent || response.destroyed === true)
-    return isPromise(answer) ? Promise.resolve(answer).then(undefined, failed) : answer
+    const answer: unknown = call()
+    return (isPromise(answer) ? Promise.resolve(answer).then(undefined, failed) : answer) as Answer
   } catch (error) {
     return failed(error)
   }

@@ -1,5 +1,6 @@
 import { type Meter, trace } from '@opentelemetry/api'
 import type { DecisionEvent } from '../../limiter/events.ts'
+import { observer } from '../../util/warn.ts'
 import { BOUNDS } from '../counts.ts'
 import { INSTRUMENTS } from '../instruments.ts'
 import { type Collection, checkedSeries, type MetricsOptions } from '../options.ts'
@@ -21,7 +22,11 @@ export type { Collection, MetricsOptions }
  * instrument(metrics.getMeter('sluice'))
  */
 export function instrument(meter: Meter, options: MetricsOptions = {}): Collection {
-  const recorder = new Recorder(checkedSeries('instrument', options, 600), decided)
+  // Node ends the process for an error of a subscriber.
+  const recorder = new Recorder(
+    checkedSeries('instrument', options, 600),
+    observer(decided, 'An instrument or a span of OpenTelemetry failed.'),
+  )
   const ends = INSTRUMENTS.map((each) => observe(meter, each, recorder))
   const durations = meter.createHistogram('rate_limiter.decision.duration', {
     unit: 's',

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type RedisClient, scriptClient, type ScriptClient } from '../../stores/redis/clients.ts'
 import { isScriptMissing } from '../../stores/redis/failure.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
-import { SluiceError } from '../../util/errors.ts'
+import { messageOf, SluiceError } from '../../util/errors.ts'
 import { boolean, refuse } from '../../util/validate.ts'
 import { LARGEST, type RulesFormat } from '../text/text.ts'
 
@@ -132,7 +132,7 @@ export class RedisDocument {
 
 /** Returns the error for a Redis that did not answer. */
 export function unreachable(cause: unknown): SluiceError {
-  return new SluiceError('RULES_UNREACHABLE', `Redis did not answer. ${(cause as Error).message || String(cause)}`, {
+  return new SluiceError('RULES_UNREACHABLE', `Redis did not answer. ${messageOf(cause)}`, {
     cause,
   })
 }

@@ -170,7 +170,11 @@ class DenyCache implements AsyncStore {
       this.#denials.receive(asked)
       throw error
     }
-    return this.#inner.take(charges, 'consume', fresh).then(replied, failed)
+    try {
+      return this.#inner.take(charges, 'consume', fresh).then(replied, failed)
+    } catch (error) {
+      return failed(error)
+    }
   }
 
   readonly #now = (): number => microseconds(this.#time)

@@ -1,4 +1,4 @@
-import { reasonOf, SluiceError } from '../../util/errors.ts'
+import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
 import { type AsyncStore, Charge, createPolicy, type Policy } from '../store.ts'
 import type { LockMode } from '../lock-mode.ts'
 import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
@@ -187,7 +187,7 @@ export class Core {
     const reason = part === '' ? 'the store answers again' : `${part} answers again`
     this.#reporter.changed('healthy', reason, this.health.out > 0)
     if (this.health.out === 0) this.local.releaseLater()
-    void this.#backlog.send()
+    this.#backlog.send().catch((error: unknown) => this.#reporter.warnLost(error))
   }
 
   /** Charges one unit to a key of the guard's own, since a store that cannot write cannot decide either. */
@@ -227,7 +227,7 @@ async function started<Result>(work: () => Promise<Result>): Promise<Result> {
 /** Returns why a request failed, in one sentence. */
 function textOf(error: unknown): string {
   if (error instanceof SluiceError) return reasonOf(error)
-  return String((error as Error | undefined)?.message || error)
+  return messageOf(error)
 }
 
 function notLocked(reason: string): SluiceError {

@@ -1,7 +1,7 @@
 import { type Channel, channel } from '../../util/channel.ts'
-import { isPromise } from '../../util/maybe-promise.ts'
+import { textOf } from '../../util/errors.ts'
 import { background } from '../../util/timer.ts'
-import { warn } from '../../util/warn.ts'
+import { observer, warn } from '../../util/warn.ts'
 import type { Store } from '../store.ts'
 
 /** Milliseconds for which changes are collected before they are logged. */
@@ -32,7 +32,7 @@ export const storeChanges: Channel<StoreEvent> = channel('sluice:store')
  */
 export class Reporter {
   readonly #store: Store
-  readonly #onChange: ((change: StoreChange) => unknown) | undefined
+  readonly #onChange: ((change: StoreChange) => void) | undefined
   /** What was logged in this minute. */
   readonly #logged = new Set<StoreChange['state']>()
   /** Changes that were not logged. */
@@ -43,7 +43,7 @@ export class Reporter {
 
   constructor(store: Store, onChange: ((change: StoreChange) => unknown) | undefined) {
     this.#store = store
-    this.#onChange = onChange
+    this.#onChange = onChange && observer(onChange, 'onChange of a guard failed.')
   }
 
   /** The one place through which every change goes. `isPartial`: another part of the store is still not asked. */
@@ -60,7 +60,7 @@ export class Reporter {
     const now = performance.now()
     if (now < this.#nextLost) return
     this.#nextLost = now + LOG_EVERY
-    warn('SLUICE_OUTAGE', `The store failed, so a refund, settlement or lock-out may be lost: ${String(error)}`)
+    warn('SLUICE_OUTAGE', `The store failed, so a refund, settlement or lock-out may be lost: ${textOf(error)}`)
   }
 
   /** Stops the timer. */
@@ -87,15 +87,6 @@ export class Reporter {
 
   #notify(change: StoreChange): void {
     if (storeChanges.hasSubscribers) storeChanges.publish({ store: this.#store, ...change })
-    try {
-      const result = this.#onChange?.(change)
-      if (isPromise(result)) void Promise.resolve(result).catch(warnCallback)
-    } catch (error) {
-      warnCallback(error)
-    }
+    this.#onChange?.(change)
   }
-}
-
-function warnCallback(error: unknown): void {
-  warn('SLUICE_OUTCOME', `onChange of a guard failed. ${String(error)}`)
 }

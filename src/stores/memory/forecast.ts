@@ -24,7 +24,7 @@ export class MemoryForecast implements Forecast<Charge> {
   }
 
   now(): number {
-    return this.#clock.now()
+    return microseconds(this.#clock) / 1000
   }
 
   add(charges: readonly Charge[], keep: boolean): number {

@@ -5,7 +5,7 @@ import type { Forecast } from '../forecast.ts'
 import type { LockMode } from '../lock-mode.ts'
 import type { Charge, Degraded, Store, SyncStore, DecisionMode } from '../store.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
-import { warn } from '../../util/warn.ts'
+import { observer, warn } from '../../util/warn.ts'
 import { Adjuster } from './adjust.ts'
 import { warnInCluster } from './cluster-warning.ts'
 import { Decider } from './decide.ts'
@@ -22,7 +22,10 @@ export interface MemoryStoreOptions {
    * expire. They may be limited too early, never too late. Default: a million.
    */
   readonly maxKeys?: number
-  /** Called when a limit reaches `maxKeys`. Default: a process warning, `SLUICE_MAX_KEYS`. */
+  /**
+   * Called when a limit reaches `maxKeys`. A promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`. Default: a process
+   * warning, `SLUICE_MAX_KEYS`.
+   */
   readonly onFull?: (full: FullTable) => void
   /** Epoch milliseconds, fractions allowed. Default: a clock that never steps back. */
   readonly clock?: Clock
@@ -40,7 +43,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
   const { maxKeys = 1_000_000, onFull = warnFull, clock = steadyClock } = options
   if (typeof onFull !== 'function') refuse('onFull', 'a function', onFull)
   warnInCluster()
-  return new MemoryStore(checkedMaxKeys(maxKeys), onFull, clockGiven(clock))
+  const observe = observer(onFull, 'onFull failed.')
+  return new MemoryStore(checkedMaxKeys(maxKeys), observe, clockGiven(clock))
 }
 
 /** Makes a memory store that decides in place of another store. It does not warn that each process counts by itself. */

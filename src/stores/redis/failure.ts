@@ -1,4 +1,4 @@
-import { SluiceError } from '../../util/errors.ts'
+import { messageOf, SluiceError } from '../../util/errors.ts'
 import type { Charge } from '../store.ts'
 import { kindName } from './signature.ts'
 
@@ -107,8 +107,4 @@ export function isScriptMissing(error: unknown): boolean {
 
 function isFromClient(error: unknown): boolean {
   return NO_ANSWER.test(messageOf(error))
-}
-
-function messageOf(error: unknown): string {
-  return (error as Error | undefined)?.message || String(error)
 }

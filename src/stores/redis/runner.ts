@@ -67,10 +67,15 @@ export class Runner {
     if (this.#loading === name) return
     this.#loading = name
     await pause(Math.random() * this.#delay())
-    const results = await Promise.allSettled(this.#client.functions!.load(library))
-    const refused = results.some((each) => each.status === 'rejected' && isRefusedForGood(each.reason))
-    if (refused) this.#hasFunctions = false
-    if (this.#loading === name) this.#loading = undefined
+    try {
+      const results = await Promise.allSettled(this.#client.functions!.load(library))
+      const refused = results.some((each) => each.status === 'rejected' && isRefusedForGood(each.reason))
+      if (refused) this.#hasFunctions = false
+    } catch {
+      // The client threw, such as one that is closed. The next missing function loads again.
+    } finally {
+      if (this.#loading === name) this.#loading = undefined
+    }
   }
 
   #delay(): number {
