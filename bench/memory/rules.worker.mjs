@@ -9,20 +9,25 @@ const sluice = await entry(root, 'sluice')
 const { createRules } = await entry(root, 'sluice/rules')
 
 const limits = [{ quota: 1_000_000_000, window: '1d' }]
-const own = { name: 'own', match: { method: 'POST', path: '/orders/:id', plan: 'free' }, key: 'tenant', limits }
+const own = {
+  name: 'own',
+  match: { method: 'POST', path: '/orders/:id', attributes: { plan: 'free' } },
+  key: 'attribute:tenant',
+  limits,
+}
 const overrides = Array.from({ length: 10_000 }, (_, i) => ({ key: `tenant-${i}`, limits: [{ quota: 900_000_000 }] }))
 
 /** Half of the policies have a path. The others differ in an attribute, a header or a network. None but `own` matches. */
 const kinds = [
   (i) => ({ path: `/service-${i}/*`, method: 'GET' }),
-  (i) => ({ plan: 'free', region: `region-${i}` }),
+  (i) => ({ attributes: { plan: 'free', region: `region-${i}` } }),
   (i) => ({ path: `/api/v${i}/items/:id` }),
   (i) => ({ header: { 'x-api-key': `key-${i}` } }),
-  (i) => ({ path: '/orders/*', tenant: [`other-${i}`, `another-${i}`] }),
+  (i) => ({ path: '/orders/*', attributes: { tenant: [`other-${i}`, `another-${i}`] } }),
   (i) => ({ ip: `10.${i >> 8}.${i & 255}.0/24` }),
 ]
 const others = Array.from({ length: 999 }, (_, i) => {
-  return { name: `policy-${i}`, match: kinds[i % kinds.length](i), key: 'tenant', limits }
+  return { name: `policy-${i}`, match: kinds[i % kinds.length](i), key: 'attribute:tenant', limits }
 })
 
 const request = {

@@ -16,6 +16,7 @@ import { matchingPolicies } from './match.ts'
 export interface RulesInForce<Input> {
   /** The rules at this moment. */
   readonly compiled: CompiledRules
+  readonly watch: AttributeWatch
   attributes(input: Input, place: RulePlace<Input>): MaybePromise<Attributes>
   address(input: Input, place: RulePlace<Input>): string | undefined
   decided?(input: Input, cost: number | undefined, decision: Decision, charges: RulesCharges<Input>): void
@@ -95,9 +96,10 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     use: (facts: Facts, policies: readonly CompiledPolicy[], now: number) => Result,
   ): MaybePromise<Result> {
     const rules = this.#rules.compiled
-    const attributes = rules.usesAttributes ? this.#rules.attributes(input, this.place) : NO_ATTRIBUTES
+    const attributes = rules.attributes.size > 0 ? this.#rules.attributes(input, this.place) : NO_ATTRIBUTES
     return chain(attributes, (known) => {
       if (known !== NO_ATTRIBUTES) refusePromises('attributes', known)
+      this.#rules.watch.see(rules.attributes, known)
       const facts = new Facts<Input>(this.place.reader, input, known)
       const now = rules.usesTime ? timeOf(this.store) : 0
       const policies = matchingPolicies(rules, facts as Facts, now)
@@ -164,6 +166,60 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 }
 
 const MOST_WARNINGS = 100
+
+/** Requests after which an attribute that none of them had is warned of. */
+const REQUESTS = 1000
+/** The most attributes that a warning lists. */
+const MOST_LISTED = 10
+
+/** Warns once of attributes that a document names and that no request has, such as misspelled ones. */
+export class AttributeWatch {
+  #named: CompiledRules['attributes'] | undefined
+  /** Attributes of the document that no request has had yet. */
+  readonly #missing = new Set<string>()
+  /** Attributes of the document that need no warning: a request had them, or they were warned of. */
+  #settled = new Set<string>()
+  #requests = 0
+
+  /** Looks at a request: which attributes the document names, and which the request has. */
+  see(named: CompiledRules['attributes'], attributes: Attributes): void {
+    if (named !== this.#named) this.#begin(named)
+    if (this.#missing.size === 0) return
+    for (const name of this.#missing) {
+      if (Object.hasOwn(attributes, name) && attributes[name] !== undefined && attributes[name] !== null)
+        this.#settle(name)
+    }
+    if (++this.#requests < REQUESTS || this.#missing.size === 0) return
+    this.#warn(named)
+    for (const name of this.#missing) this.#settle(name)
+  }
+
+  /** Another document: what is known of the attributes that it names, too, stays. */
+  #begin(named: CompiledRules['attributes']): void {
+    this.#named = named
+    this.#requests = 0
+    this.#missing.clear()
+    const settled = new Set<string>()
+    for (const name of named.keys()) (this.#settled.has(name) ? settled : this.#missing).add(name)
+    this.#settled = settled
+  }
+
+  #settle(name: string): void {
+    this.#missing.delete(name)
+    this.#settled.add(name)
+  }
+
+  #warn(named: CompiledRules['attributes']): void {
+    const listed = Array.from(this.#missing).slice(0, MOST_LISTED)
+    const more = this.#missing.size > MOST_LISTED ? ` and ${this.#missing.size - MOST_LISTED} more` : ''
+    const names = listed.map((name) => `"${name}" (policy "${named.get(name)}")`).join(', ')
+    warn(
+      'SLUICE_ATTRIBUTE_MISSING',
+      `The rules name attributes that none of the first ${REQUESTS} requests had: ${names}${more}. A condition on such an attribute never ` +
+        'holds, so its policy limits nothing. Correct the name in the document, or return the attribute from `attributes`.',
+    )
+  }
+}
 
 /** Returns the name under which a store keeps the state of a policy. */
 export function stateName(limiter: string, policy: string): string {

@@ -1,9 +1,10 @@
-import { SluiceError } from '../util/errors.ts'
 import type { Cell, CompiledPolicy, CompiledRules, Condition, Dimension } from './compiled.ts'
 import { AttributeDimension, HeaderDimension, MethodDimension, NetworkDimension, PathDimension } from './dimensions.ts'
 import type { AttributeValue, MatchRule, RulesProblem } from './document.ts'
+import { attributeIn } from './keys.ts'
 import type { LimitReader } from './limits.ts'
 import { type CompiledOverride, untilOf } from './overrides.ts'
+import { invalidRules } from './problems.ts'
 import { readDocument, type ReadOptions, type ReadPolicy } from './read.ts'
 
 /**
@@ -24,13 +25,6 @@ export function checkRules(document: unknown, options: ReadOptions = {}): readon
   return readDocument(document, options).problems
 }
 
-/** Makes the error for a document with mistakes. They are its `cause`. */
-export function invalidRules(problems: readonly RulesProblem[]): SluiceError {
-  const lines = problems.map(({ path, message }) => `  ${path === '' ? '' : `${path}: `}${message}`)
-  const count = problems.length === 1 ? 'a mistake' : `${problems.length} mistakes`
-  return new SluiceError('INVALID_RULES', `The rules have ${count}:\n${lines.join('\n')}`, { cause: problems })
-}
-
 function index(read: readonly ReadPolicy[], limits: LimitReader): CompiledRules {
   const dimensions = new Dimensions()
   const policies = read.map((policy, i) => compilePolicy(policy, i, dimensions))
@@ -48,7 +42,7 @@ function index(read: readonly ReadPolicy[], limits: LimitReader): CompiledRules 
     policies,
     always,
     indexed: [...indexed],
-    usesAttributes: dimensions.attributes.size > 0 || policies.some(needsAttributes),
+    attributes: attributesOf(policies),
     usesTime: policies.some(({ until, overrides }) => until < Infinity || [...overrides.values()].some(ends)),
     limits,
   }
@@ -71,11 +65,16 @@ function mostSelective(conditions: readonly Condition[]): Condition | undefined 
   return best
 }
 
-const BUILT_IN_KEYS = new Set(['ip', 'everyone', 'method', 'path'])
-
-function needsAttributes({ rule, key }: CompiledPolicy): boolean {
-  if (typeof rule.cost === 'string') return true
-  return key?.names.some((name) => !BUILT_IN_KEYS.has(name) && !name.startsWith('header:')) ?? false
+/** Returns the attributes that policies name, each with the first policy that names it. */
+function attributesOf(policies: readonly CompiledPolicy[]): ReadonlyMap<string, string> {
+  const attributes = new Map<string, string>()
+  for (const { rule, key } of policies) {
+    const inKey = key?.names.flatMap((name) => attributeIn(name) ?? []) ?? []
+    const inCost = typeof rule.cost === 'string' ? [rule.cost] : []
+    for (const name of [...Object.keys(rule.match?.attributes ?? {}), ...inKey, ...inCost])
+      if (!attributes.has(name)) attributes.set(name, rule.name)
+  }
+  return attributes
 }
 
 function ends({ until }: CompiledOverride): boolean {
@@ -84,20 +83,20 @@ function ends({ until }: CompiledOverride): boolean {
 
 /** The dimensions of a document. */
 class Dimensions {
-  readonly attributes = new Map<string, AttributeDimension>()
   readonly #method = new MethodDimension()
   readonly #path = new PathDimension()
   readonly #networks = new NetworkDimension()
   readonly #headers = new Map<string, HeaderDimension>()
+  readonly #attributes = new Map<string, AttributeDimension>()
 
   /** Returns the conditions of a `match`. The first of equally selective ones is used to find the policy. */
-  conditions({ method, path, header, ip, ...attributes }: MatchRule): readonly Condition[] {
+  conditions({ method, path, header, ip, attributes = {} }: MatchRule): readonly Condition[] {
     const conditions: Condition[] = []
     if (path !== undefined) conditions.push(condition(this.#path, path, (each) => [this.#path.of(each)]))
     if (ip !== undefined) conditions.push(condition(this.#networks, ip, (each) => [this.#networks.of(each)]))
     for (const [name, values] of Object.entries(attributes)) {
       const dimension = this.#attribute(name)
-      conditions.push(condition(dimension, values as AttributeValue, (each) => [dimension.of(each)]))
+      conditions.push(condition(dimension, values, (each) => [dimension.of(each)]))
     }
     for (const [name, values] of Object.entries(header ?? {})) {
       const dimension = this.#header(name.toLowerCase())
@@ -108,8 +107,8 @@ class Dimensions {
   }
 
   #attribute(name: string): AttributeDimension {
-    const dimension = this.attributes.get(name) ?? new AttributeDimension(name)
-    this.attributes.set(name, dimension)
+    const dimension = this.#attributes.get(name) ?? new AttributeDimension(name)
+    this.#attributes.set(name, dimension)
     return dimension
   }
 

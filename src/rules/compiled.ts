@@ -15,7 +15,7 @@ export class Cell {
 
 /** A part of a request on which policies set conditions: the method, the path, a header. It finds the cells of a request. */
 export interface Dimension {
-  /** As in a document: `path`, `header.x-device`, the name of an attribute. */
+  /** As in a document: `path`, `header.x-device`, `attributes.plan`. */
   readonly part: string
   find(facts: Facts): readonly Cell[]
   /**
@@ -55,8 +55,8 @@ export interface CompiledRules {
   readonly always: readonly CompiledPolicy[]
   /** What policies are found by. */
   readonly indexed: readonly Dimension[]
-  /** True if the attributes of a request are needed. */
-  readonly usesAttributes: boolean
+  /** The attributes that policies name, each with the name of the first policy that does. */
+  readonly attributes: ReadonlyMap<string, string>
   /** True if a policy or an override has an end, so that the time is needed. */
   readonly usesTime: boolean
   readonly limits: LimitReader

@@ -44,10 +44,12 @@ export class MethodDimension implements Dimension {
 
 export class AttributeDimension implements Dimension {
   readonly part: string
+  readonly #name: string
   readonly #values = new Values()
 
   constructor(name: string) {
-    this.part = name
+    this.#name = name
+    this.part = `attributes.${name}`
   }
 
   of(value: string | number | boolean): Cell {
@@ -55,11 +57,11 @@ export class AttributeDimension implements Dimension {
   }
 
   find(facts: Facts): readonly Cell[] {
-    return this.#values.find(facts.attributeText(this.part))
+    return this.#values.find(facts.attributeText(this.#name))
   }
 
   actual(facts: Facts): string | undefined {
-    return facts.attributeText(this.part)
+    return facts.attributeText(this.#name)
   }
 }
 

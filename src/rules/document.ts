@@ -13,8 +13,7 @@ export interface PolicyRule {
   /** Every part that is given must match. Default: every request matches. */
   readonly match?: MatchRule
   /**
-   * Who is counted: `ip`, `everyone`, `method`, `path`, `header:NAME`, or the name of an attribute. A list makes one key out of
-   * several.
+   * Who is counted: `ip`, `everyone`, `method`, `path`, `header:NAME` or `attribute:NAME`. A list makes one key out of several.
    */
   readonly key?: string | readonly string[]
   /** How often is allowed. Required, unless `allow` is true. */
@@ -36,7 +35,7 @@ export interface PolicyRule {
 /** What happens to requests while the store does not answer: see the option `onOutage` of `guard`. */
 export type OnOutage = 'local' | 'open' | 'closed'
 
-/** The conditions of a policy. Other names than these four are attributes: equal to a value, or to one of a list. */
+/** The conditions of a policy. All that are given must hold. */
 export interface MatchRule {
   /** A method or a list. GET matches HEAD, too. */
   readonly method?: string | readonly string[]
@@ -46,7 +45,8 @@ export interface MatchRule {
   readonly header?: Readonly<Record<string, string | readonly string[] | true>>
   /** Addresses and networks, such as `192.0.2.0/24`. One, or a list. */
   readonly ip?: string | readonly string[]
-  readonly [attribute: string]: unknown
+  /** From the name of an attribute to its value, or to a list of values: `{ plan: ['free', 'trial'] }`. */
+  readonly attributes?: Readonly<Record<string, AttributeValue | readonly AttributeValue[]>>
 }
 
 /** The value of an attribute in a document. It is compared as text. */
@@ -114,6 +114,12 @@ export interface RulesProblem {
   readonly path: string
   /** What was expected and what was given. */
   readonly message: string
+  /** The name of the file, for rules from a file. */
+  readonly file?: string
+  /** The line in the text, from 1, if it is known. */
+  readonly line?: number
+  /** The column in the line, from 1, for a mistake in the syntax of YAML. */
+  readonly column?: number
 }
 
 /** A compiled document. Frozen. */

@@ -19,8 +19,8 @@ export interface PolicyExplanation {
   readonly applies: boolean
   readonly hasEnded: boolean
   readonly conditions: readonly ConditionExplanation[]
-  /** The names that make the key. */
-  readonly keyNames: readonly string[]
+  /** The parts of the key, as the document names them, with the value of the request; `''` for none. */
+  readonly keyParts: readonly { readonly name: string; readonly value: string }[]
   /** The key of the request, `''` without one; `undefined` for a policy with `allow: true`. */
   readonly key: string | undefined
   /** The limits for this key. */
@@ -30,7 +30,7 @@ export interface PolicyExplanation {
 }
 
 export interface ConditionExplanation {
-  /** As in the document: `path`, `header.x-device`, the name of an attribute. */
+  /** As in the document: `path`, `header.x-device`, `attributes.plan`. */
   readonly part: string
   readonly expected: string
   readonly actual: string | undefined
@@ -58,7 +58,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
     applies: !hasEnded && conditions.every(({ holds }) => holds),
     hasEnded,
     conditions,
-    keyNames: policy.key?.names ?? [],
+    keyParts: policy.key?.parts(facts).map((value, i) => ({ name: policy.key!.names[i]!, value })) ?? [],
     key,
     limits: inForce?.limits ?? policy.limits,
     override: inForce?.rule,

@@ -1,6 +1,8 @@
 import { type FSWatcher, promises, watch } from 'node:fs'
 import { dirname } from 'node:path'
 import { checkRules } from './compile.ts'
+import type { RulesProblem } from './document.ts'
+import { inFile } from './problems.ts'
 import type { RulesFeed } from './start.ts'
 import { decode, LARGEST, type ParsedText, parseText, problem, type RulesFormat, tooLarge } from './text/text.ts'
 
@@ -113,9 +115,13 @@ export class FileWatch {
     this.#reported = look
     this.#candidate = undefined
     if (parsed === undefined) this.#feed.unreachable(look.error)
-    else if ('problems' in parsed) this.#feed.invalid(parsed.problems)
-    else this.#feed.document(parsed.value)
+    else if ('problems' in parsed) this.#feed.invalid(this.#named(parsed.problems))
+    else this.#feed.document(parsed.value, undefined, (problems) => this.#named(parsed.located(problems)))
     return this.#interval
+  }
+
+  #named(problems: readonly RulesProblem[]): readonly RulesProblem[] {
+    return inFile(this.#path, problems)
   }
 }
 

@@ -25,7 +25,7 @@ export interface FileOptions<Input> extends SourceOptions<Input> {
  * The watch does not keep the process running. `rules.close()` ends it.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
- * `UNKNOWN_OPTION`. JSON may have 16 MiB, YAML 1 MiB.
+ * `UNKNOWN_OPTION`. JSON may have 1 MiB, YAML 128 KiB.
  * @example
  * const rules = await rulesFile('rules.yaml', {
  *   attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }),

@@ -10,6 +10,8 @@ export interface CompiledKey {
   readonly names: readonly string[]
   /** Returns the key of a request, `''` for one that has none. */
   of(facts: Facts): string
+  /** Returns the parts of the key of a request, each `''` if the request has none. */
+  parts(facts: Facts): readonly string[]
   /** Returns the same key from its written parts, or the part that cannot be one. */
   written(parts: readonly KeyText[]): string | { readonly wrong: KeyText; readonly expected: string }
 }
@@ -32,6 +34,7 @@ export function compileKey(given: string | readonly string[], ipv6Subnet: number
   return {
     names,
     of: (facts) => (parts.length === 1 ? normalizeKey(first!.of(facts)) : join(parts.map((part) => part.of(facts)))),
+    parts: (facts) => parts.map((part) => normalizeKey(part.of(facts))),
     written(values) {
       const keys = values.map((value, i) => parts[i]!.read(String(value)))
       const wrong = keys.indexOf(undefined)
@@ -46,8 +49,16 @@ function keyPart(name: string, ipv6Subnet: number): KeyPart {
   if (name === 'method') return { of: (facts) => counted(facts.method), read: counted, expected: 'a method' }
   if (name === 'path') return { of: (facts) => facts.paths[0], read: (path) => pathForms(path)[0], expected: 'a path' }
   if (name.startsWith('header:')) return headerPart(name.slice('header:'.length).toLowerCase())
-  return { of: (facts) => keyOf(facts.attribute(name)), read: (value) => value, expected: 'a text' }
+  const attribute = attributeIn(name)!
+  return { of: (facts) => keyOf(facts.attribute(attribute)), read: (value) => value, expected: 'a text' }
 }
+
+/** Returns the attribute that a part of a key names, `undefined` for another part. */
+export function attributeIn(name: string): string | undefined {
+  return name.startsWith(ATTRIBUTE) ? name.slice(ATTRIBUTE.length) : undefined
+}
+
+const ATTRIBUTE = 'attribute:'
 
 function ipPart(ipv6Subnet: number): KeyPart {
   const key = addressKeyer(ipv6Subnet)

@@ -4,11 +4,12 @@ import type { PolicyRule, RulesProblem } from './document.ts'
 import { type CompiledKey, compileKey } from './keys.ts'
 import { LimitReader } from './limits.ts'
 import { type CompiledOverride, readOverrides } from './overrides.ts'
-import { join, isObject, type Report, where } from './shape.ts'
+import { Problems, untilEnough } from './problems.ts'
+import { hasMoreValues, isObject, join, type Report, where } from './shape.ts'
 import { documentOf, policyShape } from './shapes.ts'
 
-/** The most mistakes that are reported. */
-const MOST_PROBLEMS = 100
+/** Values of a document. One object in several places counts at each of them. */
+const MOST_VALUES = 1_000_000
 
 /** A policy of a document whose parts are checked and made. */
 export interface ReadPolicy {
@@ -35,28 +36,37 @@ export interface ReadOptions {
 const shell = documentOf(where({}, '', () => true))
 
 /**
- * Reads a document and finds all its mistakes. Time and memory grow with the size of the document alone.
+ * Reads a document and finds its mistakes, at most a hundred. Time and memory grow with the size of the document alone.
  * @param before made the limits of an earlier document. Limits that did not change stay the same objects.
  */
 export function readDocument(value: unknown, { ipv6Subnet = 56 }: ReadOptions, before?: LimitReader): ReadDocument {
-  const problems: RulesProblem[] = []
-  const report = (path: string, message: string): void => {
-    if (problems.length < MOST_PROBLEMS) problems.push({ path, message })
-  }
+  const problems = new Problems()
   const limits = new LimitReader(before)
-  shell.check(value, '', report)
+  const report: Report = (path, message) => problems.add({ path, message })
+  const policies = untilEnough(() => readPolicies(value, ipv6Subnet, limits, report))
+  return { policies: policies ?? [], problems: problems.list, limits }
+}
+
+function readPolicies(value: unknown, ipv6Subnet: number, limits: LimitReader, report: Report): readonly ReadPolicy[] {
+  if (hasMoreValues(value, MOST_VALUES)) {
+    report('', `expected at most ${MOST_VALUES} values, got more`)
+    return []
+  }
+  let isList = true
+  shell.check(value, '', (path, message) => {
+    if (path === 'policies') isList = false
+    report(path, message)
+  })
   const given: unknown = isObject(value) ? value['policies'] : undefined
-  if (problems.some(({ path }) => path === 'policies') || !Array.isArray(given))
-    return { policies: [], problems, limits }
+  if (!isList || !Array.isArray(given)) return []
   const names = new Map<string, number>()
   const policies: ReadPolicy[] = []
-  for (let i = 0; i < given.length && problems.length < MOST_PROBLEMS; i++) {
-    const path = `policies[${i}]`
-    checkName(given[i], i, names, report)
-    const read = readPolicy(given[i], path, ipv6Subnet, limits, report)
+  for (const [i, each] of given.entries()) {
+    checkName(each, i, names, report)
+    const read = readPolicy(each, `policies[${i}]`, ipv6Subnet, limits, report)
     if (read !== undefined) policies.push(read)
   }
-  return { policies, problems, limits }
+  return policies
 }
 
 function checkName(policy: unknown, index: number, names: Map<string, number>, report: Report): void {

@@ -9,10 +9,11 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { observer, warn } from '../util/warn.ts'
 import { addressKeyer } from '../http/keys/address.ts'
-import { type RulesInForce, RulesCharges } from './charges.ts'
-import { compileRules, invalidRules } from './compile.ts'
+import { AttributeWatch, type RulesInForce, RulesCharges } from './charges.ts'
+import { compileRules } from './compile.ts'
 import type { CompiledRules } from './compiled.ts'
 import type { RulesDocument, RulesProblem, RulesVersion } from './document.ts'
+import { invalidRules } from './problems.ts'
 import { ShadowRules, type ShadowOptions } from './shadow.ts'
 
 /** Options of `createRules`, and of every source of rules. */
@@ -179,6 +180,7 @@ function inForce<Input>(
     get compiled() {
       return compiled()
     },
+    watch: new AttributeWatch(),
     attributes(input, { reader }) {
       return attributes === undefined ? reader.attributes(input) : attributes(input, ...restOf(reader, input))
     },

@@ -2,7 +2,7 @@ import { combine, type Decision } from '../limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'
-import { type RulesInForce, RulesCharges } from './charges.ts'
+import { AttributeWatch, type RulesInForce, RulesCharges } from './charges.ts'
 import type { CompiledRules } from './compiled.ts'
 
 /** Options of `rules.shadow`. */
@@ -86,7 +86,7 @@ export class ShadowRules<Input> {
     if (onDenied !== undefined && typeof onDenied !== 'function') refuse('onDenied', 'a function', onDenied)
     this.#compiled = compiled
     this.#onDenied = onDenied && observer(onDenied, 'onDenied of a document in shadow failed. Nothing changes.')
-    this.#rules = { compiled, attributes: rules.attributes, address: rules.address }
+    this.#rules = { compiled, watch: new AttributeWatch(), attributes: rules.attributes, address: rules.address }
     this.#forget = forget
   }
 

@@ -94,11 +94,18 @@ export interface OtherFields {
   readonly most: number
 }
 
+/** Returns what to write instead of a name that is not known, as a sentence. */
+export type Advise = (name: string, value: unknown) => string
+
 /** An object with more names that are not known is refused as a whole. */
 const MOST_UNKNOWN = 100
 
 /** An object with fields. Any other name is a mistake, with the nearest known name as a hint. */
-export function object(owner: string, fields: Readonly<Record<string, Field>>, others?: OtherFields): Shape {
+export function object(
+  owner: string,
+  fields: Readonly<Record<string, Field>>,
+  { others, advise }: { readonly others?: OtherFields; readonly advise?: Advise } = {},
+): Shape {
   const known = new Map(Object.entries(fields))
   const required = [...known].filter(([, field]) => field.required).map(([name]) => name)
   return {
@@ -110,7 +117,7 @@ export function object(owner: string, fields: Readonly<Record<string, Field>>, o
       if (names.length > most + MOST_UNKNOWN) return report(path, `expected at most ${most} names, got ${names.length}`)
       for (const name of names) {
         const shape = known.get(name)?.shape ?? otherShape(name, others)
-        if (shape === undefined) report(join(path, name), unknown(name, [...known.keys()], others))
+        if (shape === undefined) report(join(path, name), unknown(name, value[name], [...known.keys()], others, advise))
         else if (value[name] !== undefined) shape.check(value[name], join(path, name), report)
       }
       requireFields(value, required, path, report)
@@ -140,15 +147,37 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Returns true if a value contains more than `most` values. One object in several places counts at each of them. */
+export function hasMoreValues(value: unknown, most: number): boolean {
+  const objects: object[] = []
+  let count = 0
+  const note = (each: unknown): void => {
+    count++
+    if (typeof each === 'object' && each !== null) objects.push(each)
+  }
+  for (note(value); objects.length > 0 && count <= most;) {
+    const object = objects.pop()!
+    for (const each of Array.isArray(object) ? (object as unknown[]) : Object.values(object)) note(each)
+  }
+  return count > most
+}
+
 function otherShape(name: string, others: OtherFields | undefined): Shape | undefined {
   return others?.name.test(name) === true && !others.refused.includes(name) ? others.shape : undefined
 }
 
-function unknown(name: string, known: readonly string[], others: OtherFields | undefined): string {
+function unknown(
+  name: string,
+  value: unknown,
+  known: readonly string[],
+  others: OtherFields | undefined,
+  advise: Advise | undefined,
+): string {
   const near = nearest(name, known)
   const hint = near === undefined ? '' : `. Did you mean ${shown(near)}?`
   if (others !== undefined) return `expected ${[...known, others.expectedName].join(', ')}, got ${shown(name)}${hint}`
-  return `is not known here; expected one of ${known.join(', ')}${hint}`
+  const advice = advise === undefined ? '' : `${hint === '' ? '.' : ''} ${advise(name, value)}`
+  return `is not known here; expected one of ${known.join(', ')}${hint}${advice}`
 }
 
 function objectSchema(

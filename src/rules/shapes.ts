@@ -1,5 +1,5 @@
 import { shown } from '../util/errors.ts'
-import { HEADER_NAME } from '../util/validate.ts'
+import { HEADER_NAME, nearest } from '../util/validate.ts'
 import { limitShape, overrideLimitShape } from './limit-shapes.ts'
 import { isNetwork } from '../http/keys/networks.ts'
 import { isPathPattern, PATH_PATTERN } from './paths.ts'
@@ -28,8 +28,8 @@ const MOST_LIMITS = 16
 const MOST_KEY_PARTS = 8
 const MOST_CONDITIONS = 32
 
-/** Names that JavaScript objects have, and misspelled names of conditions. None of them is an attribute. */
-const REFUSED = ['constructor', 'prototype', '__proto__', 'methods', 'paths', 'headers', 'ips', 'Method', 'Path', 'IP']
+/** Names that JavaScript objects have. None of them is an attribute. */
+const REFUSED = ['constructor', 'prototype', '__proto__']
 const ATTRIBUTE = /^[A-Za-z][\w.-]{0,63}$/
 const VALUE = /^[^\0]{0,1024}$/
 
@@ -66,11 +66,27 @@ const header: Shape = object(
   'an object from the name of a header to its value',
   {},
   {
-    name: HEADER_NAME,
-    expectedName: 'the name of a header',
-    refused: ['__proto__'],
-    most: MOST_CONDITIONS,
-    shape: either(oneOrMany(headerValue, 'a text, a list of texts, or true', MOST_VALUES), oneOf([true]), isBoolean),
+    others: {
+      name: HEADER_NAME,
+      expectedName: 'the name of a header',
+      refused: ['__proto__'],
+      most: MOST_CONDITIONS,
+      shape: either(oneOrMany(headerValue, 'a text, a list of texts, or true', MOST_VALUES), oneOf([true]), isBoolean),
+    },
+  },
+)
+
+const attributes: Shape = object(
+  'an object from the name of an attribute to its value',
+  {},
+  {
+    others: {
+      name: ATTRIBUTE,
+      expectedName: 'the name of an attribute',
+      refused: REFUSED,
+      most: MOST_CONDITIONS,
+      shape: oneOrMany(attributeValue, 'a value or a list of values', MOST_VALUES),
+    },
   },
 )
 
@@ -93,20 +109,49 @@ const match: Shape = object(
       shape: oneOrMany(network, 'a list of addresses and networks', MOST_VALUES),
       description: 'Addresses and networks.',
     },
+    attributes: {
+      shape: attributes,
+      description: 'From the name of an attribute of the application to its value, or a list of values.',
+    },
   },
-  {
-    name: ATTRIBUTE,
-    expectedName: 'the name of an attribute',
-    refused: REFUSED,
-    most: MOST_CONDITIONS,
-    shape: oneOrMany(attributeValue, 'a value or a list of values', MOST_VALUES),
-  },
+  { advise: adviseAttribute },
 )
 
-const key: Shape = text(
-  /^(?:ip|everyone|method|path|header:[!#$%&'*+.^_`|~\dA-Za-z-]{1,128}|(?!(?:constructor|prototype)$)[A-Za-z][\w.-]{0,63})$/,
-  '"ip", "everyone", "method", "path", "header:NAME" or the name of an attribute',
+/** Attributes once stood beside the other conditions. */
+function adviseAttribute(name: string, value: unknown): string {
+  return `For an attribute of the application, write attributes: { ${ATTRIBUTE.test(name) ? name : '…'}: ${brief(value)} }`
+}
+
+/** Writes a value of a condition as a document does, `…` for a long one. */
+function brief(value: unknown): string {
+  const isShort = Array.isArray(value) ? value.length <= 8 && !value.some(isLong) : !isLong(value)
+  return isShort ? JSON.stringify(value) : '…'
+}
+
+function isLong(value: unknown): boolean {
+  return (typeof value === 'string' && value.length > 40) || (typeof value === 'object' && value !== null)
+}
+
+const keyPattern = text(
+  /^(?:ip|everyone|method|path|header:[!#$%&'*+.^_`|~\dA-Za-z-]{1,128}|attribute:(?!(?:constructor|prototype)$)[A-Za-z][\w.-]{0,63})$/,
+  '"ip", "everyone", "method", "path", "header:NAME" or "attribute:NAME"',
 )
+
+const key: Shape = {
+  schema: keyPattern.schema,
+  check: (value, path, report) => keyPattern.check(value, path, (at, message) => report(at, message + keyHint(value))),
+}
+
+/** Attributes once stood in a key by their names alone. */
+function keyHint(value: unknown): string {
+  if (typeof value !== 'string') return ''
+  const colon = value.indexOf(':')
+  const kind = colon === -1 ? value : value.slice(0, colon)
+  const near = nearest(kind, colon === -1 ? ['ip', 'everyone', 'method', 'path'] : ['header', 'attribute'])
+  const hint = near === undefined || near === kind ? '' : `. Did you mean ${shown(near + value.slice(kind.length))}?`
+  if (!ATTRIBUTE.test(value) || REFUSED.includes(value)) return hint
+  return `${hint === '' ? '.' : hint} For an attribute of the application, write "attribute:${value}"`
+}
 
 const until: Shape = where(
   {

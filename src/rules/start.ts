@@ -3,8 +3,9 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
 import { knownOptions, milliseconds } from '../util/validate.ts'
 import type { Duration } from '../limits/limit.ts'
-import { compileRules, invalidRules } from './compile.ts'
+import { compileRules } from './compile.ts'
 import type { RulesDocument, RulesProblem } from './document.ts'
+import { invalidRules } from './problems.ts'
 import { Rules, RULES_OPTIONS, type RulesOptions, validateRulesOptions } from './rules.ts'
 
 /** The options of every source. */
@@ -15,14 +16,18 @@ export interface SourceOptions<Input> extends RulesOptions<Input> {
   readonly timeout?: Duration
 }
 
+/** Adds the file and the lines to mistakes. */
+export type Locate = (problems: readonly RulesProblem[]) => readonly RulesProblem[]
+
 /** Where a source reports what it reads. It may call these at any time, until it is stopped. */
 export interface RulesFeed {
   /**
    * Applies a document, unless it has mistakes or has the same content as the current one.
    * @param version its number, if the source has one
+   * @param located adds the place in the source to mistakes
    * @returns false for a document with mistakes
    */
-  document(value: unknown, version?: number): boolean
+  document(value: unknown, version?: number, located?: Locate): boolean
   /** Reports a text that is no document, such as YAML with a syntax error. */
   invalid(problems: readonly RulesProblem[]): void
   /** Reports that the source cannot be read. One event is emitted until it can be read again. */
@@ -67,7 +72,7 @@ class Start<Input> implements RulesFeed {
     void this.#connect(connect)
   }
 
-  document(value: unknown, version?: number): boolean {
+  document(value: unknown, version?: number, located: Locate = (problems) => problems): boolean {
     if (this.#isOver) return false
     try {
       if (this.#rules === undefined) this.#begin(new Rules<Input>(value, this.#options, version))
@@ -75,7 +80,7 @@ class Start<Input> implements RulesFeed {
       return true
     } catch (error) {
       const isInvalid = error instanceof SluiceError && error.code === 'INVALID_RULES'
-      if (isInvalid) this.invalid(error.cause as readonly RulesProblem[])
+      if (isInvalid) this.invalid(located(error.cause as readonly RulesProblem[]))
       else this.unreachable(error)
       return false
     }

@@ -84,7 +84,7 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   let best: string | undefined
   let least = Math.max(2, Math.floor(typed.length / 3)) + 1
   for (const each of known) {
-    const distance = leven(typed, each.toLowerCase())
+    const distance = leven(typed, each.slice(0, LONGEST_NAME).toLowerCase())
     if (distance < least) [best, least] = [each, distance]
   }
   return best

@@ -225,10 +225,12 @@ describe('sluice replay', () => {
 
   it('names the facts of rules that a log never has', async () => {
     cli.file('facts.log', burst('192.0.2.1', 0, 2).join('\n'))
-    const policies = [{ name: 'a', match: { plan: 'free' }, key: 'header:x-key', limits: [{ quota: 1, window: '1m' }] }]
+    const policies = [
+      { name: 'a', match: { attributes: { plan: 'free' } }, key: 'header:x-key', limits: [{ quota: 1, window: '1m' }] },
+    ]
     cli.file('facts.json', JSON.stringify({ policies }))
     const { out } = await replay('facts.log', '--rules', 'facts.json')
-    expect(out).toContain('note: the rules use plan, header:x-key, which no request of the log has')
+    expect(out).toContain('note: the rules use attribute:plan, header:x-key, which no request of the log has')
   })
 
   it('says when there were more keys than it keeps', async () => {

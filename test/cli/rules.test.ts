@@ -40,8 +40,8 @@ policies:
     limits:
       - { algorithm: slidingWindowLog, quota: 5, window: 15m }
   - name: api
-    match: { path: /api/*, plan: [free, trial] }
-    key: tenant
+    match: { path: /api/*, attributes: { plan: [free, trial] } }
+    key: attribute:tenant
     limits:
       - { quota: 60, window: 1m } # a minute
       - { quota: 10000, window: 1d, name: daily }
@@ -66,16 +66,19 @@ describe('sluice rules check', () => {
   })
 
   it('lists all mistakes of YAML and of JSON with their paths and lines', async () => {
-    const wrong = GOOD.replace('window: 15m', 'window: 15 min').replace('key: tenant\n', 'kye: tenant\n')
+    const wrong = GOOD.replace('window: 15m', 'window: 15 min').replace(
+      'key: attribute:tenant\n',
+      'kye: attribute:tenant\n',
+    )
     const { code, out } = await rules('check', cli.file('wrong.yaml', wrong))
     expect([code, out.split('\n')]).toEqual([
       1,
       [
         expect.stringMatching(
-          /^line 7, policies\[0\]\.limits\[0\]\.window: expected a duration such as "1m", got "15 min"/,
+          /^wrong\.yaml:7: policies\[0\]\.limits\[0\]\.window: expected a duration such as "1m", got "15 min"/,
         ),
-        expect.stringMatching(/^line 10, policies\[1\]\.kye: .*Did you mean "key"\?$/),
-        'line 8, policies[1].key: expected a value, got nothing',
+        expect.stringMatching(/^wrong\.yaml:10: policies\[1\]\.kye: .*Did you mean "key"\?$/),
+        'wrong.yaml:8: policies[1].key: expected a value, got nothing',
         '',
       ],
     ])
@@ -88,18 +91,31 @@ describe('sluice rules check', () => {
     expect(said.code).toBe(1)
     expect(JSON.parse(said.out)).toEqual({
       valid: false,
-      problems: [{ path: 'policies[0].limits[0].window', message: expect.any(String), line: 9 }],
+      problems: [{ path: 'policies[0].limits[0].window', message: expect.any(String), file: 'wrong.json', line: 9 }],
     })
+  })
+
+  it('says what to write instead of a document of the old form', async () => {
+    const old = GOOD.replace('attributes: { plan: [free, trial] }', 'plan: [free, trial]').replace('attribute:', '')
+    const { code, out } = await rules('check', cli.file('old.yaml', old))
+    expect(code).toBe(1)
+    expect(out.split('\n')).toEqual([
+      expect.stringMatching(
+        /^old\.yaml:9: policies\[1\]\.match\.plan: .*write attributes: { plan: \["free","trial"\] }$/,
+      ),
+      expect.stringMatching(/^old\.yaml:10: policies\[1\]\.key: .*write "attribute:tenant"$/),
+      '',
+    ])
   })
 
   it('reports a text that is no document', async () => {
     expect(await rules('check', cli.file('broken.yaml', 'policies: [\n'))).toMatchObject({
       code: 1,
-      out: expect.stringMatching(/^line 2, column 1: /),
+      out: expect.stringMatching(/^broken\.yaml:2:1: /),
     })
     expect(await rules('check', cli.file('large.yaml', '#'.repeat(2 ** 20 + 1)))).toMatchObject({
       code: 1,
-      out: 'expected at most 1 MiB of YAML, got more\n',
+      out: expect.stringMatching(/^large\.yaml: expected at most 128 KiB of YAML, got more\. Write .*\n$/),
     })
     expect(await rules('check', 'none.yaml')).toMatchObject({ code: 1, error: expect.stringContaining('ENOENT') })
   })
@@ -133,13 +149,13 @@ describe('sluice rules diff', () => {
   })
 
   it('lists overrides and policies that end, and parts of policies that change', async () => {
-    const next = GOOD.replace('key: tenant\n', 'key: tenant\n    until: 2999-01-01T00:00:00Z\n    cost: 2\n').replace(
-      '[free, trial]',
-      'free',
-    )
+    const next = GOOD.replace(
+      'key: attribute:tenant\n',
+      'key: attribute:tenant\n    until: 2999-01-01T00:00:00Z\n    cost: 2\n',
+    ).replace('[free, trial]', 'free')
     const { out } = await rules('diff', cli.file('old.yaml', GOOD), cli.file('ends.yaml', next))
     expect(out.split('\n')).toEqual([
-      'changed    api: match {"path":"/api/*","plan":["free","trial"]} → match {"path":"/api/*","plan":"free"}',
+      'changed    api: match {"path":"/api/*","attributes":{"plan":["free","trial"]}} → match {"path":"/api/*","attributes":{"plan":"free"}}',
       'tightened  api: no cost → cost 2',
       'changed    api: no until → until 2999-01-01T00:00:00Z',
       'ends       api at 2999-01-01T00:00:00.000Z',
@@ -240,7 +256,7 @@ describe('sluice rules push and pull', () => {
   it('refuse mistakes, and rules that are not there', async () => {
     expect(await rules('push', cli.file('wrong.json', '{"policies":[{}]}'), server.url)).toMatchObject({
       code: 1,
-      out: expect.stringContaining('line 1, policies[0].name: expected a value, got nothing'),
+      out: expect.stringContaining('wrong.json:1: policies[0].name: expected a value, got nothing'),
     })
     expect(await rules('pull', server.url, '--name', 'none')).toMatchObject({
       code: 1,
@@ -271,17 +287,33 @@ describe('sluice rules push and pull', () => {
 describe('sluice rules explain', () => {
   const login = ['--method', 'POST', '--path', '/login', '--ip', '203.0.113.7', '--header', 'x-device=a']
 
-  it('says which policies apply, which do not, and why', async () => {
+  it('says the verdict first, then which policies apply, which do not, and why', async () => {
     const { code, out } = await rules('explain', cli.file('good.yaml', GOOD), ...login, '--attribute', 'plan=free')
     expect([code, out]).toEqual([
       0,
-      expect.stringMatching(
-        /^login: applies\n {2}✓ path: \/login is \/login\n {2}✓ method: POST is POST\n {2}key by ip and header:x-device: .*203\.0\.113\.7.*\n {2}limit login: 5 per 15m, slidingWindowLog\n\napi: does not apply\n {2}✗ path: \/login is not \/api\/\*\n {2}✓ plan: free is free, trial\n {2}key by tenant: none, shared by all requests without one\n/,
-      ),
+      `Limited by login.
+
+login: applies
+  ✓ path: /login is /login
+  ✓ method: POST is POST
+  key: ip=203.0.113.7 header:x-device=a
+  limit login: 5 per 15m, slidingWindowLog
+
+api: does not apply
+  ✗ path: /login is not /api/*
+  ✓ attributes.plan: free is free, trial
+  key: attribute:tenant=none, shared by all requests without one
+  limit api: 60 per 1m
+  limit daily: 10000 per 1d
+
+partners: does not apply
+  ✗ ip: 203.0.113.7 is not 192.0.2.0/24
+  requests are admitted without being counted
+`,
     ])
-    expect(out).toContain(
-      'partners: does not apply\n  ✗ ip: 203.0.113.7 is not 192.0.2.0/24\n  requests are admitted without being counted\n',
-    )
+    const other = await rules('explain', 'good.yaml', '--path', '/', '--header', 'x-device=a b')
+    expect(other.out).toMatch(/^Not limited: no policy applies\.\n/)
+    expect(other.out).toContain('  key: ip=none header:x-device="a b"\n')
   })
 
   it('says which override applies, and what allows a request', async () => {
@@ -297,7 +329,7 @@ describe('sluice rules explain', () => {
     ]
     const { out } = await rules('explain', cli.file('good.yaml', GOOD), ...words)
     expect(out).toContain('an override applies to this key until 2999-12-01T00:00:00Z\n  limit api: 600 per 1m\n')
-    expect(out).toMatch(/partners admits the request without counting it\n$/)
+    expect(out).toMatch(/^Admitted without being counted, by partners\.\n/)
   })
 
   it('says what has been used, with a Redis URL', async () => {
@@ -305,19 +337,37 @@ describe('sluice rules explain', () => {
     const document = JSON.parse(String(await client.hget('sluice::rules:shop', 'json'))) as never
     const limiter = createLimiter({ rules: createRules(document), name: 'shop', store: redisStore(client) })
     const request = { method: 'POST', path: '/login', ip: '203.0.113.7', headers: { 'x-device': 'a' } }
-    for (let i = 0; i < 5; i++) await limiter.consume(request)
     const from = [cli.file('good.yaml', GOOD), '--redis', server.url, '--limiter', 'shop']
+    const unused = (await rules('explain', ...from, ...login)).out
+    expect(unused).toMatch(/^A request would be admitted now\. Limited by login\.\n/)
+    expect(unused).toContain('  limit login: 5 per 15m, slidingWindowLog; 5 left now\n')
+    await limiter.consume(request)
+    expect((await rules('explain', ...from, ...login)).out).toContain('; 4 left now, resets in 1')
+    for (let i = 0; i < 4; i++) await limiter.consume(request)
     const { out } = await rules('explain', ...from, ...login)
+    expect(out).toMatch(/^A request would be denied now by login, limit login, retry in 14 min 5\d s\.\n/)
     expect(out).toMatch(
-      /limit login: 5 per 15m, slidingWindowLog; 0 remaining, retry in 14 min 5\d s, resets in 14 min 5\d s\n/,
+      /limit login: 5 per 15m, slidingWindowLog; 0 left now, retry in 14 min 5\d s, resets in 14 min 5\d s\n/,
     )
-    expect(out).toMatch(/a request would be denied now\n$/)
     const stored = await rules('explain', server.url, '--name', 'shop', '--limiter', 'shop', '--json', ...login)
     expect(JSON.parse(stored.out)).toMatchObject({
       admitted: false,
       policies: [{ policy: 'login', applies: true, limits: [{ usage: { remaining: 0 } }] }, { applies: false }, {}],
     })
     expect((await limiter.peek(request)).limits[0]!.remaining).toBe(0)
+  })
+
+  it('does not blame a limit in shadow for a denial', async () => {
+    const limits = [
+      { quota: 1, window: '1h' },
+      { quota: 1, window: '1h', name: 'trial', shadow: true },
+    ]
+    const document = { policies: [{ name: 'both', key: 'ip', limits }] }
+    const limiter = createLimiter({ rules: createRules(document), name: 'trials', store: redisStore(client) })
+    await limiter.consume({ ip: '192.0.2.1' })
+    const words = ['--ip', '192.0.2.1', '--redis', server.url, '--limiter', 'trials']
+    const { out } = await rules('explain', cli.file('both.json', JSON.stringify(document)), ...words)
+    expect(out).toMatch(/^A request would be denied now by both, limit both, retry in (?:1 h|59 min \d+ s)\.\n/)
   })
 })
 
@@ -335,6 +385,13 @@ describe('a wrong command line', () => {
     ['pull', 'good.yaml'],
     ['pull', 'redis://[bad'],
     ['explain', 'good.yaml', '--header', 'x-device'],
+    ['explain', 'good.yaml', '--ip', '1.2.3'],
+    ['explain', 'good.yaml', '--path', 'login'],
+    ['explain', 'good.yaml', '--redis', 'localhost:6379'],
+    ['check', 'good.yaml', '--method', 'POST'],
+    ['pull', 'redis://localhost', '--version', '1'],
+    ['push', 'good.yaml', 'redis://localhost', '--limiter', 'a'],
+    ['pull', 'redis://localhost', '--client', 'nothing'],
   ])('exits with 2: %s %s %s %s', async (...words) => {
     cli.file('good.yaml', GOOD)
     const { code, out, error } = await rules(...words)

@@ -119,7 +119,7 @@ describe('a limit that admits nothing', () => {
         { name: 'off', match: { path: '/off' }, key: 'ip', limits: [{ quota: 0, window: '1m' }] },
         {
           name: 'on',
-          key: 'user',
+          key: 'attribute:user',
           limits: [{ quota: 1, window: '1m' }],
           overrides: [{ key: 'ann', limits: [{ quota: 0 }] }],
         },

@@ -17,6 +17,12 @@ const replacement = inTests('rules.ts', 'rules', 'from')
 const shadow = inTests('shadow.ts', 'shadow')
 const file = inTests('file-watch.ts', 'file')
 const yaml = inTests('text/yaml.ts', 'text')
+const json = inTests('text/text.ts', 'text')
+const problems = inTests('problems.ts', 'check', 'text', 'file')
+const watch = inTests('file-watch.ts', 'file')
+const shapes = inTests('shapes.ts', 'check')
+const explain = inFile('src/cli/rules/explain.ts', { files: ['test/cli/rules.test.ts'] })
+const command = inFile('src/cli/rules/command.ts', { files: ['test/cli/rules.test.ts'] })
 const stored = inTests('redis/stored.ts', 'redis')
 const compare = inFile('src/cli/rules/compare.ts', { files: ['test/cli/rules.test.ts'] })
 
@@ -72,7 +78,31 @@ export const rules = [
   shadow('a document in shadow counts with the one in force', "const SHADOW = 'shadow:'", "const SHADOW = ''"),
   file('a half-written file is reported', 'if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age', ''),
   file('a replaced directory is not watched', 'identity === this.#watched && this.#watcher', 'this.#watcher'),
-  yaml('aliases grow without a bound', 'sizeOf(value, new Map()) > MOST_VALUES', 'false'),
+  yaml('aliases grow without a bound', 'hasMoreValues(value, MOST_VALUES)', 'false'),
+  yaml('a text is read to its end after a hundred errors', 'if (errors > MOST_ERRORS) break', ''),
+  yaml('each error has a stack', 'Error.stackTraceLimit = 0', ''),
+  yaml('other errors have no stack', 'Error.stackTraceLimit = before', ''),
+  yaml('a text is read in one turn', 'if (count % TOKENS_IN_TURN === 0)', 'if (count < 0)'),
+  yaml('a text may have any number of words', 'if (++count > MOST_TOKENS)', 'if (++count > 1e9)'),
+  yaml('a text may have any number of anchors', '++anchors > MOST_ANCHORS', '++anchors > 1e9'),
+  yaml('a name may be given twice', 'else if (names.has(name))', 'else if (false)'),
+  json('the items of a list have the line of the list', '++container!.place', 'container!.place'),
+  problems('mistakes have no bound', 'if (this.#list.length >= MOST)', 'if (this.#list.length < 0)'),
+  problems('a message has any length', 'message.length > LONGEST', 'message.length < 0'),
+  problems('a mistake does not name its line', "line === undefined ? (file ?? '')", "line !== 0 ? (file ?? '')"),
+  watch('a mistake does not name its file', 'return inFile(this.#path, problems)', 'return problems'),
+  shape('one object in many places counts once', 'return count > most', 'return false'),
+  shapes('a mistake does not say where attributes stand', '{ advise: adviseAttribute }', '{}'),
+  shapes('a key names an attribute by its name alone', '|attribute:(?!', '|(?:attribute:)?(?!'),
+  charges(
+    'an attribute that never comes is not warned of',
+    'if (++this.#requests < REQUESTS',
+    'if (++this.#requests < Infinity',
+  ),
+  charges('an attribute is warned of again', 'this.#settled.add(name)', ''),
+  explain('what is left is shown after the request', 'counted.peek(input, { cost: 0 })', 'counted.peek(input)'),
+  explain('a limit in shadow denies', '&& !isShadow', ''),
+  command('an option of another command is ignored', 'throw misuse(`no --${token.name} with ${name}`)', 'continue'),
   stored('the last of two writers wins', "if ARGV[1] ~= '' and ARGV[1] ~= version then", 'if false then'),
   stored('a push is not announced', "redis.pcall('PUBLISH', KEYS[1], next)", ''),
   compare('less is more', "after < before ? 'tightened' : 'loosened'", "after > before ? 'tightened' : 'loosened'"),

@@ -120,8 +120,8 @@ describe('an editor with a language server', { timeout: 60_000 }, () => {
   it('finds no mistake in a good document', async () => {
     const text = `${schema}policies:
   - name: api
-    match: { path: /api/*, plan: [free, trial], header: { x-device: true } }
-    key: [ip, tenant]
+    match: { path: /api/*, attributes: { plan: [free, trial] }, header: { x-device: true } }
+    key: [ip, attribute:tenant]
     limits:
       - { algorithm: slidingWindowLog, quota: 5, window: 15m, block: 1h }
     overrides:

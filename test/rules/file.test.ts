@@ -18,6 +18,7 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Duration } from '../../src/index.ts'
 import { type FileOptions, type Rules, rulesFile } from '../../src/rules/index.ts'
+import { problemText } from '../../src/rules/problems.ts'
 import { warningsOf } from '../support/http.ts'
 import { build, type Built } from '../support/redis-built.ts'
 
@@ -52,7 +53,10 @@ async function watched(path: string | URL, options: FileOptions<unknown> = {}): 
   rules.on('change', ({ before, after }) => {
     events.push(`${before.policies[0]!.limits![0]!.quota} → ${after.policies[0]!.limits![0]!.quota}`)
   })
-  rules.on('invalid', ({ problems }) => void events.push(problems.map(({ message }) => message).join('\n')))
+  rules.on(
+    'invalid',
+    ({ problems }) => void events.push(problems.map(problemText).join('\n').replaceAll(String(path), 'PATH')),
+  )
   rules.on('unreachable', ({ error }) => void events.push(String(error)))
   return { rules, events }
 }
@@ -238,9 +242,11 @@ describe('rulesFile keeps the last good rules', () => {
       await seen(file, 1)
     })
     expect(codes).toEqual(['SLUICE_RULES_INVALID'])
-    expect(file.events[0]).toMatch(/^line 2, column 1: /)
+    expect(file.events[0]).toMatch(/^PATH:2:1: /)
     writeFileSync(file.path, yaml(1).replace('quota', 'qouta'))
-    expect((await seen(file, 2))[1]).toContain('Did you mean "quota"?')
+    expect((await seen(file, 2))[1]).toMatch(
+      /^PATH:6: policies\[0\]\.limits\[0\]\.qouta: .*Did you mean "quota"\?\nPATH:6: /,
+    )
     expect(quotaOf(file.rules)).toBe(1)
     writeFileSync(file.path, yaml(2))
     expect((await seen(file, 3)).slice(2)).toEqual(['1 → 2'])
@@ -255,8 +261,8 @@ describe('rulesFile keeps the last good rules', () => {
     unlinkSync(file.path)
     mkdirSync(file.path)
     expect(await seen(file, 3)).toEqual([
-      'expected at most 1 MiB of YAML, got more',
-      'expected a text in UTF-8',
+      expect.stringMatching(/^PATH: expected at most 128 KiB of YAML, got more/),
+      'PATH: expected a text in UTF-8',
       expect.stringContaining('is not a file'),
     ])
     expect(quotaOf(file.rules)).toBe(1)
@@ -270,7 +276,15 @@ describe('rulesFile at the start', () => {
     writeFileSync(path, '{')
     await expect(rulesFile(path)).rejects.toMatchObject({
       code: 'INVALID_RULES',
-      message: expect.stringContaining('expected JSON. '),
+      message: expect.stringContaining(`  ${path}: expected JSON. `),
+    })
+    writeFileSync(path, `{\n"policies": [\n{ "name": "a" }]}`)
+    await expect(rulesFile(path)).rejects.toMatchObject({
+      message: expect.stringContaining(`\n  ${path}:3: policies[0].key: expected a value, got nothing\n`),
+      cause: [
+        { path: 'policies[0].key', file: path, line: 3 },
+        { path: 'policies[0].limits', file: path, line: 3 },
+      ],
     })
   })
 

@@ -10,7 +10,7 @@ const HOUR = 3_600_000
 
 function policy(more: Partial<PolicyRule> = {}): PolicyRule {
   const limits = [{ algorithm: 'fixedWindow', quota: 10, window: '1h' }]
-  return { name: 'api', key: 'tenant', limits, ...more }
+  return { name: 'api', key: 'attribute:tenant', limits, ...more }
 }
 
 function document(...policies: readonly PolicyRule[]): RulesDocument {
@@ -53,7 +53,7 @@ describe('the limits of a policy', () => {
 
   it('of all policies that match are one transaction: all or nothing', () => {
     const { ask, remaining } = limiterFor(
-      policy({ name: 'user', key: 'user' }),
+      policy({ name: 'user', key: 'attribute:user' }),
       policy({ name: 'all', key: 'everyone', limits: [{ algorithm: 'fixedWindow', quota: 1, window: '1h' }] }),
     )
     expect(shownLimits(ask({ user: 'a' }))).toEqual([
@@ -66,11 +66,14 @@ describe('the limits of a policy', () => {
   })
 
   it('admit without a limit when no policy matches, and when a policy allows', () => {
-    const { ask } = limiterFor(policy({ match: { plan: 'free' }, limits: [{ quota: 1, window: '1h' }] }), {
-      name: 'staff',
-      match: { staff: true },
-      allow: true,
-    })
+    const { ask } = limiterFor(
+      policy({ match: { attributes: { plan: 'free' } }, limits: [{ quota: 1, window: '1h' }] }),
+      {
+        name: 'staff',
+        match: { attributes: { staff: true } },
+        allow: true,
+      },
+    )
     const free = { plan: 'free', tenant: 'a' }
     for (let i = 0; i < 3; i++)
       expect(ask({ plan: 'pro' })).toMatchObject({ allowed: true, limits: [], remaining: Infinity })
@@ -107,14 +110,14 @@ describe('the key of a policy', () => {
     expect(keyOf('method', input)).toBe('GET')
     expect(keyOf('path', input)).toBe('/users/42')
     expect(keyOf('header:X-API-Key', input)).toBe('k')
-    expect(keyOf('tenant', input)).toBe('7')
-    expect(keyOf('flag', input)).toBe('true')
-    expect(keyOf('big', input)).toBe('9')
-    expect(keyOf(['ip', 'tenant'], input)).toBe('9:192.0.2.11:7')
+    expect(keyOf('attribute:tenant', input)).toBe('7')
+    expect(keyOf('attribute:flag', input)).toBe('true')
+    expect(keyOf('attribute:big', input)).toBe('9')
+    expect(keyOf(['ip', 'attribute:tenant'], input)).toBe('9:192.0.2.11:7')
   })
 
   it('is shared by all requests without one, with one warning for each policy', async () => {
-    const { ask } = limiterFor(policy(), policy({ name: 'other', key: ['user', 'header:x-a'] }))
+    const { ask } = limiterFor(policy(), policy({ name: 'other', key: ['attribute:user', 'header:x-a'] }))
     const codes = await warningsOf(() => {
       for (const attributes of [{}, { tenant: '' }, { tenant: null }]) ask(attributes)
     })
@@ -188,7 +191,11 @@ describe('an override', () => {
     const long = 'x'.repeat(200)
     const some = [{ quota: 50 }]
     const { ask } = limiterFor(
-      policy({ name: 'pair', key: ['ip', 'tenant'], overrides: [{ key: ['192.0.2.1', long], limits: some }] }),
+      policy({
+        name: 'pair',
+        key: ['ip', 'attribute:tenant'],
+        overrides: [{ key: ['192.0.2.1', long], limits: some }],
+      }),
       policy({
         name: 'address',
         key: 'ip',
@@ -257,7 +264,7 @@ describe('the cost of a policy', () => {
 
 describe('a limiter with rules', () => {
   it('refunds, settles, waits and resets', async () => {
-    const rules = createRules(document(policy(), policy({ name: 'user', key: 'user' })))
+    const rules = createRules(document(policy(), policy({ name: 'user', key: 'attribute:user' })))
     const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
     const input = { attributes: { tenant: 'a', user: 'u' } }
     const first = (await limiter.wait(input)) satisfies Decision
@@ -306,5 +313,53 @@ describe('a limiter with rules', () => {
       expect.objectContaining({ code: 'DUPLICATE_LIMITER' }),
     )
     expect(() => createLimiter({ rules: others, store, name: 'second' })).not.toThrow()
+  })
+})
+
+describe('an attribute that no request has', () => {
+  const rules = createRules(
+    document(
+      policy({ name: 'typo', match: { attributes: { pln: 'free' } } }),
+      policy({ name: 'paid', match: { attributes: { plan: 'paid' } }, key: 'attribute:tenent', cost: 'tokens' }),
+    ),
+  )
+  const ask = (
+    limiter: { consume(input: RulesInput): unknown },
+    attributes: Record<string, unknown>,
+    times: number,
+  ): void => {
+    for (let i = 0; i < times; i++) limiter.consume({ attributes })
+  }
+  const other = document(policy({ name: 'typo', match: { attributes: { pln: 'free', reigon: 'eu' } } }))
+
+  it('is warned of once, after a thousand requests', async () => {
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const attributes = { plan: 'free', tenant: 'a', pln: undefined, tenent: null }
+    const messagesOf = async (times: number): Promise<readonly string[]> => {
+      const messages: string[] = []
+      const codes = await warningsOf(() => {
+        process.on('warning', ({ message }) => void messages.push(message))
+        ask(limiter, attributes, times)
+      })
+      expect(codes).toEqual(messages.map(() => 'SLUICE_ATTRIBUTE_MISSING'))
+      return messages.map((each) => /had: (.*?)\. /.exec(each)![1]!)
+    }
+    expect(await messagesOf(999)).toEqual([])
+    expect(await messagesOf(3000)).toEqual([
+      '"pln" (policy "typo"), "tenent" (policy "paid"), "tokens" (policy "paid")',
+    ])
+    rules.replace(other)
+    expect(await messagesOf(999)).toEqual([])
+    expect(await messagesOf(3000)).toEqual(['"reigon" (policy "typo")'])
+  })
+
+  it('is not warned of if one request of the first thousand had it', async () => {
+    const limiter = createLimiter({ rules: createRules(other), store: memoryStore({ clock }) })
+    const codes = await warningsOf(() => {
+      ask(limiter, {}, 998)
+      ask(limiter, { pln: 'paid', reigon: 'eu', tenant: 'a' }, 1)
+      ask(limiter, {}, 2000)
+    })
+    expect(codes).toEqual([])
   })
 })

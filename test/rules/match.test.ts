@@ -29,7 +29,7 @@ describe('a policy', () => {
   })
 
   it('matches only if every condition is met', () => {
-    const match = { method: 'POST', path: '/login', plan: 'free' }
+    const match = { method: 'POST', path: '/login', attributes: { plan: 'free' } }
     const input = { method: 'POST', path: '/login', attributes: { plan: 'free' } }
     expect(matches(match, input)).toBe(true)
     expect(matches(match, { ...input, method: 'PUT' })).toBe(false)
@@ -66,14 +66,14 @@ describe('a policy', () => {
   })
 
   it('matches by attributes, compared as text', () => {
-    expect(matches({ plan: ['free', 'trial'] }, { attributes: { plan: 'trial' } })).toBe(true)
-    expect(matches({ tenant: 42 }, { attributes: { tenant: '42' } })).toBe(true)
-    expect(matches({ tenant: '42' }, { attributes: { tenant: 42n } })).toBe(true)
-    expect(matches({ internal: true }, { attributes: { internal: true } })).toBe(true)
-    expect(matches({ internal: false }, { attributes: {} })).toBe(false)
-    expect(matches({ plan: 'free' }, { attributes: { plan: ['free'] } })).toBe(false)
-    expect(matches({ plan: 'null' }, { attributes: { plan: null } })).toBe(false)
-    expect(matches({ toString: 'x' }, { attributes: {} })).toBe(false)
+    expect(matches({ attributes: { plan: ['free', 'trial'] } }, { attributes: { plan: 'trial' } })).toBe(true)
+    expect(matches({ attributes: { tenant: 42 } }, { attributes: { tenant: '42' } })).toBe(true)
+    expect(matches({ attributes: { tenant: '42' } }, { attributes: { tenant: 42n } })).toBe(true)
+    expect(matches({ attributes: { internal: true } }, { attributes: { internal: true } })).toBe(true)
+    expect(matches({ attributes: { internal: false } }, { attributes: {} })).toBe(false)
+    expect(matches({ attributes: { plan: 'free' } }, { attributes: { plan: ['free'] } })).toBe(false)
+    expect(matches({ attributes: { plan: 'null' } }, { attributes: { plan: null } })).toBe(false)
+    expect(matches({ attributes: { toString: 'x' } }, { attributes: {} })).toBe(false)
   })
 
   it('does not match from its end on', () => {
@@ -108,8 +108,7 @@ const conditions = fc.record(
     method: some(values.method),
     path: some(values.pattern),
     ip: some(values.network),
-    plan: some(values.word),
-    tenant: some(values.word),
+    attributes: fc.record({ plan: some(values.word), tenant: some(values.word) }, { requiredKeys: [] }),
     header: fc.dictionary(fc.constantFrom('x-a', 'x-b'), fc.oneof(some(values.word), fc.constant(true as const)), {
       maxKeys: 2,
     }),
@@ -155,11 +154,11 @@ describe('the index', () => {
 
   it('examines few of a thousand policies, whatever their conditions are', () => {
     const kinds: ((i: number) => MatchRule)[] = [
-      (i) => ({ path: `/service-${i}/*`, plan: 'free' }),
-      (i) => ({ path: '/api/*', tenant: `tenant-${i}` }),
+      (i) => ({ path: `/service-${i}/*`, attributes: { plan: 'free' } }),
+      (i) => ({ path: '/api/*', attributes: { tenant: `tenant-${i}` } }),
       (i) => ({ method: 'POST', header: { 'x-api-key': `key-${i}` } }),
       (i) => ({ path: '/*', ip: `10.${i >> 8}.${i & 255}.0/24` }),
-      (i) => ({ plan: ['free', 'trial'], region: [`r-${i}`, `s-${i}`] }),
+      (i) => ({ attributes: { plan: ['free', 'trial'], region: [`r-${i}`, `s-${i}`] } }),
     ]
     const policies = Array.from({ length: 1000 }, (_, i) => policy(`${i}`, kinds[i % kinds.length]!(i)))
     const compiled = compileRules({ policies })
@@ -183,9 +182,9 @@ describe('an explanation', () => {
     ),
     policy(
       'api',
-      { plan: ['free', 'trial'] },
+      { attributes: { plan: ['free', 'trial'] } },
       {
-        key: 'tenant',
+        key: 'attribute:tenant',
         limits: [
           { quota: 60, window: '1m' },
           { quota: 1000, window: '1d', name: 'daily' },
@@ -209,7 +208,10 @@ describe('an explanation', () => {
         { part: 'method', expected: 'POST', actual: 'POST', holds: true },
       ],
       key: '11:203.0.113.70:',
-      keyNames: ['ip', 'header:x-device'],
+      keyParts: [
+        { name: 'ip', value: '203.0.113.7' },
+        { name: 'header:x-device', value: '' },
+      ],
     })
   })
 

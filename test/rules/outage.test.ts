@@ -6,7 +6,7 @@ import { connect, server } from '../support/redis-tests.ts'
 
 function policy(name: string, quota: number, onOutage?: OnOutage): PolicyRule {
   const limits = [{ algorithm: 'fixedWindow', quota, window: '1h' }]
-  return { name, key: 'tenant', limits, ...(onOutage && { onOutage }) }
+  return { name, key: 'attribute:tenant', limits, ...(onOutage && { onOutage }) }
 }
 
 /** Returns a function that asks policies of which the Redis has stopped. */

@@ -10,7 +10,7 @@ const clock = virtualClock(Date.UTC(2026, 0, 1))
 
 function document(quota: number, more: Partial<PolicyRule> = {}): RulesDocument {
   const limits = [{ algorithm: 'fixedWindow', quota, window: '1h' }]
-  return { policies: [{ name: 'api', key: 'tenant', limits, ...more }] }
+  return { policies: [{ name: 'api', key: 'attribute:tenant', limits, ...more }] }
 }
 
 /** Collects all garbage, so that what is left can be measured. */
@@ -65,7 +65,7 @@ describe('rules', () => {
   it('stay when a document has mistakes', () => {
     const rules = createRules(document(10))
     const before = rules.current
-    const wrong = { policies: [{ name: 'api', key: 'tenant', limits: [{ quota: 5, window: '1 min' }] }] }
+    const wrong = { policies: [{ name: 'api', key: 'attribute:tenant', limits: [{ quota: 5, window: '1 min' }] }] }
     expect(() => rules.replace(wrong)).toThrow(
       /policies\[0\]\.limits\[0\]\.window: expected a duration such as "1m", got "1 min" \(/,
     )
@@ -76,7 +76,7 @@ describe('rules', () => {
     const pending: (() => void)[] = []
     const attributes = (): Promise<Record<string, string>> =>
       new Promise((resolve) => pending.push(() => resolve({ tenant: 'ann', plan: 'free' })))
-    const rules = createRules(document(10, { match: { plan: 'free' } }), { attributes })
+    const rules = createRules(document(10, { match: { attributes: { plan: 'free' } } }), { attributes })
     const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
     const before = limiter.consume({})
     rules.replace({ policies: [] })
@@ -91,7 +91,7 @@ describe('rules', () => {
       asked++
       return { tenant: 'ann', plan: 'free' }
     }
-    const rules = createRules(document(10, { match: { plan: 'free' }, cost: 1 }), { attributes })
+    const rules = createRules(document(10, { match: { attributes: { plan: 'free' } }, cost: 1 }), { attributes })
     const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
     void limiter.consume({})
     expect(asked).toBe(1)

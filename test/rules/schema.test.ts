@@ -31,7 +31,7 @@ describe('the schema', () => {
 const TEXTS: readonly Arbitrary<string>[] = [
   fc.constantFrom('1s', '10s', '1m', '15m', '1h', '1d', '500ms'),
   fc.constantFrom('/', '/login', '/users/:id', '/api/*', '/:a/:b', '/a.b/c+'),
-  fc.constantFrom('ip', 'everyone', 'method', 'path', 'header:x-a', 'tenant'),
+  fc.constantFrom('ip', 'everyone', 'method', 'path', 'header:x-a', 'attribute:tenant'),
   fc.constantFrom('192.0.2.0/24', '2001:db8::/32', '198.51.100.7'),
   fc.constantFrom('2026-12-01T00:00:00Z', '2030-02-28T23:59:59.5+01:00'),
   fc.constantFrom('GET', 'POST', 'x-device', 'plan', 'region'),
@@ -92,7 +92,7 @@ function made(document: Document): Document {
       return clean({ name, match, until, allow: true })
     }
     const limits = (policy['limits'] as Record<string, unknown>[]).map(fitting)
-    return clean({ ...named, key: 'tenant', allow: undefined, limits, overrides: overridesOf(policy) })
+    return clean({ ...named, key: 'attribute:tenant', allow: undefined, limits, overrides: overridesOf(policy) })
   })
   return { ...document, policies }
 }
@@ -239,6 +239,6 @@ describe('documents of the schema', () => {
 /** Fields with a wrong value, except for attributes that have the name of another field. */
 function isBreakable(path: string): boolean {
   const name = /\w+$/.exec(path)?.[0] ?? ''
-  if (!Object.hasOwn(WRONG, name) || /\.match\.header\./.test(path)) return false
+  if (!Object.hasOwn(WRONG, name) || /\.match\.(?:header|attributes)\./.test(path)) return false
   return name !== 'allow' || path.endsWith('.allow')
 }

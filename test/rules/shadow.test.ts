@@ -10,7 +10,7 @@ function document(quota: number, perUser = 100): RulesDocument {
   return {
     policies: [
       { name: 'api', key: 'everyone', limits: [{ ...limit, quota }] },
-      { name: 'user', key: 'user', limits: [{ ...limit, quota: perUser }] },
+      { name: 'user', key: 'attribute:user', limits: [{ ...limit, quota: perUser }] },
     ],
   }
 }

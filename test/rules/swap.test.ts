@@ -22,7 +22,12 @@ function numbered(i: number, more: Partial<PolicyRule> = {}): RulesDocument {
   return {
     policies: [
       { name: 'all', key: 'everyone', limits: [{ ...limit, quota: 1_000_000 + i }], ...more },
-      { name: 'plan', match: { plan: 'free' }, key: 'plan', limits: [{ ...limit, quota: 2_000_000 + i }] },
+      {
+        name: 'plan',
+        match: { attributes: { plan: 'free' } },
+        key: 'attribute:plan',
+        limits: [{ ...limit, quota: 2_000_000 + i }],
+      },
     ],
   }
 }

@@ -1,8 +1,6 @@
 import type { RulesDocument } from '../../rules/document.ts'
+import { attributeIn } from '../../rules/keys.ts'
 import type { LoggedRequest } from '../logs/request.ts'
-
-const FACTS = new Set(['ip', 'everyone', 'method', 'path'])
-const MATCHED = new Set(['method', 'path', 'header', 'ip'])
 
 /** Watches which headers and attributes of a document a log never has. Policies that need them do not apply. */
 export class MissingFacts {
@@ -14,9 +12,11 @@ export class MissingFacts {
 
   see({ headers, fields }: LoggedRequest): void {
     for (const name of this.#missing) {
-      const header = name.startsWith('header:') ? name.slice('header:'.length) : undefined
+      const attribute = attributeIn(name)
       const found =
-        header === undefined ? fields !== undefined && Object.hasOwn(fields, name) : headers?.[header] !== undefined
+        attribute === undefined
+          ? headers?.[name.slice('header:'.length)] !== undefined
+          : fields !== undefined && Object.hasOwn(fields, attribute)
       if (found) this.#missing.delete(name)
     }
   }
@@ -27,11 +27,11 @@ export class MissingFacts {
   }
 }
 
+/** The headers and attributes of a policy, as a key names them. */
 function namesIn({ match = {}, key = [], cost }: RulesDocument['policies'][number]): string[] {
   const headers = Object.keys(match.header ?? {}).map((name) => `header:${name}`)
-  const attributes = Object.keys(match).filter((name) => !MATCHED.has(name))
-  const names = [...headers, ...attributes, ...[key].flat(), ...(typeof cost === 'string' ? [cost] : [])]
-  return names
-    .filter((name) => !FACTS.has(name))
+  const attributes = [...Object.keys(match.attributes ?? {}), ...(typeof cost === 'string' ? [cost] : [])]
+  return [...headers, ...attributes.map((name) => `attribute:${name}`), ...[key].flat()]
+    .filter((name) => name.includes(':'))
     .map((name) => (name.startsWith('header:') ? name.toLowerCase() : name))
 }

@@ -1,23 +1,18 @@
 import { parseArgs } from 'node:util'
+import { clientAddress } from '../../http/keys/address.ts'
 import { compileRules } from '../../rules/compile.ts'
+import { problemText } from '../../rules/problems.ts'
+import type { RulesProblem } from '../../rules/document.ts'
 import { pullRules, pushRules } from '../../rules/redis/push.ts'
 import type { RulesPush } from '../../rules/redis/stored.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
+import { clients } from '../clients.ts'
 import { withRedis } from '../connect.ts'
 import type { Outcome } from '../outcome.ts'
 import { differences, printedDifferences } from './diff.ts'
 import { explain, printedExplanation } from './explain.ts'
-import {
-  documentOf,
-  isProblems,
-  isRedisUrl,
-  loadDocument,
-  loadText,
-  type LocatedProblem,
-  noRules,
-  type Place,
-} from './load.ts'
+import { documentOf, isProblems, isRedisUrl, loadDocument, loadText, noRules, type Place } from './load.ts'
 
 const USAGE = `Usage: sluice rules check <rules>               lists all mistakes
        sluice rules diff <old> <new>            lists the differences
@@ -65,28 +60,36 @@ const OPTIONS = {
 type Values = ReturnType<typeof parsed>['values']
 type Command = (words: readonly string[], values: Values, place: Place) => Promise<Outcome>
 
-/** The commands, and how many words each takes. */
-const COMMANDS: Readonly<Record<string, readonly [words: number, command: Command]>> = {
+/** The commands, how many words each takes, and its options beside those of all commands. */
+const COMMANDS: Readonly<Record<string, readonly [words: number, command: Command, ...options: (keyof Values)[]]>> = {
   check: [1, check],
   diff: [2, diff],
-  push: [2, push],
+  push: [2, push, 'version', 'writer'],
   pull: [1, pull],
-  explain: [1, explainRequest],
+  explain: [1, explainRequest, 'method', 'path', 'ip', 'header', 'attribute', 'redis', 'limiter'],
 }
+const OF_ALL: readonly (keyof Values)[] = ['json', 'name', 'prefix', 'client']
 
 /** Runs `sluice rules …`. */
 export async function rulesCommand(args: readonly string[]): Promise<Outcome> {
-  const { values, positionals } = parsed(args)
+  const { values, positionals, tokens } = parsed(args)
   if (values.help) return { text: USAGE }
   const [name = '', ...words] = positionals
-  const [count, command] = (Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined) ?? []
-  if (command === undefined || words.length !== count) throw misuse('a command and what it needs')
+  const found = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (found === undefined || words.length !== found[0]) throw misuse('a command and what it needs')
+  const [, command, ...options] = found
+  for (const token of tokens) {
+    if (token.kind === 'option' && ![...OF_ALL, ...options].includes(token.name))
+      throw misuse(`no --${token.name} with ${name}`)
+  }
   const { prefix, client } = values
+  if (client !== undefined && !clients.some((each) => each.name === client))
+    throw misuse(`one of ${clients.map((each) => each.name).join(', ')} as --client`)
   return command(words, values, { name: values.name, prefix, client })
 }
 
 function parsed(args: readonly string[]) {
-  return parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
+  return parseArgs({ args: [...args], allowPositionals: true, tokens: true, options: OPTIONS })
 }
 
 function misuse(expected: string): SluiceError {
@@ -101,13 +104,8 @@ async function check([from]: readonly string[], { json }: Values, place: Place):
   return { text: exitCode === 0 ? `${from}: no mistakes\n` : problemLines(problems), exitCode }
 }
 
-function problemLines(problems: readonly LocatedProblem[]): string {
-  return problems
-    .map(({ path, message, line }) => {
-      const at = [line === undefined ? '' : `line ${line}`, path].filter((each) => each !== '').join(', ')
-      return `${at}${at === '' ? '' : ': '}${message}\n`
-    })
-    .join('')
+function problemLines(problems: readonly RulesProblem[]): string {
+  return problems.map((each) => `${problemText(each)}\n`).join('')
 }
 
 async function diff([old, next]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
@@ -121,8 +119,9 @@ async function push([from, url]: readonly string[], values: Values, place: Place
   const { name, prefix } = place
   if (isRedisUrl(from!) || !isRedisUrl(url!)) throw misuse('a file and a Redis URL')
   if (version !== undefined && !/^\d{1,15}$/.test(version)) throw misuse('a whole number as --version')
-  const { text, format } = await loadText(from!, place)
-  const found = await documentOf({ text, format })
+  const loaded = await loadText(from!, place)
+  const { text, format } = loaded
+  const found = await documentOf(loaded)
   if (isProblems(found))
     return { text: json ? lines({ pushed: false, problems: found }) : problemLines(found), exitCode: 1 }
   try {
@@ -156,6 +155,8 @@ async function pull([url]: readonly string[], { json }: Values, place: Place): P
 
 async function explainRequest([from]: readonly string[], values: Values, place: Place): Promise<Outcome> {
   const { method, path, ip, json, limiter } = values
+  if (ip !== undefined && clientAddress(ip) === undefined) throw misuse('an address as --ip')
+  if (path !== undefined && !path.startsWith('/')) throw misuse('a path that begins with / as --path')
   const input = {
     method,
     path,

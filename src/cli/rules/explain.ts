@@ -11,7 +11,10 @@ import { limitText } from './describe.ts'
 
 /** The state of a limit for the key now. Times are in milliseconds. */
 export interface Usage {
+  /** What is left now, before the request. */
   readonly remaining: number
+  /** False if this limit denies the request. */
+  readonly allowed: boolean
   readonly retryAfter: number
   readonly resetAfter: number
 }
@@ -19,6 +22,8 @@ export interface Usage {
 export interface ExplainedLimit {
   readonly name: string
   readonly limit: string
+  /** True if it never denies. */
+  readonly isShadow: boolean
   /** Only with a Redis URL, and for a policy that applies. */
   readonly usage: Usage | undefined
 }
@@ -30,8 +35,9 @@ export interface ExplainedPolicy {
   readonly hasEnded: boolean
   readonly until: string | undefined
   readonly conditions: readonly ConditionExplanation[]
-  readonly keyNames: readonly string[]
-  /** Empty for a request without a key. */
+  /** The parts of the key by their names; a value is empty if the request has none. */
+  readonly keyParts: PolicyExplanation['keyParts']
+  /** As in the store. Empty for a request without a key. */
   readonly key: string | undefined
   /** True if the limits are those of an override. */
   readonly isOverridden: boolean
@@ -40,6 +46,8 @@ export interface ExplainedPolicy {
 }
 
 export interface Explained {
+  /** What happens to the request, in one sentence. */
+  readonly verdict: string
   readonly allowedBy: string | undefined
   /** True if a request would be admitted now; only with a Redis URL. */
   readonly admitted: boolean | undefined
@@ -65,16 +73,37 @@ export async function explain(
   const found = place === undefined ? undefined : await usageOf(document, input, place)
   const usages = [...(found?.usages ?? [])]
   const isCounted = allowedBy === undefined
-  return {
+  const result = {
     allowedBy,
     admitted: found?.admitted,
     policies: policies.map((policy) => explained(policy, isCounted && policy.applies ? usages : [])),
   }
+  return { verdict: verdictOf(result), ...result }
+}
+
+function verdictOf({ allowedBy, admitted, policies }: Omit<Explained, 'verdict'>): string {
+  if (allowedBy !== undefined) return `Admitted without being counted, by ${allowedBy}.`
+  const applying = policies.filter(({ applies }) => applies)
+  if (applying.length === 0) return 'Not limited: no policy applies.'
+  const names = applying.map(({ policy }) => policy).join(', ')
+  if (admitted === undefined) return `Limited by ${names}.`
+  if (admitted) return `A request would be admitted now. Limited by ${names}.`
+  const reasons = applying.flatMap(({ policy, limits }) =>
+    limits
+      .filter(({ usage, isShadow }) => usage?.allowed === false && !isShadow)
+      .map(({ name, usage }) => `${policy}, limit ${name}${retryText(usage!)}`),
+  )
+  return `A request would be denied now by ${reasons.join('; ')}.`
+}
+
+function retryText({ retryAfter }: Usage): string {
+  if (retryAfter === 0) return ''
+  return retryAfter === Infinity ? ', never admitted' : `, retry in ${roughDuration(retryAfter)}`
 }
 
 /** @param usages of the limits that follow; those of this policy are taken out */
 function explained(policy: PolicyExplanation, usages: Usage[]): ExplainedPolicy {
-  const { rule, applies, hasEnded, conditions, keyNames, key, limits, override } = policy
+  const { rule, applies, hasEnded, conditions, keyParts, key, limits, override } = policy
   return {
     policy: rule.name,
     applies,
@@ -82,11 +111,16 @@ function explained(policy: PolicyExplanation, usages: Usage[]): ExplainedPolicy 
     hasEnded,
     until: rule.until,
     conditions,
-    keyNames,
+    keyParts,
     key,
     isOverridden: override !== undefined,
     overriddenUntil: override?.until,
-    limits: limits.map((limit) => ({ name: limit.name, limit: limitText(limit), usage: usages.shift() })),
+    limits: limits.map((limit) => ({
+      name: limit.name,
+      limit: limitText(limit),
+      isShadow: limit.shadow === true,
+      usage: usages.shift(),
+    })),
   }
 }
 
@@ -96,8 +130,13 @@ async function usageOf(
   { client, limiter, prefix }: UsagePlace,
 ): Promise<{ admitted: boolean; usages: readonly Usage[] }> {
   const rules = createRules<RulesInput>(document)
-  const decision = await createLimiter({ rules, name: limiter, store: redisStore(client, { prefix }) }).peek(input)
-  const usages = decision.limits.map(({ remaining, retryAfter, resetAfter }) => ({ remaining, retryAfter, resetAfter }))
+  const counted = createLimiter({ rules, name: limiter, store: redisStore(client, { prefix }) })
+  // A decision says what is left after the request. One with cost 0 says what is left before it.
+  const [decision, before] = [await counted.peek(input), await counted.peek(input, { cost: 0 })]
+  const usages = decision.limits.map(({ allowed, retryAfter }, i) => {
+    const { remaining, resetAfter } = before.limits[i]!
+    return { remaining, allowed, retryAfter, resetAfter }
+  })
   return { admitted: decision.allowed, usages }
 }
 
@@ -106,15 +145,9 @@ async function timeOf(scripts: ScriptClient): Promise<number> {
   return Number(seconds) * 1000 + Number(micros) / 1000
 }
 
-/** Writes an explanation for people. */
-export function printedExplanation({ allowedBy, admitted, policies }: Explained): string {
-  const outcome =
-    allowedBy !== undefined
-      ? `${allowedBy} admits the request without counting it`
-      : policies.some(({ applies }) => applies)
-        ? { true: 'a request would be admitted now', false: 'a request would be denied now' }[String(admitted)]
-        : 'no policy applies: the request is not limited'
-  return [...policies.map(policyLines), ...(outcome === undefined ? [] : [outcome]), ''].join('\n\n').trimEnd() + '\n'
+/** Writes an explanation for people: the verdict first. */
+export function printedExplanation({ verdict, policies }: Explained): string {
+  return `${[verdict, ...policies.map(policyLines)].join('\n\n')}\n`
 }
 
 function policyLines(policy: ExplainedPolicy): string {
@@ -131,9 +164,11 @@ function conditionLine({ part, expected, actual, holds }: ConditionExplanation):
   return `  ${holds ? '✓' : '✗'} ${part}: ${actual ?? 'none'}${holds ? ' is' : ' is not'} ${expected}`
 }
 
-function keyLine({ keyNames, key }: ExplainedPolicy): string {
-  const value = key === '' ? 'none, shared by all requests without one' : key
-  return `  key by ${keyNames.join(' and ')}: ${value}`
+function keyLine({ keyParts, key }: ExplainedPolicy): string {
+  const parts = keyParts.map(
+    ({ name, value }) => `${name}=${/[\s=]/.test(value) ? JSON.stringify(value) : value || 'none'}`,
+  )
+  return `  key: ${parts.join(' ')}${key === '' ? ', shared by all requests without one' : ''}`
 }
 
 function overrideLines({ isOverridden, overriddenUntil }: ExplainedPolicy): string[] {
@@ -143,8 +178,7 @@ function overrideLines({ isOverridden, overriddenUntil }: ExplainedPolicy): stri
 
 function limitLine({ name, limit, usage }: ExplainedLimit): string {
   if (usage === undefined) return `  limit ${name}: ${limit}`
-  const { remaining, retryAfter, resetAfter } = usage
-  const wait = retryAfter === Infinity ? ', never admitted' : `, retry in ${roughDuration(retryAfter)}`
-  const retry = retryAfter === 0 ? '' : wait
-  return `  limit ${name}: ${limit}; ${remaining} remaining${retry}, resets in ${roughDuration(resetAfter)}`
+  const { remaining, resetAfter } = usage
+  const reset = resetAfter === 0 ? '' : `, resets in ${roughDuration(resetAfter)}`
+  return `  limit ${name}: ${limit}; ${remaining} left now${retryText(usage)}${reset}`
 }

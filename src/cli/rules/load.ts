@@ -1,8 +1,8 @@
 import { promises } from 'node:fs'
-import { checkRules, invalidRules } from '../../rules/compile.ts'
+import { checkRules } from '../../rules/compile.ts'
 import type { RulesDocument, RulesProblem } from '../../rules/document.ts'
+import { inFile, invalidRules } from '../../rules/problems.ts'
 import { pullRules } from '../../rules/redis/push.ts'
-import { linesIn } from '../../rules/text/lines.ts'
 import { decode, formatOf, LARGEST, parseText, type RulesFormat } from '../../rules/text/text.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { withRedis } from '../connect.ts'
@@ -16,13 +16,10 @@ export interface Place {
 
 /** A text of rules, from a file or from Redis. */
 export interface LoadedText {
+  /** The name of the file. */
+  readonly file?: string
   readonly text: string
   readonly format: RulesFormat
-}
-
-/** A mistake and its line, if it is known. */
-export interface LocatedProblem extends RulesProblem {
-  readonly line: number | undefined
 }
 
 /** Reads a text from a file, or from Redis if it is given as a URL. */
@@ -47,20 +44,18 @@ async function loadFile(path: string): Promise<LoadedText> {
   if (format === undefined)
     throw new SluiceError('INVALID_OPTION', `expected a file .json, .yaml or .yml, or a URL, got ${shown(path)}`)
   const file = await promises.stat(path)
-  if (file.size > LARGEST[format]) return { text: ' '.repeat(LARGEST[format] + 1), format }
+  if (file.size > LARGEST[format]) return { text: ' '.repeat(LARGEST[format] + 1), format, file: path }
   const text = decode(await promises.readFile(path))
   if (text === undefined) throw new SluiceError('INVALID_RULES', `expected a text in UTF-8: ${path}`)
-  return { text, format }
+  return { text, format, file: path }
 }
 
-/** Returns the document of a text, or all of its mistakes. */
-export async function documentOf({ text, format }: LoadedText): Promise<RulesDocument | readonly LocatedProblem[]> {
+/** Returns the document of a text, or all of its mistakes with their file and lines. */
+export async function documentOf({ text, format, file }: LoadedText): Promise<RulesDocument | readonly RulesProblem[]> {
   const parsed = await parseText(text, format)
-  if ('problems' in parsed) return parsed.problems.map(({ path, message }) => ({ path, message, line: undefined }))
-  const problems = checkRules(parsed.value)
-  if (problems.length === 0) return parsed.value as RulesDocument
-  const lineOf = await linesIn(text)
-  return problems.map(({ path, message }) => ({ path, message, line: lineOf(path) }))
+  const problems = 'problems' in parsed ? parsed.problems : parsed.located(checkRules(parsed.value))
+  if (problems.length > 0) return file === undefined ? problems : inFile(file, problems)
+  return (parsed as { readonly value: RulesDocument }).value
 }
 
 /** Returns a document that is right. Throws `INVALID_RULES` with all mistakes otherwise. */
@@ -70,6 +65,6 @@ export async function loadDocument(from: string, place: Place): Promise<RulesDoc
   return found
 }
 
-export function isProblems(found: RulesDocument | readonly LocatedProblem[]): found is readonly LocatedProblem[] {
+export function isProblems(found: RulesDocument | readonly RulesProblem[]): found is readonly RulesProblem[] {
   return Array.isArray(found)
 }

@@ -2,8 +2,9 @@ import { hostname, userInfo } from 'node:os'
 import type { RedisClient } from '../../stores/redis/clients.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { knownOptions, oneOf, refuse, wholeNumber } from '../../util/validate.ts'
-import { checkRules, invalidRules } from '../compile.ts'
+import { checkRules } from '../compile.ts'
 import type { RulesDocument } from '../document.ts'
+import { invalidRules } from '../problems.ts'
 import { LARGEST, parseText, type RulesFormat } from '../text/text.ts'
 import { type PulledRules, RedisDocument, type RedisPlace, type RulesPush, unreachable } from './stored.ts'
 
@@ -65,12 +66,13 @@ function formatOfText(text: string, given: RulesFormat | undefined): RulesFormat
 
 async function checkedJson(text: string, format: RulesFormat): Promise<string> {
   const parsed = await parseText(text, format)
-  const problems = 'problems' in parsed ? parsed.problems : checkRules(parsed.value)
-  if ('problems' in parsed || problems.length > 0) throw invalidRules(problems)
+  if ('problems' in parsed) throw invalidRules(parsed.problems)
+  const problems = checkRules(parsed.value)
+  if (problems.length > 0) throw invalidRules(parsed.located(problems))
   const json = JSON.stringify(parsed.value)
   // Aliases of YAML are copies in JSON.
   if (Buffer.byteLength(json) > LARGEST.json)
-    throw invalidRules([{ path: '', message: 'expected at most 16 MiB of JSON' }])
+    throw invalidRules([{ path: '', message: 'expected at most 1 MiB of JSON, got more' }])
   return json
 }
 

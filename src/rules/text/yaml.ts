@@ -1,101 +1,174 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument, Parser, visit } from 'yaml'
+import { setImmediate as nextTurn } from 'node:timers'
+import {
+  type Alias,
+  Composer,
+  type CST,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  Parser,
+  visit,
+  type YAMLMap,
+} from 'yaml'
 import { shown } from '../../util/errors.ts'
 import type { RulesProblem } from '../document.ts'
-import { type ParsedText, problem } from './text.ts'
+import { Problems, untilEnough } from '../problems.ts'
+import { hasMoreValues } from '../shape.ts'
+import { type ParsedText, partsOf, type PathPart, problem } from './text.ts'
 
 /** The deepest nesting. Documents of rules need less than twenty levels. */
 const DEEPEST = 64
-/** The parser searches the document for each alias. */
-const MOST_ALIASES = 1000
+/** The words, marks and line ends of a text. They are composed in one turn of the event loop: 100 ms at most. */
+const MOST_TOKENS = 80_000
+/** The library compares each alias with all anchors and aliases before it. */
+const MOST_ALIASES = 500
+const MOST_ANCHORS = 500
 /** Values of a document after every alias is replaced by its value. */
-const MOST_VALUES = 1_000_000
-const MOST_PROBLEMS = 100
+const MOST_VALUES = 50_000
+/** Syntax errors after which the rest of a text is not read. */
+const MOST_ERRORS = 100
+/** Tokens that are read in one turn of the event loop: about 5 ms. */
+const TOKENS_IN_TURN = 2000
 
-/** Parses YAML 1.2. Refuses what would take long or grow large before it does. */
-export function parseYaml(text: string): ParsedText {
-  const excess = excessOf(text)
-  if (excess !== undefined) return problem(excess)
-  try {
-    const lines = new LineCounter()
-    const document = composed(text, lines)
-    const problems = [...syntaxProblems(document), ...duplicates(document, lines)]
-    if (problems.length > 0) return { problems: problems.slice(0, MOST_PROBLEMS) }
-    // Aliases become references to one object, so that nothing grows here.
-    const value: unknown = document.toJS({ maxAliasCount: -1 })
-    if (sizeOf(value, new Map()) > MOST_VALUES) return problem(`expected at most ${MOST_VALUES} values, got more`)
-    return { value }
-  } catch (error) {
-    return problem(`expected YAML. ${(error as Error).message}`)
-  }
-}
-
-/** Composes a document. Duplicate keys are found in linear time by `duplicates`. */
-export function composed(text: string, lineCounter: LineCounter): Document.Parsed {
-  return parseDocument(text, { lineCounter, uniqueKeys: false })
+/** Parses YAML 1.2. Refuses what would take long or grow large before it does, and lets the event loop run meanwhile. */
+export async function parseYaml(text: string): Promise<ParsedText> {
+  const lines = new LineCounter()
+  const tokens = await tokensOf(text, lines)
+  if (typeof tokens === 'string') return problem(tokens)
+  const [document, another] = withoutStacks(() => composed(tokens, text.length))
+  const parts = partsIn(document)
+  const mistakes = [...syntaxErrors(document, another), ...parts.mistakes].toSorted((one, other) => one.at - other.at)
+  if (mistakes.length > 0) return { problems: problemsOf(mistakes, lines) }
+  // Aliases become references to one object, so that nothing grows here.
+  const value: unknown = document.toJS({ maxAliasCount: -1 })
+  if (hasMoreValues(value, MOST_VALUES)) return problem(`expected at most ${MOST_VALUES} values, got more`)
+  await new Promise((resolve) => nextTurn(resolve))
+  const lineOf = (path: string): number => lineAt(document, lines, parts.targets, partsOf(path))
+  return { value, located: (problems) => problems.map((each) => ({ ...each, line: lineOf(each.path) })) }
 }
 
 /**
- * Returns why a text is not composed, by its tokens. Composing is recursive: on deep texts it would exhaust the stack, and Node
- * ends the process if that happens inside of a regular expression.
+ * Reads the tokens of a text, or returns why it is not composed. Composing is recursive: on deep texts it would exhaust the stack, and
+ * Node ends the process if that happens inside of a regular expression.
  */
-export function excessOf(text: string): string | undefined {
-  const parser = new Parser()
-  let aliases = 0
-  for (const token of new Lexer().lex(text)) {
-    if (token.startsWith('*')) aliases++
-    if (aliases > MOST_ALIASES) return `expected at most ${MOST_ALIASES} aliases, got more`
-    // A generator runs only while it is read.
-    for (const _ of parser.next(token));
+async function tokensOf(text: string, lines: LineCounter): Promise<readonly CST.Token[] | string> {
+  const parser = new Parser(lines.addNewLine)
+  lines.addNewLine(0)
+  const tokens: CST.Token[] = []
+  let [count, aliases, anchors, errors] = [0, 0, 0, 0]
+  for (const source of new Lexer().lex(text)) {
+    if (++count > MOST_TOKENS) return `expected at most ${MOST_TOKENS} words and marks, got more`
+    if (source.startsWith('*') && ++aliases > MOST_ALIASES) return `expected at most ${MOST_ALIASES} aliases, got more`
+    if (source.startsWith('&') && ++anchors > MOST_ANCHORS) return `expected at most ${MOST_ANCHORS} anchors, got more`
+    for (const token of parser.next(source)) {
+      tokens.push(token)
+      if (token.type === 'error') errors++
+    }
     if (parser.stack.length > DEEPEST) return `expected at most ${DEEPEST} levels, got more`
+    // What follows has no effect on the mistakes that are listed.
+    if (errors > MOST_ERRORS) break
+    if (count % TOKENS_IN_TURN === 0) await new Promise((resolve) => nextTurn(resolve))
   }
-  return undefined
+  return [...tokens, ...parser.end()]
 }
 
-function syntaxProblems({ errors, warnings }: Document.Parsed): RulesProblem[] {
-  return [...errors, ...warnings].slice(0, MOST_PROBLEMS).map(({ message, linePos }) => {
-    const [start] = linePos ?? []
-    const text = message.split(/ at line \d+|:?\n/)[0]!
-    return { path: '', message: start === undefined ? text : `line ${start.line}, column ${start.col}: ${text}` }
+/** Composes the first document of a text. Also returns another one, if there is one. Duplicate keys are found by `partsIn`. */
+function composed(tokens: readonly CST.Token[], length: number): [Document.Parsed, Document.Parsed | undefined] {
+  const documents = new Composer({ uniqueKeys: false }).compose(tokens, true, length)
+  const first = documents.next().value!
+  return [first, documents.next().value ?? undefined]
+}
+
+/** The library makes an error object for each mistake. Most of its time is the stack, which nothing reads. */
+function withoutStacks<Result>(compose: () => Result): Result {
+  const before = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  try {
+    return compose()
+  } finally {
+    Error.stackTraceLimit = before
+  }
+}
+
+/** A mistake at a place in the text. */
+interface Mistake {
+  readonly at: number
+  readonly message: string
+}
+
+function syntaxErrors({ errors, warnings }: Document.Parsed, another: Document.Parsed | undefined): Mistake[] {
+  const mistakes = [...errors, ...warnings].map(({ pos, message }) => ({ at: pos[0], message }))
+  if (another !== undefined) mistakes.push({ at: another.range[0], message: 'expected one document, got several' })
+  return mistakes
+}
+
+function problemsOf(mistakes: readonly Mistake[], lines: LineCounter): readonly RulesProblem[] {
+  const problems = new Problems()
+  untilEnough(() => {
+    for (const { at, message } of mistakes) {
+      const { line, col } = lines.linePos(Math.max(0, at))
+      problems.add({ path: '', message, line, column: col })
+    }
   })
+  return problems.list
 }
 
-function duplicates(document: Document.Parsed, lines: LineCounter): RulesProblem[] {
-  const problems: RulesProblem[] = []
+/** The values of aliases. */
+type Targets = ReadonlyMap<Alias, Node>
+
+/** Finds names that are given twice, names that are no text, and what each alias stands for, in one pass. */
+function partsIn(document: Document.Parsed): { readonly mistakes: readonly Mistake[]; readonly targets: Targets } {
+  const mistakes: Mistake[] = []
+  const anchors = new Map<string, Node>()
+  const targets = new Map<Alias, Node>()
+  const note = (node: Node): void => {
+    const { anchor } = node as { anchor?: string }
+    if (anchor !== undefined) anchors.set(anchor, node)
+  }
   visit(document, {
-    Map(_, map) {
-      const names = new Set<string>()
-      for (const { key } of map.items) {
-        const name = String(isScalar(key) ? key.value : key)
-        const { line, col } = lines.linePos((isScalar(key) && key.range?.[0]) || 0)
-        if (names.has(name)) problems.push({ path: '', message: `line ${line}, column ${col}: second ${shown(name)}` })
-        names.add(name)
-      }
-      return problems.length >= MOST_PROBLEMS ? visit.BREAK : undefined
+    Scalar: (_, node) => note(node),
+    Seq: (_, node) => note(node),
+    Map(_, node) {
+      note(node)
+      for (const mistake of mistakesInNames(node)) mistakes.push(mistake)
+    },
+    Alias(_, node) {
+      const target = anchors.get(node.source)
+      if (target === undefined)
+        mistakes.push({ at: positionOf(node), message: `no anchor ${shown(node.source)} before` })
+      else targets.set(node, target)
     },
   })
-  return problems
+  return { mistakes, targets }
 }
 
-/** Counts values as if every alias was a copy. `Infinity` for a value that contains itself. */
-function sizeOf(value: unknown, known: Map<object, number>): number {
-  if (typeof value !== 'object' || value === null) return 1
-  const counted = known.get(value)
-  if (counted !== undefined) return counted
-  known.set(value, Infinity)
-  let size = 1
-  for (const each of Object.values(value)) size += sizeOf(each, known)
-  known.set(value, size)
-  return size
+function* mistakesInNames({ items }: YAMLMap): Generator<Mistake> {
+  const names = new Set<string>()
+  for (const { key } of items) {
+    const name = isScalar(key) ? String(key.value) : undefined
+    if (name === undefined) yield { at: positionOf(key), message: 'expected a text as a name' }
+    else if (names.has(name)) yield { at: positionOf(key), message: `second ${shown(name)}` }
+    else names.add(name)
+  }
+}
+
+function positionOf(node: unknown): number {
+  return (node as { range?: readonly number[] } | null)?.range?.[0] ?? 0
 }
 
 /** Returns the line of a value, or of the nearest value that contains it. */
-export function lineAt(document: Document.Parsed, lines: LineCounter, path: readonly (string | number)[]): number {
+function lineAt(document: Document.Parsed, lines: LineCounter, targets: Targets, path: readonly PathPart[]): number {
   let node: unknown = document.contents
   let line = 1
   for (const part of path) {
-    if (isAlias(node)) node = node.resolve(document)
+    if (isAlias(node)) node = targets.get(node)
     const pair = isMap(node) ? node.items.find(({ key }) => isScalar(key) && String(key.value) === part) : undefined
-    const found: unknown = isSeq(node) ? node.items[part as number] : (pair?.key ?? undefined)
+    const found: unknown = isSeq(node) ? node.items[part as number] : pair?.key
     const range = (found as { range?: readonly number[] } | undefined)?.range
     if (found === undefined || range === undefined) return line
     line = lines.linePos(range[0]!).line

@@ -47,8 +47,10 @@ export const rulesCases: Cases = {
       (request: unknown) => ({ plan: plan(request) }),
       async (request: unknown) => ({ plan: plan(request) }),
     ]) {
-      const match = { plan: ['free', 'trial'], header: { 'x-user': true } } as const
-      const { limit } = ruled(world, [policy('free', 1, { match, key: ['plan', 'header:x-user'] })], { attributes })
+      const match = { attributes: { plan: ['free', 'trial'] }, header: { 'x-user': true } } as const
+      const { limit } = ruled(world, [policy('free', 1, { match, key: ['attribute:plan', 'header:x-user'] })], {
+        attributes,
+      })
       const server = await world.serve({ limits: [limit] })
       const from = (plan: string, user: string): { headers: Record<string, string> } => ({
         headers: { 'x-plan': plan, 'x-user': user },
@@ -114,7 +116,7 @@ export const rulesCases: Cases = {
     equal([...new Set(codes)], ['SLUICE_MOUNTED_TWICE'])
   },
   'pass an error of their attributes to the error handling': async (world) => {
-    const { limit } = ruled(world, [policy('all', 1, { key: 'tenant' })], { attributes: fault })
+    const { limit } = ruled(world, [policy('all', 1, { key: 'attribute:tenant' })], { attributes: fault })
     equal(await statuses(await world.serve({ limits: [limit] }), 1), [500])
   },
   'are refused together with a keyer, limits or a limiter': async (world) => {
