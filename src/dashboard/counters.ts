@@ -1,8 +1,8 @@
-import { isNearLimit } from '../limiter/near-limit.ts'
 import type { DecisionEvent } from '../limiter/events.ts'
+import { isNearLimit, outcomeOfLimit, outcomeOfRequest } from '../limiter/outcome.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
-import { ALLOWED, DENIED, type Kind, NEAR, type Row, Series, SHADOW_DENIED, type WholeSeries } from './series.ts'
+import { type Kind, NEAR, type Row, Series, type WholeSeries } from './series.ts'
 
 /** The most limits with their own series. Further limits are counted together. */
 export const MOST_LIMITS = 50
@@ -43,19 +43,15 @@ export class Counters {
 
   count({ decision }: DecisionEvent): void {
     const { second } = this
-    this.#add(this.#all, decision.allowed ? ALLOWED : DENIED, second)
+    this.#add(this.#all, outcomeOfRequest(decision), second)
     let isNear = false
-    let isShadowDenied = false
     for (const status of decision.limits) {
       const series = this.#seriesOf(status, second)
-      const kind = kindOf(status)
-      this.#add(series, kind, second)
-      if (kind === SHADOW_DENIED) isShadowDenied = true
-      if (!decision.allowed || !status.allowed || !isNearLimit(status)) continue
+      this.#add(series, outcomeOfLimit(status), second)
+      if (!isNearLimit(decision, status)) continue
       isNear = true
       this.#add(series, NEAR, second)
     }
-    if (isShadowDenied) this.#add(this.#all, SHADOW_DENIED, second)
     if (isNear) this.#add(this.#all, NEAR, second)
   }
 
@@ -112,10 +108,4 @@ export class Counters {
 
 function cut(name: string): string {
   return name.length > LONGEST_NAME ? name.slice(0, LONGEST_NAME) : name
-}
-
-/** A limit counts its own verdict, also when another limit denies the request. */
-function kindOf({ allowed, limit }: LimitStatus): Kind {
-  if (allowed) return ALLOWED
-  return limit.shadow === true ? SHADOW_DENIED : DENIED
 }

@@ -1,14 +1,13 @@
+import { ALLOWED, DENIED, type Outcome, SHADOW_DENIED } from '../limiter/outcome.ts'
+
 /** The seconds that are kept. */
 export const SECONDS = 600
 
-/** What is counted in each second: the verdicts of a limit, and how often it admitted with less than a fifth left. */
-export const ALLOWED = 0
-export const DENIED = 1
-export const SHADOW_DENIED = 2
+/** What is counted in each second: an outcome, or how often a request was admitted with less than a fifth left. */
 export const NEAR = 3
 const KINDS = 4
 
-export type Kind = typeof ALLOWED | typeof DENIED | typeof SHADOW_DENIED | typeof NEAR
+export type Kind = Outcome | typeof NEAR
 
 /** The counts of a second: an id, the second, and a count of each kind. */
 export type Row = readonly [
