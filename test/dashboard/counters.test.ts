@@ -3,7 +3,19 @@ import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { Counters, MOST_LIMITS } from '../../src/dashboard/counters.ts'
 import { SECONDS } from '../../src/dashboard/series.ts'
-import { createLimiter, fixedWindow, type DecisionEvent, memoryStore, stack } from '../../src/index.ts'
+import {
+  createLimiter,
+  type DecisionEvent,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  type Limit,
+  memoryStore,
+  perMinute,
+  slidingWindowLog,
+  spacing,
+  stack,
+} from '../../src/index.ts'
 import { OUTCOMES } from '../../src/limiter/outcome.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
@@ -51,6 +63,10 @@ function sums(
   }
   return all
 }
+
+const queue = leakyBucket({ quota: 5, window: '2w', capacity: 9, shape: false, shadow: true })
+const monthly = fixedWindow({ quota: 1000, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
+const growing = slidingWindowLog({ quota: 3, window: '1h', block: { for: '1m', factor: 2, upTo: '1d' } })
 
 describe('the counters of the dashboard', () => {
   it('count each verdict of a limit, the whole decision, and what is near the limit', () => {
@@ -154,6 +170,35 @@ describe('the counters of the dashboard', () => {
     expect(totals(counters)).toMatchObject({ late: [1, 0, 0, 0] })
     expect(totals(counters)).not.toHaveProperty('limit 0')
     expect(new Set(counters.whole().map(({ id }) => id)).size).toBe(MOST_LIMITS + 2)
+  })
+
+  describe('describe a limit in words', () => {
+    const examples: readonly (readonly [words: string, limit: Limit])[] = [
+      ['100 per minute, gcra', perMinute(100)],
+      ['10 per 90 seconds, gcra, burst 4, strict', gcra({ quota: 10, window: '90s', burst: 4, strict: true })],
+      ['5 per 2 weeks, leakyBucket, capacity 9, shape false, shadow', queue],
+      ['1000 per calendar month, fixedWindow, anchor calendar, timeZone Europe/Berlin', monthly],
+      ['1 per 2 seconds, spacing, block 1 hour', spacing('2s', { block: '1h' })],
+      ['3 per hour, slidingWindowLog, block 1 minute to 1 day', growing],
+    ]
+    it.each(examples)('%s', (words, limit) => {
+      const { counters, clock } = world()
+      const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits: limit, store: memoryStore({ clock }) })
+      counters.count({ limiter: 'api', decision: limiter.consume(''), input: '', duration: 0 })
+      expect(counters.words()).toEqual({ 2: words })
+    })
+
+    it('of the last minute, if a function or rules change it', () => {
+      const { counters, clock, decide } = world()
+      decide('one', 1, 10)
+      decide('one', 1, 20)
+      expect(counters.words()).toEqual({ 2: '10 per day, fixedWindow, or 20 per day, fixedWindow' })
+      clock.advance(61_000)
+      decide('one', 1, 20)
+      expect(counters.words()).toEqual({ 2: '20 per day, fixedWindow' })
+      for (let quota = 1; quota < 100; quota++) decide('one', 1, quota)
+      expect(counters.words()).toEqual({ 2: 'depends on the request' })
+    })
   })
 
   it('stay small: their messages and memory do not grow with names', () => {

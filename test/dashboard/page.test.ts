@@ -263,7 +263,9 @@ describe('the page of the dashboard', () => {
 
   it('shows an outage first, by name and cause, and is no longer just live until the store is back', async () => {
     let isDown = true
-    const inner = new LaterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('ECONNREFUSED')) : Promise.resolve()))
+    const inner = new LaterStore(memoryStore(), () =>
+      isDown ? Promise.reject(new Error('ECONNREFUSED')) : Promise.resolve(),
+    )
     const orders = guard(inner)
     const unnamed = guard(new LaterStore(memoryStore(), () => Promise.reject(new Error('no route'))))
     try {
@@ -446,6 +448,8 @@ function busy(): void {
     ago = second * 1000
     const load = 1 + Math.round(Math.sin(second / 40) ** 2 * 2)
     for (let i = 0; i < load; i++) burst(1, `203.0.113.${1 + ((second * (i + 3)) % 7)}`)
+    // A client that the trial would deny.
+    if (second % 120 < 20) burst(2, '203.0.113.9')
   }
   ago = 0
   burst(3, '203.0.113.1')

@@ -7,10 +7,12 @@ const board = inDashboard('board')
 const routes = inDashboard('routes')
 const feed = inDashboard('feed')
 const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
+const dashboardSeries = inFile('src/dashboard/series.ts', { files: ['test/dashboard/counters.test.ts'] })
 const tables = inFile('src/dashboard/page/tables-script.ts', {
   files: ['test/dashboard/page.test.ts'],
   name: 'shows keys as text',
 })
+const onPage = (file, name) => inFile(`src/dashboard/page/${file}.ts`, { files: ['test/dashboard/page.test.ts'], name })
 const report = inFile('src/cli/replay/escape.ts', { files: ['test/cli/replay-html.test.ts'] })
 
 const prometheusTests = { files: ['test/metrics/prometheus.test.ts'] }
@@ -62,6 +64,29 @@ export const operations = [
   counters('gives every limit a series', 'this.#limits.size < MOST_LIMITS ?', 'this.#limits.size < Infinity ?'),
   tables('writes keys as HTML', 'made.textContent = text', 'made.innerHTML = text'),
   tables('shows characters that change the direction of text', '\\u202a-\\u202e', ''),
+  onPage('main-script', 'outage first')('is live during an outage', "problem === '' ? 'Live' : problem", "'Live'"),
+  onPage('tables-script', 'outage first')('shows no problem first', 'showProblems(problems)\n', ''),
+  onPage('main-script', 'one figure')('names no limit that denies', "names === '' ? 'No limit", "true ? 'No limit"),
+  onPage('model-script', 'since its start')(
+    'shows ten empty minutes after the start',
+    'Math.max(60, 10 * Math.ceil(countedSeconds() / 10))',
+    'SECONDS',
+  ),
+  onPage('plot-script', 'axis with units')(
+    'has another scale than its axis',
+    '(each / top) * HEIGHT',
+    '(each / 2) * HEIGHT',
+  ),
+  onPage('style', 'readable on a phone in light')(
+    'breaks or cuts headers on a phone',
+    '@media (max-width: 40rem)',
+    '@media (max-width: 4rem)',
+  ),
+  dashboardSeries(
+    'describes the first limit forever',
+    'this.#words.delete(words)\n',
+    'if (this.#words.size > 0) return\n',
+  ),
   report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),
   series('has one pair too many', 'this.#count < this.#most', 'this.#count <= this.#most'),
   series('names further limits', 'new Counts(OTHER, OTHER)', 'new Counts(limiter, limit)'),
