@@ -1,4 +1,4 @@
-// The page of the dashboard, in Chromium. SLUICE_RECORD=pictures writes the pictures of docs/guides/monitoring.md.
+// The page of the dashboard, in Chromium. SLUICE_RECORD=screenshots writes the pictures of docs/guides/monitoring.md.
 import { channel } from 'node:diagnostics_channel'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
@@ -285,7 +285,7 @@ describe('the page of the dashboard', () => {
           // It is above everything else on the page, and on the first screen.
           const [top, below] = await Promise.all([alert.boundingBox(), page.locator('section').first().boundingBox()])
           expect(top!.y + top!.height).toBeLessThan(below!.y)
-          await recordOutage(page)
+          await record(page, 'dashboard-outage')
           const other = createLimiter({ name: 'mail', keyer: (key: string) => key, limits, store: unnamed })
           for (let i = 0; i < 3; i++) await other.consume('ann')
           await shows(page, '#connection', /^Outage: 2 stores$/)
@@ -456,18 +456,12 @@ function busy(): void {
 }
 
 /** The pictures of docs/guides/monitoring.md. */
-const PICTURES = ['dashboard-desktop-light', 'dashboard-phone-dark']
+const PICTURES = ['dashboard-desktop-light', 'dashboard-phone-dark', 'dashboard-outage']
 
 async function record(page: Page, name: string): Promise<void> {
-  if (process.env['DEBUG_SHOTS'])
-    await page.screenshot({ path: `${process.env['DEBUG_SHOTS']}/${name}.png`, fullPage: true, scale: 'css' })
-  if (process.env['SLUICE_RECORD'] !== 'pictures' || !PICTURES.includes(name)) return
+  if (process.env['SLUICE_RECORD'] !== 'screenshots' || !PICTURES.includes(name)) return
   await page.evaluate('scrollTo(0, 0)')
   await page.screenshot({ path: join(root, `docs/img/${name}.png`), scale: 'css' })
-}
-
-async function recordOutage(page: Page): Promise<void> {
-  if (process.env['DEBUG_SHOTS']) await page.screenshot({ path: `${process.env['DEBUG_SHOTS']}/outage.png` })
 }
 
 describe('the scripts of the page', () => {
