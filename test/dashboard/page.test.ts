@@ -290,7 +290,6 @@ describe('the page of the dashboard', () => {
           for (let i = 0; i < 3; i++) await other.consume('ann')
           await shows(page, '#connection', /^Outage: 2 stores$/)
           await shows(page, '.problem', /^Outage: the store of mail does not answer\.Cause: .*no route/)
-          unnamed.close()
           isDown = false
           await shows(page, '#stores li', /orders: answers, since/)
           expect(await page.locator('.problem').count()).toBe(1)
@@ -301,8 +300,7 @@ describe('the page of the dashboard', () => {
         { orders },
       )
     } finally {
-      orders.close()
-      unnamed.close()
+      await Promise.all([orders.close(), unnamed.close()])
     }
   })
 
