@@ -1,4 +1,5 @@
 import type { Limit } from 'sluice'
+import { fieldsOf, isShown } from './catalog.ts'
 import { codeOf, type LimitForm, limitOf, sameQuota } from './forms.ts'
 import { simulate, summarize, type Summary, type Verdict } from './simulate.ts'
 import { messageOf } from './text.ts'
@@ -25,6 +26,42 @@ export function madeOf(form: LimitForm): Made {
   } catch (error) {
     return { wrong: messageOf(error) }
   }
+}
+
+/** What is wrong with the options of one limit, and with which field. */
+export interface Mistake {
+  readonly message: string
+  /** Undefined if the mistake is not about one field of the form. */
+  readonly field: string | undefined
+}
+
+/** The limits of all forms. `limits` is undefined if one has a mistake, or if they cannot be used together. */
+export interface Checked {
+  readonly limits: readonly Limit[] | undefined
+  readonly errors: readonly (Mistake | undefined)[]
+  readonly together: string | undefined
+}
+
+/** Makes the limits of all forms, and one limiter of them. */
+export function checkedLimits(forms: readonly LimitForm[]): Checked {
+  const made = forms.map(madeOf)
+  const errors = made.map(({ wrong }, i) => (wrong === undefined ? undefined : mistakeIn(forms[i]!, wrong)))
+  const limits = made.flatMap(({ limit }) => limit ?? [])
+  if (limits.length < forms.length) return { limits: undefined, errors, together: undefined }
+  try {
+    simulate(limits, [0])
+    return { limits, errors, together: undefined }
+  } catch (error) {
+    return { limits: undefined, errors, together: messageOf(error) }
+  }
+}
+
+/** Messages about an option start with its name. */
+function mistakeIn({ algorithm, values }: LimitForm, message: string): Mistake {
+  const [, option] = /^([\w.]+): /.exec(message) ?? []
+  const name = option === 'block.for' ? 'block' : option
+  const field = fieldsOf(algorithm).find((each) => each.name === name && isShown(each, values))
+  return { message, field: field?.name }
 }
 
 /** Decides traffic under all limits together, then under each of them, then under the other algorithms with the first one's quota. */

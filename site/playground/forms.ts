@@ -23,9 +23,10 @@ export function limitOf(form: LimitForm): Limit {
   return limit({ algorithm: form.algorithm, ...options })
 }
 
-/** Returns the limits with the quota and the window of one limit, under every algorithm. */
+/** Returns the limits with the quota and the window of one limit, under every algorithm. A quota of 0 has no gap. */
 export function sameQuota({ quota, window }: Limit): LimitForm[] {
-  return Object.keys(algorithms).map((algorithm) => {
+  const names = Object.keys(algorithms).filter((algorithm) => algorithm !== 'spacing' || quota > 0)
+  return names.map((algorithm) => {
     if (algorithm === 'spacing') return { algorithm, values: { gap: `${Math.max(1, Math.round(window / quota))}ms` } }
     return { algorithm, values: { quota: String(quota), window: `${window}ms` } }
   })
@@ -61,16 +62,20 @@ export function programOf(forms: readonly LimitForm[]): string {
 type Value = string | number | boolean | { readonly [name: string]: Value }
 
 function optionsOf({ algorithm, values }: LimitForm): Record<string, Value> {
-  const given = fieldsOf(algorithm).filter((field) => (values[field.name] ?? '') !== '' && isShown(field, values))
-  const options = Object.fromEntries(given.map((field) => [field.name, valueOf(field, values[field.name]!)]))
+  const isRequired = ({ fallback }: Field): boolean => fallback === undefined
+  const given = fieldsOf(algorithm).filter(
+    (field) => ((values[field.name] ?? '') !== '' || isRequired(field)) && isShown(field, values),
+  )
+  const options = Object.fromEntries(given.map((field) => [field.name, valueOf(field, values[field.name] ?? '')]))
   const { 'block.after': after, 'block.factor': factor, 'block.upTo': upTo, ...flat } = options
   const growth = Object.entries({ after, factor, upTo }).filter(([, value]) => value !== undefined)
   if (growth.length === 0) return flat
   return { ...flat, block: Object.fromEntries([['for', flat['block']!], ...growth]) as Record<string, Value> }
 }
 
+/** A text that is no number stays a text, so that the engine refuses it as the user has written it. */
 function valueOf({ kind, choices }: Field, text: string): Value {
-  if (kind === 'number') return Number(text)
+  if (kind === 'number') return /^\s*[+-]?\d+(\.\d*)?\s*$/.test(text) ? Number(text) : text
   return kind === 'choice' && choices!.includes('true') ? text === 'true' : text
 }
 

@@ -1,6 +1,6 @@
 import { computed, defineComponent, h, onBeforeUnmount, onMounted, reactive, ref, shallowRef, type VNode } from 'vue'
 import type { Limit } from 'sluice'
-import { compare, madeOf } from './compare.ts'
+import { checkedLimits, compare } from './compare.ts'
 import { programOf } from './forms.ts'
 import { limitFields } from './limit-fields.ts'
 import { decisionTable, results, summaryText } from './results.ts'
@@ -22,19 +22,25 @@ export const Playground = defineComponent({
     const isOpen = ref(false)
     const notice = ref('')
     const isReady = ref(false)
-    const draft = reactive<Draft>({ text: '', wrong: undefined, drawing: { column: 0, stroke: undefined } })
-
-    const made = computed(() => scenario.value.forms.map(madeOf))
-    const limits = computed(() => made.value.flatMap(({ limit }) => limit ?? []))
-    const isValid = computed(() => limits.value.length === made.value.length)
-    /** Nothing while a limit has a wrong option. */
-    const all = computed(() => {
-      const { forms, traffic } = scenario.value
-      return isValid.value ? compare(forms, limits.value, traffic.times, everyAlgorithm.value) : []
+    const draft = reactive<Draft>({
+      text: '',
+      wrong: undefined,
+      span: undefined,
+      drawing: { column: 0, stroke: undefined },
     })
+
+    const checked = computed(() => checkedLimits(scenario.value.forms))
+    const isValid = computed(() => checked.value.limits !== undefined)
+    /** The last limits without a mistake: their decisions are shown. */
+    const good = shallowRef({ forms: start.forms, limits: checked.value.limits! })
+    const all = computed(() =>
+      compare(good.value.forms, good.value.limits, scenario.value.traffic.times, everyAlgorithm.value),
+    )
 
     function set(change: Partial<Scenario>): void {
       scenario.value = { ...scenario.value, ...change }
+      const { limits } = checked.value
+      if (limits !== undefined) good.value = { forms: scenario.value.forms, limits }
       notice.value = ''
     }
 
@@ -68,11 +74,10 @@ export const Playground = defineComponent({
 
     return () => {
       const { forms, traffic } = scenario.value
-      const target = limits.value[0] ?? { quota: 10, window: 10_000 }
-      const errors = made.value.map(({ wrong }) => wrong)
+      const target = good.value.limits[0]!
       return h('div', { class: 'playground', 'aria-busy': !isReady.value }, [
         h('h2', { id: 'limits' }, 'Limits'),
-        limitFields(forms, errors, (changed) => set({ forms: changed })),
+        limitFields(forms, checked.value, (changed) => set({ forms: changed })),
         h('h2', { id: 'traffic' }, 'Traffic'),
         trafficFields(traffic, target, draft, (changed) => set({ traffic: changed })),
         h('h2', { id: 'decisions' }, 'Decisions'),
@@ -83,8 +88,7 @@ export const Playground = defineComponent({
     }
 
     function decisions(target: Pick<Limit, 'quota' | 'window'>): VNode {
-      const own = all.value[0]
-      if (own === undefined) return h('p', { class: 'wrong' }, 'There are no decisions: a limit has a wrong option.')
+      const own = all.value[0]!
       const toggle = {
         type: 'checkbox',
         checked: everyAlgorithm.value,
@@ -92,6 +96,9 @@ export const Playground = defineComponent({
       }
       const counts = own.summary === undefined ? own.wrong : `Your limits: ${summaryText(own.summary, target.window)}`
       return h('div', [
+        isValid.value
+          ? undefined
+          : h('p', { class: 'hint' }, 'These are the decisions of the last limits without a mistake.'),
         h('p', { class: 'own', role: 'status' }, counts),
         h('label', { class: 'toggle' }, [
           h('input', toggle),

@@ -1,25 +1,26 @@
 import { h, type VNode } from 'vue'
 import { type Drawing, drawStrip } from './draw-strip.ts'
-import { labelled, valueIn } from './limit-fields.ts'
+import { describedBy, labelled, valueIn } from './limit-fields.ts'
 import { LONGEST_TEXT, parseTimes, timesText } from './paste.ts'
 import { durationOf, messageOf, timeText } from './text.ts'
-import { MOST_REQUESTS, presets, type Target, type Traffic, withSpan } from './traffic.ts'
+import { MOST_REQUESTS, presets, type Target, type Traffic, validSpan, withSpan } from './traffic.ts'
 
 /** What the user is writing, before it is valid traffic. */
 export interface Draft {
   /** The text of the list of times. */
   text: string
   wrong: string | undefined
+  /** A length of the time line that is not valid, as it was written. */
+  span: string | undefined
   readonly drawing: Drawing
 }
 
 /** Renders everything that chooses the traffic. */
-export function trafficFields(
-  traffic: Traffic,
-  target: Target,
-  draft: Draft,
-  change: (traffic: Traffic) => void,
-): VNode {
+export function trafficFields(traffic: Traffic, target: Target, draft: Draft, set: (traffic: Traffic) => void): VNode {
+  const change = (changed: Traffic): void => {
+    draft.span = undefined
+    set(changed)
+  }
   const count = traffic.times.length
   return h('div', { class: 'traffic' }, [
     h('div', { class: 'presets', role: 'group', 'aria-label': 'Presets' }, [
@@ -32,7 +33,7 @@ export function trafficFields(
     drawStrip(traffic, draft.drawing, change),
     axis(traffic.span),
     h('div', { class: 'fields' }, [
-      spanField(traffic, change),
+      spanField(traffic, draft, change),
       h('p', { class: 'count' }, count >= MOST_REQUESTS ? `${count} requests, the most` : `${count} requests`),
     ]),
     pasteFields(traffic, draft, change),
@@ -45,13 +46,20 @@ export function axis(span: number): VNode {
   return h('div', { class: 'axis', 'aria-hidden': 'true' }, marks)
 }
 
-function spanField(traffic: Traffic, change: (traffic: Traffic) => void): VNode {
+function spanField(traffic: Traffic, draft: Draft, change: (traffic: Traffic) => void): VNode {
+  const label = 'length of the time line'
   const onChange = (event: Event): void => {
     const span = durationOf(valueIn(event))
-    change(span === undefined ? { ...traffic } : withSpan(traffic, span))
+    if (span !== undefined && validSpan(span) === span) change(withSpan(traffic, span))
+    else draft.span = valueIn(event)
   }
-  const attributes = { id: 'span', value: timeText(traffic.span), maxlength: 16, autocomplete: 'off', onChange }
-  return labelled('span', 'length of the time line', [h('input', attributes)])
+  const error =
+    draft.span === undefined
+      ? undefined
+      : `${label}: expected a duration from '1s' to '366d', got ${JSON.stringify(draft.span)}`
+  const value = draft.span ?? timeText(traffic.span)
+  const attributes = { ...describedBy('span', error), id: 'span', value, maxlength: 16, autocomplete: 'off', onChange }
+  return labelled('span', label, error, [h('input', attributes)])
 }
 
 function pasteFields(traffic: Traffic, draft: Draft, change: (traffic: Traffic) => void): VNode {
@@ -70,13 +78,12 @@ function pasteFields(traffic: Traffic, draft: Draft, change: (traffic: Traffic) 
     maxlength: LONGEST_TEXT,
     placeholder: '0 0.5 500ms 2s 1m, or dates such as 2026-01-31T12:00:00Z',
     spellcheck: false,
-    'aria-describedby': draft.wrong === undefined ? undefined : 'times-wrong',
+    ...describedBy('times', draft.wrong),
     onInput: (event: Event) => (draft.text = valueIn(event)),
   }
   return h('details', { class: 'paste' }, [
     h('summary', 'Paste a list of times'),
-    labelled('times', 'times of requests', [h('textarea', attributes)]),
-    draft.wrong === undefined ? undefined : h('p', { id: 'times-wrong', class: 'wrong', role: 'alert' }, draft.wrong),
+    labelled('times', 'times of requests', draft.wrong, [h('textarea', attributes)]),
     h('div', { class: 'presets' }, [
       h('button', { type: 'button', onClick: use }, 'Use these times'),
       h('button', { type: 'button', onClick: () => (draft.text = timesText(traffic.times)) }, 'Show the current times'),

@@ -1,8 +1,8 @@
-import { isNearLimit } from '../limiter/near-limit.ts'
 import type { DecisionEvent } from '../limiter/events.ts'
+import { isNearLimit, outcomeOfLimit, outcomeOfRequest } from '../limiter/outcome.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
-import { ALLOWED, DENIED, type Kind, NEAR, type Row, Series, SHADOW_DENIED, type WholeSeries } from './series.ts'
+import { type Kind, NEAR, type Row, Series, type WholeSeries } from './series.ts'
 
 /** The most limits with their own series. Further limits are counted together. */
 export const MOST_LIMITS = 50
@@ -24,6 +24,7 @@ export interface Changes {
  */
 export class Counters {
   readonly #clock: Clock
+  readonly #met: (status: LimitStatus) => void
   readonly #all = new Series(0, '', '')
   readonly #other = new Series(1, '', OTHER)
   readonly #limits = new Map<string, Series>()
@@ -32,8 +33,10 @@ export class Counters {
   /** The next second in which an idle limit is looked for. */
   #nextSearch = 0
 
-  constructor(clock: Clock) {
+  /** @param met called with the first verdict of each limit */
+  constructor(clock: Clock, met: (status: LimitStatus) => void = () => undefined) {
     this.#clock = clock
+    this.#met = met
   }
 
   /** The current time in epoch seconds. */
@@ -43,19 +46,16 @@ export class Counters {
 
   count({ decision }: DecisionEvent): void {
     const { second } = this
-    this.#add(this.#all, decision.allowed ? ALLOWED : DENIED, second)
+    this.#add(this.#all, outcomeOfRequest(decision), second)
     let isNear = false
-    let isShadowDenied = false
     for (const status of decision.limits) {
       const series = this.#seriesOf(status, second)
-      const kind = kindOf(status)
-      this.#add(series, kind, second)
-      if (kind === SHADOW_DENIED) isShadowDenied = true
-      if (!decision.allowed || !status.allowed || !isNearLimit(status)) continue
+      if (series !== this.#other) series.note(status.limit, second)
+      this.#add(series, outcomeOfLimit(status), second)
+      if (!isNearLimit(decision, status)) continue
       isNear = true
       this.#add(series, NEAR, second)
     }
-    if (isShadowDenied) this.#add(this.#all, SHADOW_DENIED, second)
     if (isNear) this.#add(this.#all, NEAR, second)
   }
 
@@ -64,6 +64,11 @@ export class Counters {
     const { second } = this
     const others = this.#other.isIdle(second) ? [] : [this.#other]
     return [this.#all, ...this.#limits.values(), ...others].map((each) => each.whole(second))
+  }
+
+  /** Returns what the limits of the series are, by the ids of the series. */
+  words(): Readonly<Record<number, string>> {
+    return Object.fromEntries(Array.from(this.#limits.values(), ({ id, words }) => [id, words]))
   }
 
   /** Returns what has changed since the last call. */
@@ -82,16 +87,17 @@ export class Counters {
     this.#changed.add(series)
   }
 
-  #seriesOf({ limiter, limit }: LimitStatus, second: number): Series {
-    const name = `${cut(limiter)}\0${cut(limit.name)}`
-    return this.#limits.get(name) ?? this.#create(name, limiter, limit.name, second)
+  #seriesOf(status: LimitStatus, second: number): Series {
+    const name = `${cut(status.limiter)}\0${cut(status.limit.name)}`
+    return this.#limits.get(name) ?? this.#create(name, status, second)
   }
 
-  #create(name: string, limiter: string, limit: string, second: number): Series {
+  #create(name: string, status: LimitStatus, second: number): Series {
     const id = this.#limits.size < MOST_LIMITS ? this.#limits.size + 2 : this.#freeId(second)
     if (id === undefined) return this.#other
-    const series = new Series(id, cut(limiter), cut(limit))
+    const series = new Series(id, cut(status.limiter), cut(status.limit.name))
     this.#limits.set(name, series)
+    this.#met(status)
     return series
   }
 
@@ -112,10 +118,4 @@ export class Counters {
 
 function cut(name: string): string {
   return name.length > LONGEST_NAME ? name.slice(0, LONGEST_NAME) : name
-}
-
-/** A limit counts its own verdict, also when another limit denies the request. */
-function kindOf({ allowed, limit }: LimitStatus): Kind {
-  if (allowed) return ALLOWED
-  return limit.shadow === true ? SHADOW_DENIED : DENIED
 }

@@ -18,6 +18,7 @@ export class Live implements Source {
   readonly #names: readonly string[]
   readonly #clock: Clock
   readonly #count: Parameters<typeof decisions.subscribe>[0]
+  readonly #since: number
   #nextSlow = 0
   #sentSlow = ''
 
@@ -26,7 +27,8 @@ export class Live implements Source {
     this.#clock = clock
     this.#states = states
     this.#names = names
-    this.#counters = new Counters(clock)
+    this.#since = clock.now()
+    this.#counters = new Counters(clock, (status) => states.note(status))
     this.#top = topDenied({ size: TOP, window: '10m', clock })
     this.#count = (event) => this.#counters.count(event)
     decisions.subscribe(this.#count)
@@ -36,6 +38,7 @@ export class Live implements Source {
     const now = this.#clock.now()
     return JSON.stringify({
       now,
+      since: this.#since,
       whole: true,
       names: this.#names,
       series: this.#counters.whole(),
@@ -47,7 +50,7 @@ export class Live implements Source {
   changes(): string | undefined {
     const now = this.#clock.now()
     const { series, rows } = this.#counters.changes()
-    const isDue = now >= this.#nextSlow
+    const isDue = now >= this.#nextSlow || series.length > 0
     if (!isDue && series.length === 0 && rows.length === 0) return undefined
     return JSON.stringify({ now, series, rows, ...(isDue && this.#slowChanges(now)) })
   }
@@ -69,6 +72,6 @@ export class Live implements Source {
 
   #slow(): object {
     const { stores, rules } = this.#states
-    return { top: this.#top.list(), stores, rules }
+    return { top: this.#top.list(), stores, rules, words: this.#counters.words() }
   }
 }

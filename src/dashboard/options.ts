@@ -21,7 +21,7 @@ export interface DashboardOptions<Request extends IncomingMessage = IncomingMess
   /** The limiters whose keys a visitor may look up and reset. Default: none. A stack has several keys: pass its parts. */
   readonly limiters?: readonly AnyLimiter[]
   /**
-   * Stores by the names that the page shows. The state of each is shown. Keys of all limiters that count in them can be reset, and in
+   * Stores by the names that the page shows. The state of each is shown. A store without a name is shown with its limiters. Keys of all limiters that count in them can be reset, and in
    * Redis also looked up. Default: none.
    * @example { stores: { orders: redisStore(redis) } }
    */

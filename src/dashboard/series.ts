@@ -1,14 +1,15 @@
+import { type Limit, windowText } from '../limits/limit.ts'
+import { longDuration } from '../util/duration.ts'
+import { ALLOWED, DENIED, type Outcome, SHADOW_DENIED } from '../limiter/outcome.ts'
+
 /** The seconds that are kept. */
 export const SECONDS = 600
 
-/** What is counted in each second: the verdicts of a limit, and how often it admitted with less than a fifth left. */
-export const ALLOWED = 0
-export const DENIED = 1
-export const SHADOW_DENIED = 2
+/** What is counted in each second: an outcome, or how often a request was admitted with less than a fifth left. */
 export const NEAR = 3
 const KINDS = 4
 
-export type Kind = typeof ALLOWED | typeof DENIED | typeof SHADOW_DENIED | typeof NEAR
+export type Kind = Outcome | typeof NEAR
 
 /** The counts of a second: an id, the second, and a count of each kind. */
 export type Row = readonly [
@@ -31,6 +32,53 @@ export interface WholeSeries {
   readonly counts: readonly (readonly number[])[]
 }
 
+/** A name with more limits in a minute has no description. */
+const MOST_WORDS = 3
+/** Longer descriptions are cut. */
+const LONGEST_WORDS = 200
+const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow'])
+const known = new WeakMap<Limit, string>()
+
+/**
+ * Describes a limit: its quota in each window, its algorithm and its options.
+ * @example wordsOf(perMinute(100, { block: '1h' })) // '100 per minute, gcra, block 1 hour'
+ */
+export function wordsOf(limit: Limit): string {
+  const before = known.get(limit)
+  if (before !== undefined) return before
+  const { algorithm, quota, strict, block, shadow } = limit
+  const own = Object.entries(limit).filter(([name, value]) => !COMMON.has(name) && value !== quota)
+  const parts = [
+    `${quota} per ${windowWords(limit)}`,
+    algorithm,
+    ...own.map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`),
+    ...(strict === true ? ['strict'] : []),
+    ...(block === undefined ? [] : [`block ${typeof block === 'number' ? longDuration(block) : blockWords(block)}`]),
+    ...(shadow === true ? ['shadow'] : []),
+  ]
+  const words = parts.join(', ').slice(0, LONGEST_WORDS)
+  known.set(limit, words)
+  return words
+}
+
+/** @example 'minute', '10 seconds', 'calendar month' */
+function windowWords(limit: Limit): string {
+  const isCalendar = limit['anchor'] === 'calendar'
+  const words = isCalendar ? CALENDAR[windowText(limit)]! : longDuration(limit.window)
+  return words.replace(/^1 /, '')
+}
+
+const CALENDAR: Readonly<Record<string, string>> = {
+  '1d': 'calendar day',
+  '1w': 'calendar week',
+  '1mo': 'calendar month',
+  '1y': 'calendar year',
+}
+
+function blockWords({ for: first, upTo, factor }: Exclude<NonNullable<Limit['block']>, number>): string {
+  return factor === 1 ? longDuration(first) : `${longDuration(first)} to ${longDuration(upTo)}`
+}
+
 /** The counts of one limit in each of the last 600 seconds: a ring of 9.6 kB. */
 export class Series {
   readonly id: number
@@ -43,6 +91,9 @@ export class Series {
   #last = -Infinity
   /** The first second that has changed since `rows` was called. */
   #changedFrom = Infinity
+  /** The limits of this name in words, and the second in which each was last used: functions and rules can change them. */
+  readonly #words = new Map<string, number>()
+  #lastLimit: Limit | undefined
 
   constructor(id: number, limiter: string, limit: string) {
     this.id = id
@@ -55,6 +106,22 @@ export class Series {
     this.#last = this.#second
     this.#counts[(this.#second % SECONDS) * KINDS + kind]!++
     if (this.#changedFrom > this.#second) this.#changedFrom = this.#second
+  }
+
+  /** Notes a limit that has decided for this series. */
+  note(limit: Limit, second: number): void {
+    if (limit === this.#lastLimit && this.#last === second) return
+    this.#lastLimit = limit
+    const words = wordsOf(limit)
+    this.#words.delete(words)
+    this.#words.set(words, second)
+    if (this.#words.size > MOST_WORDS + 1) this.#words.delete(this.#words.keys().next().value!)
+  }
+
+  /** The limits of the last minute of decisions, in words. */
+  get words(): string {
+    const used = [...this.#words].filter(([, second]) => second > this.#last - 60).map(([words]) => words)
+    return used.length > MOST_WORDS ? 'depends on the request' : used.join(', or ')
   }
 
   /** True if nothing was counted in the last 600 seconds. */

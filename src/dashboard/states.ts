@@ -1,6 +1,6 @@
 import type { RulesEvent, RulesInEvent } from '../rules/rules.ts'
 import type { StoreEvent } from '../stores/guard/index.ts'
-import type { Store } from '../stores/store.ts'
+import { isCharge, type LimitStatus, type Store } from '../stores/store.ts'
 import { channel } from '../util/channel.ts'
 
 /** The most stores and the most rules that are shown. */
@@ -33,6 +33,8 @@ const rulesChannel = channel<RulesEvent>('sluice:rules')
 /** Follows the states of stores and rules of the process until it is closed. Those that are not given are found by their events. */
 export class States {
   readonly #stores = new Map<object, StoreState>()
+  /** The limiters that count in each store: a store without a name is shown by them. */
+  readonly #users = new WeakMap<object, Set<string>>()
   readonly #rules = new Map<RulesInEvent, string>()
 
   constructor(stores: Readonly<Record<string, Store>>, rules: readonly RulesInEvent[]) {
@@ -44,7 +46,18 @@ export class States {
   }
 
   get stores(): StoreState[] {
-    return [...this.#stores.values()]
+    return Array.from(this.#stores, ([place, state]) => {
+      const users = [...(this.#users.get(place) ?? [])].join(', ').slice(0, LONGEST_TEXT)
+      return state.name === '' ? { ...state, name: users === '' ? 'a store' : `the store of ${users}` } : state
+    })
+  }
+
+  /** Notes in which store a limiter counts. */
+  note(status: LimitStatus): void {
+    if (!isCharge(status)) return
+    const place = placeOf(status.policy.store)
+    const users = this.#users.get(place) ?? new Set<string>()
+    if (users.size < MOST_STATES) this.#users.set(place, users.add(status.limiter))
   }
 
   get rules(): RulesState[] {
@@ -61,7 +74,7 @@ export class States {
 
   readonly #storeChanged = ({ store, state, reason }: StoreEvent): void => {
     const place = placeOf(store)
-    const { name } = this.#stores.get(place) ?? { name: `store ${this.#stores.size + 1}` }
+    const { name } = this.#stores.get(place) ?? { name: '' }
     if (!this.#stores.has(place) && this.#stores.size >= MOST_STATES) return
     this.#stores.set(place, { name, state, reason: reason.slice(0, LONGEST_TEXT), since: Date.now() })
   }
@@ -79,6 +92,9 @@ function placeOf(store: Store): object {
 
 function problemIn(event: RulesEvent): string {
   if (event.event === 'change') return ''
-  if (event.event === 'invalid') return `A new document has ${event.problems.length} mistakes. The current rules stay.`
+  if (event.event === 'invalid') {
+    const { length } = event.problems
+    return `A new document has ${length} ${length === 1 ? 'mistake' : 'mistakes'}. The current rules stay.`
+  }
   return 'The source cannot be read. The current rules stay.'
 }

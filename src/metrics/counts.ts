@@ -1,12 +1,12 @@
+import { OUTCOMES } from '../limiter/outcome.ts'
 import type { Degraded } from '../stores/store.ts'
 
-/** What the decisions of one limit were, or all decisions of a limiter, for which `limit` is `''`. */
+/** What the decisions of one limit were. */
 export class Counts {
   readonly limiter: string
   readonly limit: string
-  allowed = 0
-  denied = 0
-  shadowDenied = 0
+  /** How often each outcome was counted, by its number. */
+  readonly outcomes: number[] = OUTCOMES.map(() => 0)
   /** Admitted with less than a fifth left. */
   nearLimit = 0
 
@@ -35,15 +35,13 @@ export class Durations {
 
 /** What is counted for a limiter as a whole. */
 export class LimiterCounts {
-  readonly decisions: Counts
+  readonly limiter: string
+  /** How many requests had each outcome, by its number. Each request counts once. */
+  readonly outcomes: number[] = OUTCOMES.map(() => 0)
   readonly durations: Durations = new Durations()
   readonly degraded: Record<Degraded, number> = { open: 0, closed: 0, local: 0 }
 
-  constructor(decisions: Counts) {
-    this.decisions = decisions
-  }
-
-  get limiter(): string {
-    return this.decisions.limiter
+  constructor(limiter: string) {
+    this.limiter = limiter
   }
 }

@@ -1,3 +1,4 @@
+import { OUTCOMES } from '../limiter/outcome.ts'
 import type { Counts } from './counts.ts'
 import type { Recorder } from './recorder.ts'
 
@@ -22,11 +23,19 @@ export interface Instrument {
 
 export const INSTRUMENTS: readonly Instrument[] = [
   {
+    name: 'requests',
+    kind: 'total',
+    unit: '{request}',
+    help: 'Requests, by limiter and outcome. Each decision of a limiter counts once.',
+    samples: (recorder) =>
+      recorder.limiters().flatMap(({ limiter, outcomes }) => samplesOfOutcomes({ limiter }, outcomes)),
+  },
+  {
     name: 'decisions',
     kind: 'total',
     unit: '{request}',
-    help: 'Decisions, by limiter, limit and outcome. An empty limit is the decision as a whole.',
-    samples: (recorder) => recorder.pairs().flatMap(outcomes),
+    help: 'Verdicts of limits, by limiter, limit and outcome. A request counts once for each limit.',
+    samples: (recorder) => recorder.limits().flatMap((each) => samplesOfOutcomes(pairOf(each), each.outcomes)),
   },
   {
     name: 'near_limit',
@@ -76,11 +85,6 @@ function pairOf({ limiter, limit }: Counts): { readonly limiter: string; readonl
   return { limiter, limit }
 }
 
-function outcomes(counts: Counts): Sample[] {
-  const pair = pairOf(counts)
-  return [
-    { labels: { ...pair, outcome: 'allowed' }, value: counts.allowed },
-    { labels: { ...pair, outcome: 'denied' }, value: counts.denied },
-    { labels: { ...pair, outcome: 'shadow_denied' }, value: counts.shadowDenied },
-  ]
+function samplesOfOutcomes(labels: Labels, counts: readonly number[]): Sample[] {
+  return OUTCOMES.map((outcome, i) => ({ labels: { ...labels, outcome }, value: counts[i]! }))
 }

@@ -1,7 +1,6 @@
 import { heldRequests } from '../limiter/held.ts'
 import { decisions, type DecisionEvent } from '../limiter/events.ts'
-import type { Decision } from '../limiter/decision.ts'
-import { isNearLimit } from '../limiter/near-limit.ts'
+import { isNearLimit, outcomeOfLimit, outcomeOfRequest } from '../limiter/outcome.ts'
 import { Charge, isCharge, type LimitStatus, type Policy } from '../stores/store.ts'
 import type { Counts, LimiterCounts } from './counts.ts'
 import { Series } from './series.ts'
@@ -39,11 +38,6 @@ export class Recorder {
 
   limiters(): LimiterCounts[] {
     return this.#series.limiters()
-  }
-
-  /** All pairs of limiter and limit, the pairs with the limit `''` first. */
-  pairs(): Counts[] {
-    return [...this.limiters().map((each) => each.decisions), ...this.limits()]
   }
 
   limits(): Counts[] {
@@ -89,16 +83,15 @@ export class Recorder {
   #add({ limiter, decision, duration }: DecisionEvent): void {
     const { limits, degraded } = decision
     let whole: LimiterCounts | undefined
-    let shadowDenied = false
     for (let i = 0; i < limits.length; i++) {
-      const known = this.#knownOf(limits[i]!, limiter)
+      const status = limits[i]!
+      const known = this.#knownOf(status, limiter)
       if (known.limiter === limiter) whole = known.whole
-      if (addLimit(known.counts, limits[i]!, decision)) shadowDenied = true
+      known.counts.outcomes[outcomeOfLimit(status)]!++
+      if (isNearLimit(decision, status)) known.counts.nearLimit++
     }
     whole ??= this.#series.ofLimiter(limiter)
-    if (!decision.allowed) whole.decisions.denied++
-    else if (shadowDenied) whole.decisions.shadowDenied++
-    else whole.decisions.allowed++
+    whole.outcomes[outcomeOfRequest(decision)]!++
     if (degraded !== undefined) whole.degraded[degraded]++
     whole.durations.add(duration)
   }
@@ -121,18 +114,6 @@ export class Recorder {
     const whole = this.#series.ofLimiter(limiter)
     return { limiter, whole, counts: this.#series.ofLimit(owner, limit) }
   }
-}
-
-/** Counts the verdict of one limit. Returns true for a denial in shadow. */
-function addLimit(counts: Counts, status: LimitStatus, decision: Decision): boolean {
-  if (status.allowed) {
-    counts.allowed++
-    if (decision.allowed && isNearLimit(status)) counts.nearLimit++
-    return false
-  }
-  if (status.limit.shadow !== true) counts.denied++
-  else counts.shadowDenied++
-  return status.limit.shadow === true
 }
 
 function addTo<Key>(sums: Map<Key, number>, key: Key, value: number): void {

@@ -39,8 +39,8 @@ export class Series {
   }
 
   #addLimiter(limiter: string): LimiterCounts {
-    if (!this.#hasRoom()) return (this.#otherLimiter ??= new LimiterCounts(new Counts(OTHER, '')))
-    const counts = new LimiterCounts(new Counts(limiter, ''))
+    if (!this.#hasRoom()) return (this.#otherLimiter ??= new LimiterCounts(OTHER))
+    const counts = new LimiterCounts(limiter)
     this.#limiters.set(limiter, counts)
     return counts
   }

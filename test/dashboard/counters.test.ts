@@ -1,7 +1,23 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { Counters, MOST_LIMITS } from '../../src/dashboard/counters.ts'
 import { SECONDS } from '../../src/dashboard/series.ts'
-import { createLimiter, fixedWindow, type DecisionEvent, memoryStore } from '../../src/index.ts'
+import {
+  createLimiter,
+  type DecisionEvent,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  type Limit,
+  memoryStore,
+  perMinute,
+  slidingWindowLog,
+  spacing,
+  stack,
+} from '../../src/index.ts'
+import { OUTCOMES } from '../../src/limiter/outcome.ts'
+import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 
 const START = 1_700_000_000_000
@@ -24,12 +40,33 @@ function world(): {
   return { counters, clock, decide }
 }
 
-const totals = (counters: Counters): object =>
+const totals = (counters: Counters): Record<string, number[]> =>
   Object.fromEntries(
     counters
       .whole()
       .map(({ limit, counts }) => [limit, counts.map((list) => list.reduce((sum, each) => sum + each, 0))]),
   )
+
+type Metrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
+
+/** Adds up the values of a metric by a name that its labels have, one number for each outcome. */
+function sums(
+  metrics: Metrics,
+  name: string,
+  nameOf: (labels: object & { limit?: unknown }) => string,
+): Record<string, number[]> {
+  const all: Record<string, number[]> = {}
+  for (const { labels, value } of metrics.find((each) => each.name === name)!.values) {
+    const list = (all[nameOf(labels)] ??= OUTCOMES.map(() => 0))
+    const at = 'outcome' in labels ? OUTCOMES.indexOf(String(labels['outcome'])) : 0
+    list[at]! += value
+  }
+  return all
+}
+
+const queue = leakyBucket({ quota: 5, window: '2w', capacity: 9, shape: false, shadow: true })
+const monthly = fixedWindow({ quota: 1000, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
+const growing = slidingWindowLog({ quota: 3, window: '1h', block: { for: '1m', factor: 2, upTo: '1d' } })
 
 describe('the counters of the dashboard', () => {
   it('count each verdict of a limit, the whole decision, and what is near the limit', () => {
@@ -39,13 +76,49 @@ describe('the counters of the dashboard', () => {
     expect(totals(counters)).toEqual({ '': [10, 3, 0, 2], one: [10, 3, 0, 2] })
   })
 
-  it('count a shadow limit apart, and the request as admitted', () => {
+  it('count a request that a shadow limit would deny as shadow-denied, and not as allowed', () => {
     const { counters, clock } = world()
     const limits = fixedWindow({ quota: 1, window: '1d', name: 'trial', shadow: true })
     const limiter = createLimiter({ keyer: () => 'ann', limits, store: memoryStore({ clock }) })
     for (let i = 0; i < 3; i++)
       counters.count({ limiter: 'default', decision: limiter.consume(''), input: '', duration: 0 })
-    expect(totals(counters)).toEqual({ '': [3, 0, 2, 1], trial: [1, 0, 2, 1] })
+    expect(totals(counters)).toEqual({ '': [1, 0, 2, 1], trial: [1, 0, 2, 1] })
+  })
+
+  it('count the same as the metrics for Prometheus, whatever the limits decide', async () => {
+    const registry = new Registry()
+    const { close } = collect(registry)
+    const { counters, clock } = world()
+    const count = (event: unknown): void => counters.count(event as DecisionEvent)
+    subscribe('sluice:decision', count)
+    try {
+      const store = memoryStore({ clock })
+      const keyer = (key: string): string => key
+      const three = fixedWindow({ name: 'three', quota: 3, window: '1m' })
+      const trials = [2, 4].map((quota) =>
+        fixedWindow({ name: `trial of ${quota}`, quota, window: '1m', shadow: true }),
+      )
+      const api = createLimiter({ name: 'api', keyer, limits: [three, ...trials], store })
+      const user = createLimiter({ name: 'user', keyer, limits: fixedWindow({ quota: 5, window: '1m' }), store })
+      const limiters = [api, user, stack(api, user)]
+      for (let i = 0; i < 100; i++) {
+        limiters[i % 3]!.consume(`client ${i % 2}`)
+        if (i % 25 === 24) clock.advance(60_000)
+      }
+      const metrics = await registry.getMetricsAsJSON()
+      const whole = sums(metrics, 'sluice_requests_total', () => '')
+      expect({ ...whole, ...sums(metrics, 'sluice_decisions_total', ({ limit }) => String(limit)) }).toEqual(
+        Object.fromEntries(Object.entries(totals(counters)).map(([limit, kinds]) => [limit, kinds.slice(0, 3)])),
+      )
+      // All three outcomes occur, and each request has one.
+      expect(Math.min(...whole['']!)).toBeGreaterThan(0)
+      expect(whole['']!.reduce((sum, each) => sum + each)).toBe(100)
+      const near = sums(metrics, 'sluice_near_limit_total', ({ limit }) => String(limit))
+      for (const [limit, [total]] of Object.entries(near)) expect(totals(counters)[limit]![3]).toBe(total)
+    } finally {
+      unsubscribe('sluice:decision', count)
+      close()
+    }
   })
 
   it('keep ten minutes, by the second', () => {
@@ -97,6 +170,35 @@ describe('the counters of the dashboard', () => {
     expect(totals(counters)).toMatchObject({ late: [1, 0, 0, 0] })
     expect(totals(counters)).not.toHaveProperty('limit 0')
     expect(new Set(counters.whole().map(({ id }) => id)).size).toBe(MOST_LIMITS + 2)
+  })
+
+  describe('describe a limit in words', () => {
+    const examples: readonly (readonly [words: string, limit: Limit])[] = [
+      ['100 per minute, gcra', perMinute(100)],
+      ['10 per 90 seconds, gcra, burst 4, strict', gcra({ quota: 10, window: '90s', burst: 4, strict: true })],
+      ['5 per 2 weeks, leakyBucket, capacity 9, shape false, shadow', queue],
+      ['1000 per calendar month, fixedWindow, anchor calendar, timeZone Europe/Berlin', monthly],
+      ['1 per 2 seconds, spacing, block 1 hour', spacing('2s', { block: '1h' })],
+      ['3 per hour, slidingWindowLog, block 1 minute to 1 day', growing],
+    ]
+    it.each(examples)('%s', (words, limit) => {
+      const { counters, clock } = world()
+      const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits: limit, store: memoryStore({ clock }) })
+      counters.count({ limiter: 'api', decision: limiter.consume(''), input: '', duration: 0 })
+      expect(counters.words()).toEqual({ 2: words })
+    })
+
+    it('of the last minute, if a function or rules change it', () => {
+      const { counters, clock, decide } = world()
+      decide('one', 1, 10)
+      decide('one', 1, 20)
+      expect(counters.words()).toEqual({ 2: '10 per day, fixedWindow, or 20 per day, fixedWindow' })
+      clock.advance(61_000)
+      decide('one', 1, 20)
+      expect(counters.words()).toEqual({ 2: '20 per day, fixedWindow' })
+      for (let quota = 1; quota < 100; quota++) decide('one', 1, quota)
+      expect(counters.words()).toEqual({ 2: 'depends on the request' })
+    })
   })
 
   it('stay small: their messages and memory do not grow with names', () => {

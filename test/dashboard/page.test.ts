@@ -1,4 +1,5 @@
-// The page of the dashboard, in Chromium. SLUICE_RECORD=pictures writes the pictures of docs/guides/monitoring.md.
+// The page of the dashboard, in Chromium. SLUICE_RECORD=screenshots writes the pictures of docs/guides/monitoring.md.
+import { channel } from 'node:diagnostics_channel'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -11,9 +12,10 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createDashboard, type Dashboard } from '../../src/dashboard/board.ts'
 import { files } from '../../src/dashboard/page/index.ts'
-import { createLimiter, fixedWindow, gcra, type Limiter, memoryStore } from '../../src/index.ts'
-import { createRules } from '../../src/rules/index.ts'
+import { createLimiter, fixedWindow, gcra, guard, type Limiter, memoryStore, type Store } from '../../src/index.ts'
+import { createRules, type Rules } from '../../src/rules/index.ts'
 import { startChromium, visit } from '../support/chromium.ts'
+import { LaterStore } from '../support/later.ts'
 import { root } from '../support/programs.ts'
 
 // A browser starts slowly on a busy machine.
@@ -32,25 +34,42 @@ interface World {
   readonly server: Server
 }
 
+/** A program for the page: returns the headers and labels that are broken inside of a word, or cut. */
+const BROKEN = `(() => {
+  const isBroken = (node) => [...node.data.matchAll(/\\S+/g)].some(({ index, 0: word }) => {
+    const range = document.createRange()
+    range.setStart(node, index)
+    range.setEnd(node, index + word.length)
+    return new Set(Array.from(range.getClientRects(), ({ top }) => Math.round(top))).size > 1
+  })
+  const texts = [...document.querySelectorAll('thead th, dt, h1, h2, h3, label, button, summary, figcaption, .axis span, #plot-axis span')]
+  if (texts.length < 25) throw new Error('The page has no headers')
+  const broken = texts.filter((each) => [...each.childNodes].some((node) => node.nodeType === 3 && isBroken(node)))
+  const isShown = (each) => getComputedStyle(each.closest('thead') ?? each).position !== 'absolute'
+  const cut = [...document.querySelectorAll('thead th, td')].filter((each) => each.scrollWidth > each.clientWidth)
+  return [...broken, ...cut].filter(isShown).map((each) => each.textContent)
+})()`
+
 let world: World
+let rules: Rules
 let isAdmin: boolean
 let count = 0
 /** Milliseconds by which the clock of the dashboard is late. */
 let ago = 0
 
 /** Starts a server with a dashboard and a limiter: 100 an hour, and 5 in a window that only watches. */
-async function start(late = 0): Promise<World> {
+async function start(late = 0, stores: Readonly<Record<string, Store>> = {}): Promise<World> {
   isAdmin = true
   ago = late
-  const store = memoryStore()
+  const clock = { now: () => Date.now() - ago }
+  const store = memoryStore({ clock })
   const limits = [
     fixedWindow({ quota: 100, window: '1h', name: 'hourly' }),
     gcra({ quota: 5, window: '10s', name: 'trial', shadow: true }),
   ]
   const limiter = createLimiter({ name: `api${++count}`, keyer: (key: string) => key, limits, store })
-  const rules = createRules({ policies: [{ name: 'notes', key: 'ip', limits: [{ quota: 60, window: '1m' }] }] })
-  const clock = { now: () => Date.now() - ago }
-  const options = { authorize: () => isAdmin, limiters: [limiter], stores: { local: store }, rules }
+  rules = createRules({ policies: [{ name: 'notes', key: 'ip', limits: [{ quota: 60, window: '1m' }] }] })
+  const options = { authorize: () => isAdmin, limiters: [limiter], stores: { local: store, ...stores }, rules }
   const board = createDashboard(options, clock)
   const server = createServer(board).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -65,8 +84,13 @@ async function stop({ server, board }: World): Promise<void> {
 }
 
 /** Opens the page. Fails for a request to elsewhere, an error, a warning or a violation of the Content-Security-Policy. */
-async function open(use: (page: Page) => Promise<void>, options: BrowserContextOptions = {}, late = 0): Promise<void> {
-  world = await start(late)
+async function open(
+  use: (page: Page) => Promise<void>,
+  options: BrowserContextOptions = {},
+  late = 0,
+  stores: Readonly<Record<string, Store>> = {},
+): Promise<void> {
+  world = await start(late, stores)
   try {
     await visit(browser, world.url, options, async (page) => {
       await page.locator('#connection[data-state=live]').waitFor()
@@ -109,7 +133,8 @@ describe('the page of the dashboard', () => {
       await shows(page, '#limits tr', /hourly/)
       await shows(page, '#limits tr', /trial/)
       await page.getByText('Show as a table').click()
-      await shows(page, '#minutes tr', /^the last10050145$/)
+      // Of 150 requests 50 are denied. Of the others, the trial would have admitted 5.
+      await shows(page, '#minutes tr', /^the last55095$/)
     })
   })
 
@@ -185,8 +210,8 @@ describe('the page of the dashboard', () => {
     await open(async (page) => {
       burst(150)
       const heard = page.locator('[aria-live=polite]')
-      await heard.filter({ hasText: new RegExp(`api${count} / hourly denies \\d`) }).waitFor()
-      await page.getByRole('img', { name: /decisions per second over ten minutes/ }).waitFor()
+      await heard.filter({ hasText: `Limits that deny requests: api${count} / hourly` }).waitFor()
+      await page.getByRole('img', { name: /requests per second over time/ }).waitFor()
       await page
         .getByRole('row', { name: /^hourly/ })
         .first()
@@ -236,6 +261,134 @@ describe('the page of the dashboard', () => {
     })
   })
 
+  it('shows an outage first, by name and cause, and is no longer just live until the store is back', async () => {
+    let isDown = true
+    const inner = new LaterStore(memoryStore(), () =>
+      isDown ? Promise.reject(new Error('ECONNREFUSED')) : Promise.resolve(),
+    )
+    const orders = guard(inner)
+    const unnamed = guard(new LaterStore(memoryStore(), () => Promise.reject(new Error('no route'))))
+    try {
+      await open(
+        async (page) => {
+          await shows(page, '#connection', /^Live$/)
+          expect(await page.title()).toBe('Rate limits')
+          const limits = fixedWindow({ quota: 100, window: '1h' })
+          const limiter = createLimiter({ name: 'checkout', keyer: (key: string) => key, limits, store: orders })
+          for (let i = 0; i < 3; i++) await limiter.consume('ann')
+          const alert = page.getByRole('alert')
+          await alert
+            .filter({ hasText: /^Outage: orders does not answer\.Cause: .*ECONNREFUSED.*Since .*limits decide/ })
+            .waitFor()
+          await shows(page, '#connection', /^Outage: orders$/)
+          expect(await page.title()).toBe('Outage: orders – Rate limits')
+          // It is above everything else on the page, and on the first screen.
+          const [top, below] = await Promise.all([alert.boundingBox(), page.locator('section').first().boundingBox()])
+          expect(top!.y + top!.height).toBeLessThan(below!.y)
+          await record(page, 'dashboard-outage')
+          const other = createLimiter({ name: 'mail', keyer: (key: string) => key, limits, store: unnamed })
+          for (let i = 0; i < 3; i++) await other.consume('ann')
+          await shows(page, '#connection', /^Outage: 2 stores$/)
+          await shows(page, '.problem', /^Outage: the store of mail does not answer\.Cause: .*no route/)
+          isDown = false
+          await shows(page, '#stores li', /orders: answers, since/)
+          expect(await page.locator('.problem').count()).toBe(1)
+          await shows(page, '#connection', /^Outage: the store of mail$/)
+        },
+        {},
+        0,
+        { orders },
+      )
+    } finally {
+      await Promise.all([orders.close(), unnamed.close()])
+    }
+  })
+
+  it('shows rules with mistakes first', async () => {
+    await open(async (page) => {
+      channel('sluice:rules').publish({ event: 'invalid', rules, problems: [{}, {}], error: new Error('mistakes') })
+      await page
+        .getByRole('alert')
+        .filter({ hasText: /^Rules: A new document has 2 mistakes\. The current rules stay/ })
+        .waitFor()
+      await shows(page, '#connection', /^Problem with rules$/)
+      rules.replace({ policies: [] })
+      await shows(page, '#connection', /^Live$/)
+      expect(await page.locator('.problem').count()).toBe(0)
+    })
+  })
+
+  it('has one figure for what is denied now: no text keeps an older one', async () => {
+    await open(async (page) => {
+      burst(150)
+      await shows(page, '#denying', new RegExp(`^Denying now: api${count} / hourly$`))
+      // No figure is outside of the tiles.
+      for (const id of ['denying', 'announcement'])
+        expect((await page.locator(`#${id}`).textContent())!.replace(`api${count}`, '')).not.toMatch(/\d/)
+      expect(await page.locator('#announcement').boundingBox()).toMatchObject({ width: 1 })
+      await page.locator('#now-denied').filter({ hasText: /^0$/ }).waitFor()
+      expect(await page.locator('#denying').textContent()).toBe('No limit denies requests now.')
+    })
+  })
+
+  it('shows what each limit is, in words', async () => {
+    await open(async (page) => {
+      burst(1)
+      await shows(page, '#limits tr', /hourly100 per hour, fixedWindow/)
+      await shows(page, '#limits tr', /trial5 per 10 seconds, gcra, shadow/)
+    })
+  })
+
+  it('has an axis with units', async () => {
+    await open(async (page) => {
+      expect(await page.locator('#plot-axis span').allTextContents()).toEqual(['1 / s', '0.5 / s', '0 / s'])
+      burst(300)
+      // Two seconds are one step of the plot: at least 125 denials a second.
+      const axis = (): Promise<string[]> => page.locator('#plot-axis span').allTextContents()
+      await expect.poll(axis, { timeout: 10_000 }).toEqual(['100 / s', '50 / s', '0 / s'])
+      const highest = await page.evaluate<number>(
+        'document.querySelector("#plot .denied-line").getBBox().y / document.querySelector("#plot svg").viewBox.baseVal.height',
+      )
+      expect(highest).toBeCloseTo(0, 2)
+    })
+  })
+
+  it('shows only the time since its start, and then ten minutes', async () => {
+    await open(async (page) => {
+      burst(3)
+      await shows(page, '#plot-title', /^Since the start$/)
+      await shows(page, '#since', /^The dashboard started at .*\d:\d\d.* no figures of the time before\.$/)
+      expect(await page.locator('#plot-start').textContent()).toBe('1 min ago')
+      expect(await page.evaluate('document.querySelector("#plot svg").viewBox.baseVal.width')).toBe(30)
+      expect(await page.locator('#minutes tr').count()).toBe(1)
+    })
+    await open(
+      async (page) => {
+        ago = 400_000 - 130_000
+        burst(3)
+        await shows(page, '#plot-start', /^2 min 20 s ago$/)
+        expect(await page.locator('#minutes tr').count()).toBe(3)
+        ago = 0
+        burst(3)
+        await shows(page, '#plot-start', /^6 min 50 s ago$/)
+      },
+      {},
+      400_000,
+    )
+    await open(
+      async (page) => {
+        ago = 0
+        burst(3)
+        await shows(page, '#plot-title', /^Ten minutes$/)
+        await shows(page, '#plot-start', /^10 min ago$/)
+        expect(await page.locator('#since').isVisible()).toBe(false)
+        expect(await page.locator('#minutes tr').count()).toBe(10)
+      },
+      {},
+      600_000,
+    )
+  })
+
   it('reports a lost connection, and connects again', async () => {
     world = await start()
     const context = await browser.newContext()
@@ -268,6 +421,9 @@ describe('the page of the dashboard', () => {
             await page.locator('#top button').first().click()
             await shows(page, '#states tr', /hourly/)
             expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+            await page.getByText('Show as a table').click()
+            expect(await page.evaluate(BROKEN)).toEqual([])
+            await page.getByText('Show as a table').click()
             expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(
               colorScheme === 'dark' ? 'rgb(16, 18, 21)' : 'rgb(245, 246, 248)',
             )
@@ -277,7 +433,7 @@ describe('the page of the dashboard', () => {
             await record(page, `dashboard-${device}-${colorScheme}`)
           },
           options,
-          591_000,
+          600_000,
         )
       })
     }
@@ -290,16 +446,18 @@ function busy(): void {
     ago = second * 1000
     const load = 1 + Math.round(Math.sin(second / 40) ** 2 * 2)
     for (let i = 0; i < load; i++) burst(1, `203.0.113.${1 + ((second * (i + 3)) % 7)}`)
+    // A client that the trial would deny.
+    if (second % 120 < 20) burst(2, '203.0.113.9')
   }
   ago = 0
   burst(3, '203.0.113.1')
 }
 
 /** The pictures of docs/guides/monitoring.md. */
-const PICTURES = ['dashboard-desktop-light', 'dashboard-phone-dark']
+const PICTURES = ['dashboard-desktop-light', 'dashboard-phone-dark', 'dashboard-outage']
 
 async function record(page: Page, name: string): Promise<void> {
-  if (process.env['SLUICE_RECORD'] !== 'pictures' || !PICTURES.includes(name)) return
+  if (process.env['SLUICE_RECORD'] !== 'screenshots' || !PICTURES.includes(name)) return
   await page.evaluate('scrollTo(0, 0)')
   await page.screenshot({ path: join(root, `docs/img/${name}.png`), scale: 'css' })
 }

@@ -54,20 +54,23 @@ const one = fixedWindow({ name: 'one', quota: 1, window: '1m' })
 const named = { 'rate_limiter.name': 'api' }
 
 describe('the instruments on a meter', () => {
-  it('count decisions by limiter, limit and outcome', async () => {
+  it('count each request once, and once for each limit', async () => {
     const collect = meter()
     const limiter = createLimiter({ name: 'api', keyer, limits: one })
     for (const key of ['ann', 'ann', 'bob']) limiter.consume(key)
-    const { points, unit, type } = (await collect())['rate_limiter.decisions']!
-    expect({ unit, type }).toEqual({ unit: '{request}', type: DataPointType.SUM })
-    expect(points).toEqual(
-      ['', 'one'].flatMap((limit) =>
-        Object.entries({ allowed: 2, denied: 1, shadow_denied: 0 }).map(([outcome, value]) => ({
-          attributes: { ...named, 'rate_limiter.limit': limit, 'rate_limiter.outcome': outcome },
+    const metrics = await collect()
+    for (const [name, limit] of [
+      ['requests', {}],
+      ['decisions', { 'rate_limiter.limit': 'one' }],
+    ] as const)
+      expect(metrics[`rate_limiter.${name}`]).toEqual({
+        unit: '{request}',
+        type: DataPointType.SUM,
+        points: Object.entries({ allowed: 2, denied: 1, shadow_denied: 0 }).map(([outcome, value]) => ({
+          attributes: { ...named, ...limit, 'rate_limiter.outcome': outcome },
           value,
         })),
-      ),
-    )
+      })
   })
 
   it('show the requests near a limit, the keys and the requests that wait', async () => {
@@ -108,11 +111,15 @@ describe('the instruments on a meter', () => {
   it('stay within the series that the SDK keeps', async () => {
     const collect = meter()
     for (let i = 0; i < 2500; i++) createLimiter({ name: `customer ${i}`, keyer, limits: one }).consume('ann')
-    const { points } = (await collect())['rate_limiter.decisions']!
-    const other = { 'rate_limiter.name': 'other', 'rate_limiter.limit': '', 'rate_limiter.outcome': 'allowed' }
-    expect(points).toHaveLength(602 * 3)
-    expect(points).toContainEqual({ attributes: other, value: 2500 - 300 })
-    expect(JSON.stringify(points)).not.toContain('overflow')
+    const metrics = await collect()
+    const other = { 'rate_limiter.name': 'other', 'rate_limiter.outcome': 'allowed' }
+    const requests = metrics['rate_limiter.requests']!.points
+    const decisions = metrics['rate_limiter.decisions']!.points
+    expect(requests).toContainEqual({ attributes: other, value: 2500 - 300 })
+    expect(decisions).toContainEqual({ attributes: { ...other, 'rate_limiter.limit': 'other' }, value: 2500 - 300 })
+    // 300 limiters, 300 limits, and one other of each.
+    expect([requests.length, decisions.length]).toEqual([301 * 3, 301 * 3])
+    expect(JSON.stringify(metrics)).not.toContain('overflow')
   })
 
   it('end with close', async () => {

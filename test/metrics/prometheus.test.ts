@@ -20,15 +20,23 @@ const keyer = (key: string): string => key
 const one = fixedWindow({ name: 'one', quota: 1, window: '1m' })
 const five = fixedWindow({ name: 'five', quota: 5, window: '1m' })
 
-describe('sluice_decisions_total', () => {
-  it('counts a request once for each limit, and once for the whole decision', async () => {
+/** Returns the counts of requests and of decisions that are not 0. */
+async function counted(registry: Registry): Promise<string[]> {
+  const values = [...(await lines(registry, 'sluice_requests_total{')), ...(await lines(registry, 'sluice_decisions_'))]
+  return values.filter((line) => line.includes('outcome=') && !line.endsWith(' 0'))
+}
+
+describe('sluice_requests_total and sluice_decisions_total', () => {
+  it('count a request once, and once for each limit', async () => {
     const registry = collected()
     const limiter = createLimiter({ name: 'api', keyer, limits: [one, five] })
     for (const key of ['ann', 'ann', 'bob']) limiter.consume(key)
+    expect(await lines(registry, 'sluice_requests_total{')).toEqual([
+      'sluice_requests_total{limiter="api",outcome="allowed"} 2',
+      'sluice_requests_total{limiter="api",outcome="denied"} 1',
+      'sluice_requests_total{limiter="api",outcome="shadow_denied"} 0',
+    ])
     expect(await lines(registry, 'sluice_decisions_total{')).toEqual([
-      'sluice_decisions_total{limiter="api",limit="",outcome="allowed"} 2',
-      'sluice_decisions_total{limiter="api",limit="",outcome="denied"} 1',
-      'sluice_decisions_total{limiter="api",limit="",outcome="shadow_denied"} 0',
       'sluice_decisions_total{limiter="api",limit="one",outcome="allowed"} 2',
       'sluice_decisions_total{limiter="api",limit="one",outcome="denied"} 1',
       'sluice_decisions_total{limiter="api",limit="one",outcome="shadow_denied"} 0',
@@ -38,7 +46,19 @@ describe('sluice_decisions_total', () => {
     ])
   })
 
-  it('counts an admitted request that a shadow limit would deny as shadow_denied', async () => {
+  it('add up to the requests, and to the requests times the limits', async () => {
+    const registry = collected()
+    const limits = [one, five, fixedWindow({ name: 'trial', quota: 2, window: '1m', shadow: true })]
+    const limiter = createLimiter({ name: 'api', keyer, limits })
+    for (let i = 0; i < 20; i++) limiter.consume(`client ${i % 3}`)
+    const sumOf = async (name: string): Promise<number> =>
+      (await lines(registry, `${name}{`)).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+    expect(await sumOf('sluice_requests_total')).toBe(20)
+    expect(await sumOf('sluice_decisions_total')).toBe(20 * limits.length)
+    expect(await registry.metrics()).not.toContain('limit=""')
+  })
+
+  it('count an admitted request that a shadow limit would deny as shadow_denied', async () => {
     const registry = collected()
     const shadow = fixedWindow({ name: 'trial', quota: 1, window: '1m', shadow: true })
     const limiter = createLimiter({
@@ -47,11 +67,11 @@ describe('sluice_decisions_total', () => {
       limits: [shadow, fixedWindow({ name: 'two', quota: 2, window: '1m' })],
     })
     for (let i = 0; i < 3; i++) limiter.consume('ann')
-    const values = await lines(registry, 'sluice_decisions_total{')
-    expect(values.filter((line) => !line.endsWith(' 0'))).toEqual([
-      'sluice_decisions_total{limiter="api",limit="",outcome="allowed"} 1',
-      'sluice_decisions_total{limiter="api",limit="",outcome="denied"} 1',
-      'sluice_decisions_total{limiter="api",limit="",outcome="shadow_denied"} 1',
+    // The third request is denied, so that the shadow limit changes nothing.
+    expect(await counted(registry)).toEqual([
+      'sluice_requests_total{limiter="api",outcome="allowed"} 1',
+      'sluice_requests_total{limiter="api",outcome="denied"} 1',
+      'sluice_requests_total{limiter="api",outcome="shadow_denied"} 1',
       'sluice_decisions_total{limiter="api",limit="trial",outcome="allowed"} 1',
       'sluice_decisions_total{limiter="api",limit="trial",outcome="shadow_denied"} 2',
       'sluice_decisions_total{limiter="api",limit="two",outcome="allowed"} 2',
@@ -59,23 +79,22 @@ describe('sluice_decisions_total', () => {
     ])
   })
 
-  it('counts the limits of a stack under the names of its parts', async () => {
+  it('count the limits of a stack under the names of its parts', async () => {
     const registry = collected()
     const store = memoryStore()
     const user = createLimiter({ name: 'user', keyer, limits: one, store })
     stack(user, createLimiter({ name: 'route', keyer, limits: five, store })).consume('ann')
     user.consume('ann')
-    const values = await lines(registry, 'sluice_decisions_total{')
-    expect(values.filter((line) => !line.endsWith(' 0'))).toEqual([
-      'sluice_decisions_total{limiter="user+route",limit="",outcome="allowed"} 1',
-      'sluice_decisions_total{limiter="user",limit="",outcome="denied"} 1',
+    expect(await counted(registry)).toEqual([
+      'sluice_requests_total{limiter="user+route",outcome="allowed"} 1',
+      'sluice_requests_total{limiter="user",outcome="denied"} 1',
       'sluice_decisions_total{limiter="user",limit="one",outcome="allowed"} 1',
       'sluice_decisions_total{limiter="user",limit="one",outcome="denied"} 1',
       'sluice_decisions_total{limiter="route",limit="five",outcome="allowed"} 1',
     ])
   })
 
-  it('never has a key as a label', async () => {
+  it('never have a key as a label', async () => {
     const registry = collected()
     createLimiter({ name: 'api', keyer, limits: one }).consume('198.51.100.7')
     expect(await registry.metrics()).not.toContain('198.51')
@@ -214,9 +233,9 @@ describe('the number of series', () => {
     }
     const values = await lines(registry, 'sluice_')
     expect(values.filter((line) => line.includes('outcome="allowed"'))).toEqual([
-      'sluice_decisions_total{limiter="customer 0",limit="",outcome="allowed"} 1',
-      'sluice_decisions_total{limiter="customer 1",limit="",outcome="allowed"} 1',
-      'sluice_decisions_total{limiter="other",limit="",outcome="allowed"} 498',
+      'sluice_requests_total{limiter="customer 0",outcome="allowed"} 1',
+      'sluice_requests_total{limiter="customer 1",outcome="allowed"} 1',
+      'sluice_requests_total{limiter="other",outcome="allowed"} 498',
       'sluice_decisions_total{limiter="customer 0",limit="limit of 0",outcome="allowed"} 1',
       'sluice_decisions_total{limiter="customer 1",limit="limit of 1",outcome="allowed"} 1',
       'sluice_decisions_total{limiter="other",limit="other",outcome="allowed"} 498',
@@ -247,7 +266,8 @@ describe('collect', () => {
     createLimiter({ name: 'api', keyer, limits: one }).consume('ann')
     for (let scrapes = 0; scrapes < 2; scrapes++) {
       const text = await registry.metrics()
-      expect(text).toContain('# TYPE sluice_decisions counter\n')
+      for (const name of ['requests', 'decisions']) expect(text).toContain(`# TYPE sluice_${name} counter\n`)
+      expect(text).toContain('sluice_requests_total{limiter="api",outcome="allowed"} 1\n')
       expect(text).toContain('sluice_decisions_total{limiter="api",limit="one",outcome="allowed"} 1\n')
     }
   })
@@ -259,6 +279,7 @@ describe('collect', () => {
     const other = structuredClone(worker)
     other.find(({ name }) => name === 'sluice_store_up')!.values[0]!.value = 0
     const text = await AggregatorRegistry.aggregate([worker, other]).metrics()
+    expect(text).toContain('sluice_requests_total{limiter="api",outcome="allowed"} 2')
     expect(text).toContain('sluice_decisions_total{limiter="api",limit="one",outcome="allowed"} 2')
     expect(text).toContain('sluice_decision_duration_seconds_count{limiter="api"} 2')
     expect(text).toContain('sluice_keys{limiter="api",limit="one"} 2')
@@ -277,8 +298,8 @@ describe('collect', () => {
     limiter.consume('ann')
     registry.resetMetrics()
     limiter.consume('ann')
-    expect((await lines(registry, 'sluice_decisions_total{')).filter((line) => !line.endsWith(' 0'))).toEqual([
-      'sluice_decisions_total{limiter="api",limit="",outcome="denied"} 1',
+    expect(await counted(registry)).toEqual([
+      'sluice_requests_total{limiter="api",outcome="denied"} 1',
       'sluice_decisions_total{limiter="api",limit="one",outcome="denied"} 1',
     ])
   })

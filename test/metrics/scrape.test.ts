@@ -142,7 +142,36 @@ describe('docs/grafana.json', () => {
     expect(variables).toEqual(['datasource', 'limiter'])
     const names = (await registry.getMetricsAsJSON()).map(({ name }) => name)
     expect(names.filter((name) => !queries.some(({ expr }) => expr.includes(name)))).toEqual([])
-    expect(names).toHaveLength(7)
+    expect(names).toHaveLength(8)
+  })
+
+  it('counts each request once, whatever the number of its limits', { timeout: 60_000 }, async () => {
+    const ratio = async (query: string): Promise<number> => Number((await prometheus.query(query))[0]?.value[1])
+    // The limiter has two limits.
+    const requests = 'sum(sluice_requests_total{limiter="api"})'
+    await expect.poll(() => ratio(requests), { timeout: 50_000 }).toBeGreaterThan(0)
+    expect(await ratio(`${requests} / sum(sluice_decision_duration_seconds_count{limiter="api"})`)).toBe(1)
+    expect(await ratio(`sum(sluice_decisions_total{limiter="api"}) / ${requests}`)).toBe(2)
+    expect(await prometheus.query('sluice_decisions_total{limit=""}')).toEqual([])
+  })
+})
+
+describe('the queries for alerts in docs/guides/monitoring.md', () => {
+  const page = readFileSync(new URL('../../docs/guides/monitoring.md', import.meta.url), 'utf8')
+  const [list] = /(?<=^Queries for alerts:\n)[^#]*/m.exec(page)!
+  const alerts = Array.from(list.matchAll(/`([^`]+)`/g), ([, query]) => query!)
+
+  it('are for denials, for the store and for decisions without it', () => {
+    expect(alerts.map((query) => /sluice_\w+/.exec(query)![0])).toEqual([
+      'sluice_requests_total',
+      'sluice_store_up',
+      'sluice_degraded_total',
+    ])
+  })
+
+  it.each(alerts)('%s fires', { timeout: 60_000 }, async (query) => {
+    const firing = async (): Promise<number> => (await prometheus.query(query.replaceAll('[5m]', '[10s]'))).length
+    await expect.poll(firing, { timeout: 50_000, interval: 500 }).toBeGreaterThan(0)
   })
 })
 
@@ -177,8 +206,10 @@ describe('the instruments of OpenTelemetry', () => {
     try {
       const denied =
         'rate_limiter_decisions_total{rate_limiter_name="api",rate_limiter_limit="tight",rate_limiter_outcome="denied"}'
+      const requests = 'sum(rate_limiter_requests_total{rate_limiter_name="api"})'
       const value = async (query: string): Promise<number> => Number((await other.query(query))[0]?.value[1])
       await expect.poll(() => value(denied), { timeout: 40_000 }).toBeGreaterThan(0)
+      expect(await value(`sum(rate_limiter_decisions_total{rate_limiter_name="api"}) / ${requests}`)).toBe(2)
       await expect
         .poll(() => value('{__name__=~"rate_limiter_decision_duration(_seconds)?_count",rate_limiter_name="remote"}'), {
           timeout: 40_000,

@@ -7,15 +7,19 @@ const board = inDashboard('board')
 const routes = inDashboard('routes')
 const feed = inDashboard('feed')
 const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
+const dashboardSeries = inFile('src/dashboard/series.ts', { files: ['test/dashboard/counters.test.ts'] })
 const tables = inFile('src/dashboard/page/tables-script.ts', {
   files: ['test/dashboard/page.test.ts'],
   name: 'shows keys as text',
 })
+const onPage = (file, name) => inFile(`src/dashboard/page/${file}.ts`, { files: ['test/dashboard/page.test.ts'], name })
 const report = inFile('src/cli/replay/escape.ts', { files: ['test/cli/replay-html.test.ts'] })
 
 const prometheusTests = { files: ['test/metrics/prometheus.test.ts'] }
 const series = inFile('src/metrics/series.ts', prometheusTests)
 const recorder = inFile('src/metrics/recorder.ts', prometheusTests)
+const outcome = inFile('src/limiter/outcome.ts', prometheusTests)
+const instruments = inFile('src/metrics/instruments.ts', prometheusTests)
 const counts = inFile('src/metrics/counts.ts', prometheusTests)
 const spaceSaving = inFile('src/metrics/space-saving.ts', { files: ['test/metrics/space-saving.test.ts'] })
 
@@ -52,22 +56,53 @@ export const operations = [
     'if',
   ),
   feed('never authorizes a visitor again', 'else if (now > visitor.until) visitor.response.end()\n', ''),
+  counters(
+    'counts a request apart from the metrics',
+    'this.#add(this.#all, outcomeOfRequest(decision), second)',
+    'this.#add(this.#all, decision.allowed ? 0 : 1, second)',
+  ),
   counters('gives every limit a series', 'this.#limits.size < MOST_LIMITS ?', 'this.#limits.size < Infinity ?'),
   tables('writes keys as HTML', 'made.textContent = text', 'made.innerHTML = text'),
   tables('shows characters that change the direction of text', '\\u202a-\\u202e', ''),
+  onPage('main-script', 'outage first')('is live during an outage', "problem === '' ? 'Live' : problem", "'Live'"),
+  onPage('tables-script', 'outage first')('shows no problem first', 'showProblems(problems)\n', ''),
+  onPage('main-script', 'one figure')('names no limit that denies', "names === '' ? 'No limit", "true ? 'No limit"),
+  onPage('model-script', 'since its start')(
+    'shows ten empty minutes after the start',
+    'Math.max(60, 10 * Math.ceil(countedSeconds() / 10))',
+    'SECONDS',
+  ),
+  onPage('plot-script', 'axis with units')(
+    'has another scale than its axis',
+    '(each / top) * HEIGHT',
+    '(each / 2) * HEIGHT',
+  ),
+  onPage('style', 'readable on a phone in light')(
+    'breaks or cuts headers on a phone',
+    '@media (max-width: 40rem)',
+    '@media (max-width: 4rem)',
+  ),
+  dashboardSeries(
+    'describes the first limit forever',
+    'this.#words.delete(words)\n',
+    'if (this.#words.size > 0) return\n',
+  ),
   report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),
   series('has one pair too many', 'this.#count < this.#most', 'this.#count <= this.#most'),
   series('names further limits', 'new Counts(OTHER, OTHER)', 'new Counts(limiter, limit)'),
   recorder('counts for the stack that decided first', 'if (known.limiter === limiter) whole', 'whole'),
   recorder(
-    'counts denied requests as near the limit',
-    'if (decision.allowed && isNearLimit(status))',
-    'if (isNearLimit(status))',
+    'counts a request once for each limit',
+    'known.counts.outcomes[outcomeOfLimit(status)]!++',
+    'known.counts.outcomes[outcomeOfLimit(status)]!++\n      known.whole.outcomes[outcomeOfLimit(status)]!++',
   ),
-  recorder(
-    'counts a denial in shadow as denied',
-    'if (status.limit.shadow !== true) counts.denied++',
-    'if (true) counts.denied++',
+  outcome('counts denied requests as near the limit', 'allowed && decision.allowed && ', 'allowed && '),
+  outcome('counts a denial in shadow as denied', 'limit.shadow === true ? SHADOW_DENIED : DENIED', 'DENIED'),
+  outcome('counts a denied request as denied in shadow', 'if (!allowed) return DENIED\n', ''),
+  instruments(
+    'adds the requests to the decisions',
+    'recorder.limits().flatMap((each) => samplesOfOutcomes(pairOf(each), each.outcomes))',
+    "[...recorder.limits(), ...recorder.limiters().map((each) => ({ ...each, limit: '' }))].flatMap((each) =>\n        samplesOfOutcomes({ limiter: each.limiter, limit: each.limit }, each.outcomes),\n      )",
   ),
   counts('puts a time of its upper bound into the next bucket', 'ms > BOUNDS[at]!', 'ms >= BOUNDS[at]!'),
   spaceSaving(

@@ -4,6 +4,7 @@ const inPlayground = (file) => inFile(`site/playground/${file}.ts`, { files: ['t
 const simulate = inPlayground('simulate')
 const forms = inPlayground('forms')
 const traffic = inPlayground('traffic')
+const compareFile = inPlayground('compare')
 const share = inPlayground('share')
 
 /** Small mistakes in the playground. */
@@ -11,5 +12,8 @@ export const site = [
   simulate('a clock that stops', 'now = START + at', 'now = START'),
   forms('a quote in a name that ends the text', "value.replaceAll(/['\\\\]/g, String.raw`\\$&`)", 'value'),
   traffic('more requests than the most', 'MOST_REQUESTS - others.length', 'Infinity'),
+  forms('a text that becomes a number', 'Number(text) : text', 'Number(text) : Number(text)'),
+  compareFile('a mistake next to no field', 'field: field?.name', 'field: undefined'),
+  compareFile('limits that are wrong only together', 'simulate(limits, [0])\n', ''),
   share('a link with a time after the end', 'time < Number(span) ?', 'time >= 0 ?'),
 ]

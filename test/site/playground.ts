@@ -115,8 +115,106 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
       await field(page, 'quota').fill('5')
       expect(await counts(page)).toBe('Your limits: 30 allowed, 570 denied, at most 5 in any 10s')
       await field(page, 'quota').fill('five')
-      expect(await page.getByRole('alert').innerText()).toMatch(/^quota: expected a whole number/)
+      expect(await page.getByRole('alert').innerText()).toMatch(/^quota: expected a whole number.*, got "five"$/)
       expect(await button(page, 'Copy the code').isDisabled()).toBe(true)
+    }))
+
+  it('says next to the field what is wrong, and keeps the last good plot', () =>
+    open(PAGE, {}, async (page) => {
+      const plot = (): Promise<(string | null)[]> =>
+        page
+          .locator('.result svg')
+          .evaluateAll((all) => all.map((each) => (each as unknown as { innerHTML: string }).innerHTML))
+      const before = await plot()
+      await field(page, 'quota').fill('abc')
+      const message = page.getByRole('alert')
+      expect(await message.innerText()).toMatch(/^quota: expected a whole number.*, got "abc"$/)
+      expect(await field(page, 'quota').getAttribute('aria-invalid')).toBe('true')
+      expect(await field(page, 'quota').getAttribute('aria-describedby')).toBe(await message.getAttribute('id'))
+      expect(await field(page, 'window').getAttribute('aria-invalid')).toBeNull()
+      const [input, text] = await Promise.all([field(page, 'quota').boundingBox(), message.boundingBox()])
+      expect(text!.y - input!.y - input!.height).toBeLessThan(12)
+      expect(Math.abs(text!.x - input!.x)).toBeLessThan(12)
+      expect(await plot()).toEqual(before)
+      await page.getByText('These are the decisions of the last limits without a mistake.').waitFor()
+      await field(page, 'quota').fill('20')
+      expect(await page.getByRole('alert').count()).toBe(0)
+      expect(await plot()).not.toEqual(before)
+      // Limits that are wrong only together.
+      await button(page, 'Add a limit').click()
+      const good = await plot()
+      await page.getByRole('group', { name: 'Limit 2' }).getByLabel('quota', { exact: true }).fill('20')
+      await page.getByRole('group', { name: 'Limit 2' }).getByLabel('window', { exact: true }).fill('10s')
+      expect(await page.getByRole('alert').innerText()).toContain('20-per-10s')
+      expect(await plot()).toHaveLength(good.length)
+    }))
+
+  it('accepts or explains whatever is written into a field', { timeout: 240_000 }, () =>
+    open(PAGE, {}, async (page) => {
+      const texts = ['', '-1', '0', '1.5', '9'.repeat(64), '9007199254740991', 'abc', 'NaN', '-5s', '99999999d', '<b>']
+      // In the page, since each event from outside takes a hundred times longer.
+      const faults = await page.evaluate<string[]>(`(async () => {
+        const faults = []
+        const paint = () => new Promise((resolve) => setTimeout(resolve))
+        const set = async (element, text, name) => {
+          element.value = text
+          element.dispatchEvent(new Event(name, { bubbles: true }))
+          await paint()
+        }
+        const get = (selector) => [...document.querySelectorAll(selector)]
+        const names = Array.from(document.getElementById('limit-0-algorithm').options, ({ value }) => value)
+        for (const name of names) {
+          await set(document.getElementById('limit-0-algorithm'), name, 'change')
+          await set(document.getElementById('limit-0-block'), '1m', 'input')
+          const ids = get('.limit input').map((each) => each.id)
+          // The options after the name are the same for every algorithm.
+          for (const id of name === names[0] ? ids : ids.slice(0, ids.indexOf('limit-0-name'))) {
+            const before = document.getElementById(id).value
+            for (const text of ${JSON.stringify(texts)}) {
+              await set(document.getElementById(id), text, 'input')
+              const input = document.getElementById(id)
+              const alerts = get('[role=alert]')
+              const shown = get('.playground .own, .playground .result, .playground .axis, .playground .count').map((each) => each.textContent).join(' ')
+              const where = name + ' ' + id + ' ' + JSON.stringify(text) + ': '
+              if (/NaN|undefined|Infinity/.test(shown.replace(/-?Infinity|NaN/g, (word) => (word === text ? '' : word)))) faults.push(where + 'shows ' + shown)
+              if (get('.result svg').length < 9) faults.push(where + get('.result svg').length + ' plots')
+              const isWrong = input.getAttribute('aria-invalid') === 'true'
+              // Numbers that are too large to count exactly are a mistake of several fields, so it is below all of them.
+              const isTogether = alerts.length === 1 && alerts[0].id === 'limit-0-error' && alerts[0].textContent.startsWith('A quota of')
+              if (alerts.length > 1 || (isWrong !== (alerts.length === 1) && !isTogether)) faults.push(where + alerts.map((each) => each.textContent))
+              if (isWrong && !document.getElementById(input.getAttribute('aria-describedby')).textContent.startsWith(id.slice(8) + ':')) faults.push(where + 'another field')
+              if (['abc', '-1', '-5s', '<b>'].includes(text) && !isWrong && !id.endsWith('name')) faults.push(where + 'is accepted')
+            }
+            await set(document.getElementById(id), before, 'input')
+          }
+        }
+        return faults
+      })()`)
+      expect(faults).toEqual([])
+    }),
+  )
+
+  it('says what is wrong with the length of the time line', () =>
+    open(PAGE, {}, async (page) => {
+      const before = await counts(page)
+      const span = page.getByLabel('length of the time line')
+      for (const text of ['abc', '', '-1s', '0s', '500ms', '367d', '99999999999d', '10']) {
+        await span.fill(text)
+        await span.press('Enter')
+        expect(await page.getByRole('alert').innerText()).toBe(
+          `length of the time line: expected a duration from '1s' to '366d', got ${JSON.stringify(text)}`,
+        )
+        expect(await span.inputValue()).toBe(text)
+        expect(await counts(page)).toBe(before)
+      }
+      await span.fill('20s')
+      await span.press('Enter')
+      expect(await page.getByRole('alert').count()).toBe(0)
+      expect(await counts(page)).not.toBe(before)
+      await span.fill('abc')
+      await button(page, 'Bursts').click()
+      expect(await page.getByRole('alert').count()).toBe(0)
+      expect(await span.inputValue()).toBe('1m')
     }))
 
   it('compares all algorithms, and each limit by itself', () =>

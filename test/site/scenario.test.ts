@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import * as sluice from '../../src/index.ts'
 import { mostWithin } from '../../docs/plot/decide.ts'
 import { algorithms, commonFields, fieldsOf } from '../../site/playground/catalog.ts'
-import { compare, madeOf } from '../../site/playground/compare.ts'
+import { checkedLimits, compare, madeOf } from '../../site/playground/compare.ts'
 import { codeOf, type LimitForm, limitOf, programOf, withAlgorithm } from '../../site/playground/forms.ts'
 import { LONGEST_TEXT, parseTimes, timesText } from '../../site/playground/paste.ts'
 import { fromHash, toHash } from '../../site/playground/share.ts'
@@ -87,7 +87,12 @@ describe('the form', () => {
   })
 
   it.each([
-    [{ quota: 'ten', window: '10s' }, /^quota: expected a whole number/],
+    [{ quota: 'abc', window: '10s' }, /^quota: expected a whole number.*, got "abc"$/],
+    [{ quota: ' ', window: '10s' }, /^quota: expected a whole number.*, got " "$/],
+    [{ quota: '0x10', window: '10s' }, /^quota: expected a whole number.*, got "0x10"$/],
+    [{ quota: '', window: '10s' }, /^quota: expected a whole number.*, got ""$/],
+    [{ quota: '-1', window: '10s' }, /^quota: expected a whole number.*, got -1$/],
+    [{ quota: '10', window: '10s', burst: 'NaN' }, /^burst: expected a whole number.*, got "NaN"$/],
     [{ quota: '10', window: '10' }, /^window: expected/],
     [{ quota: '10' }, /^window: expected/],
     [{ quota: '10', window: '10s', name: 'ä' }, /^name: expected/],
@@ -112,8 +117,28 @@ describe('the comparison', () => {
   })
 
   it('reports two limits of one name', () => {
-    const [line] = compare([gcra, gcra], [gcra, gcra].map(limitOf), [0], false)
-    expect(line!.wrong).toMatch(/10-per-10s/)
+    const { limits, together } = checkedLimits([gcra, gcra])
+    expect(limits).toBeUndefined()
+    expect(together).toMatch(/10-per-10s/)
+  })
+
+  it('names the field of a mistake', () => {
+    const fieldOf = (values: LimitForm['values']): string | undefined =>
+      checkedLimits([gcra, { algorithm: 'slidingWindowLog', values: { quota: '1', window: '1s', ...values } }])
+        .errors[1]?.field
+    expect(fieldOf({ quota: 'abc' })).toBe('quota')
+    expect(fieldOf({ window: '1' })).toBe('window')
+    expect(fieldOf({ block: 'abc' })).toBe('block')
+    expect(fieldOf({ block: 'abc', 'block.after': '2' })).toBe('block')
+    expect(fieldOf({ block: '1s', 'block.after': 'abc' })).toBe('block.after')
+    expect(fieldOf({})).toBeUndefined()
+  })
+
+  it('has no spacing for a quota of 0, which has no gap', () => {
+    const form = { algorithm: 'gcra', values: { quota: '0', window: '10s' } }
+    const lines = compare([form], [limitOf(form)], [0], true)
+    expect(lines.map(({ wrong }) => wrong)).toEqual(lines.map(() => undefined))
+    expect(lines.map(({ title }) => title)).not.toContain('spacing')
   })
 
   it('counts the most in any window', () => {

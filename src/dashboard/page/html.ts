@@ -16,6 +16,7 @@ export const html: string = `<!doctype html>
       <p id="connection" role="status" data-state="waiting">Connecting…</p>
     </header>
     <main id="content" tabindex="-1">
+      <div id="problems" role="alert"></div>
       <section aria-labelledby="now-title">
         <h2 id="now-title">Now</h2>
         <dl class="tiles">
@@ -23,17 +24,24 @@ export const html: string = `<!doctype html>
           <div><dt>Denied per second</dt><dd id="now-denied">0</dd></div>
           <div><dt>Shadow-denied per second</dt><dd id="now-shadow">0</dd></div>
         </dl>
-        <p id="announcement" class="quiet" aria-live="polite"></p>
+        <p id="denying" class="quiet">No limit denies requests now.</p>
+        <p class="quiet">
+          Each request counts once. Shadow-denied requests are admitted: a limit with <code>shadow: true</code> would have denied them.
+        </p>
+        <p id="announcement" class="unseen" aria-live="polite"></p>
       </section>
 
       <section aria-labelledby="plot-title">
-        <h2 id="plot-title">Ten minutes</h2>
+        <h2 id="plot-title">Since the start</h2>
+        <p id="since" class="quiet"></p>
         <p><label for="chosen">Limit</label> <select id="chosen"></select></p>
         <figure>
-          <figcaption>Decisions per second</figcaption>
-          <p id="scale" class="quiet"></p>
-          <div id="plot"></div>
-          <p class="axis quiet"><span>10 minutes ago</span><span>now</span></p>
+          <figcaption>Requests per second</figcaption>
+          <div class="chart">
+            <p id="plot-axis" class="quiet" aria-hidden="true"><span></span><span></span><span></span></p>
+            <div id="plot"></div>
+            <p class="axis quiet"><span id="plot-start"></span><span>now</span></p>
+          </div>
           <ul class="legend" aria-label="Legend">
             <li><span class="key allowed"></span>allowed</li>
             <li><span class="key denied"></span>denied</li>
@@ -43,7 +51,7 @@ export const html: string = `<!doctype html>
         <details>
           <summary>Show as a table</summary>
           <table>
-            <caption class="quiet">Decisions in each minute</caption>
+            <caption class="quiet">Requests in each minute</caption>
             <thead>
               <tr>
                 <th scope="col">Minute</th>
@@ -59,9 +67,9 @@ export const html: string = `<!doctype html>
 
       <section aria-labelledby="limits-title">
         <h2 id="limits-title">Limits</h2>
-        <table>
+        <table class="stacked">
           <caption class="quiet">
-            Decisions per second now. Near: the share of admitted requests in ten minutes that left less than a fifth of the limit.
+            Requests per second now. Near: the share of admitted requests in the time of the plot that left less than a fifth of the limit.
           </caption>
           <thead>
             <tr>
@@ -79,8 +87,8 @@ export const html: string = `<!doctype html>
 
       <section aria-labelledby="top-title">
         <h2 id="top-title">Most denied keys</h2>
-        <table id="top-table" hidden>
-          <caption class="quiet">Denials in ten minutes</caption>
+        <table id="top-table" class="stacked" hidden>
+          <caption class="quiet">Denials in the last ten minutes</caption>
           <thead>
             <tr>
               <th scope="col">Key</th>
@@ -106,7 +114,7 @@ export const html: string = `<!doctype html>
           <p><button type="submit">Look up</button></p>
         </form>
         <p id="answer" role="status" tabindex="-1"></p>
-        <table id="found" hidden>
+        <table id="found" class="stacked" hidden>
           <caption id="found-title"></caption>
           <thead>
             <tr>

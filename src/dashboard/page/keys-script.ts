@@ -1,6 +1,6 @@
 /** Looks a key up and resets it. */
 export const keysScript: string = String.raw`// @ts-check
-import { element, figure, make, makeHead, setText, shownKey } from './tables.js'
+import { element, figure, make, makeCell, makeHead, setText, shownKey } from './tables.js'
 
 /**
  * @typedef {{ limit: string, allowed: boolean, used: number | null, remaining: number | null, retryAfter: number | null,
@@ -53,8 +53,8 @@ function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter }) {
   const row = make('tr')
   const denied = retryAfter === null ? 'denied' : 'denied for ' + duration(retryAfter)
   const reset = resetAfter === null ? 'never' : resetAfter === 0 ? '–' : 'in ' + duration(resetAfter)
-  const cells = [make('td', count(used)), make('td', count(remaining)), make('td', reset)]
-  row.append(makeHead(limit), make('td', allowed ? 'allowed' : denied, allowed ? '' : 'bad'), ...cells)
+  const cells = [makeCell('Used', count(used)), makeCell('Left', count(remaining)), makeCell('Resets', reset)]
+  row.append(makeHead(limit), makeCell('State', allowed ? 'allowed' : denied, allowed ? '' : 'bad'), ...cells)
   return row
 }
 

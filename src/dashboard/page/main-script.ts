@@ -1,9 +1,9 @@
 /** Connects to the server, and shows each message. */
 export const mainScript: string = String.raw`// @ts-check
 import { lookUp, offerNames } from './keys.js'
-import { all, nameOf, rate, receive } from './model.js'
+import { all, countedSeconds, nameOf, plottedSeconds, rate, receive, SECONDS, since } from './model.js'
 import { createPlot, draw } from './plot.js'
-import { element, figure, limits, setText, showLimits, showMinutes, showStates, showTop } from './tables.js'
+import { element, figure, limits, setText, showLimits, showMinutes, showStates, showTop, timeOf } from './tables.js'
 
 /** Milliseconds before the page connects again after the server has refused it. */
 const RETRY = 5000
@@ -17,23 +17,26 @@ element('plot').append(plot)
 
 /** @type {string[]} */
 let names = []
+/** What does not work now; nothing if all is well. */
+let problem = ''
 let isDue = false
 let drawnAt = -1
 let announcedAt = -Infinity
 
 function connect() {
   const source = new EventSource('events')
-  source.onopen = () => showConnection('live', 'Live')
   source.onmessage = ({ data }) => {
     const message = /** @type {import('./model.js').Message} */ (JSON.parse(data))
     receive(message)
     names = message.names ?? names
     showTop(message, lookUpFromList)
-    showStates(message)
+    problem = showStates(message) ?? problem
+    // The page is live, and says so only if all is well.
+    showConnection(problem === '' ? 'live' : 'problem', problem === '' ? 'Live' : problem)
     schedule()
   }
   source.onerror = () => {
-    showConnection('lost', 'Connection lost. Trying again…')
+    showConnection('lost', 'Connection lost. The page shows what came before. Trying again…')
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY)
   }
 }
@@ -48,6 +51,7 @@ async function lookUpFromList(limiter, key) {
 function showConnection(state, text) {
   element('connection').dataset.state = state
   setText(element('connection'), text)
+  document.title = (state === 'live' || state === 'waiting' ? '' : text.split('.')[0] + ' – ') + 'Rate limits'
 }
 
 /** Draws in the next frame. A page in the background has none, so it draws nothing. */
@@ -69,7 +73,18 @@ function show() {
   showChoices()
   offerNames([...names, ...limits().map(({ limiter }) => limiter)])
   showChosen()
-  announce()
+  showSince()
+  showDenying()
+}
+
+/** Shows the time that plots and tables are about. */
+function showSince() {
+  const isFull = countedSeconds() === SECONDS
+  setText(element('plot-title'), isFull ? 'Ten minutes' : 'Since the start')
+  setText(element('since'), 'The dashboard started at ' + timeOf(since) + '. It has no figures of the time before.')
+  element('since').hidden = isFull
+  const seconds = plottedSeconds()
+  setText(element('plot-start'), Math.floor(seconds / 60) + ' min ' + (seconds % 60 === 0 ? '' : (seconds % 60) + ' s ') + 'ago')
 }
 
 function showChoices() {
@@ -87,18 +102,23 @@ function showChosen() {
   if (series === undefined || series.second === drawnAt) return
   drawnAt = series.second
   const top = draw(plot, series, 2)
-  plot.setAttribute('aria-label', nameOf(series) + ': decisions per second over ten minutes. The table below has the figures.')
-  setText(element('scale'), 'Top of the plot: ' + figure(top) + ' per second')
+  plot.setAttribute('aria-label', nameOf(series) + ': requests per second over time. The table below has the figures.')
+  ;[top, top / 2, 0].forEach((value, i) => setText(element('plot-axis').children[i], figure(value) + ' / s'))
   showMinutes(series)
 }
 
-/** Reports what is denied now, at most every ten seconds. */
-function announce() {
-  if (performance.now() - announcedAt < ANNOUNCE) return
+/**
+ * Shows which limits deny now. A screen reader hears of it at most every ten seconds, from a text that is not shown and has no figures:
+ * a figure would be as old as the text.
+ */
+function showDenying() {
   const denying = limits().filter((each) => rate(each, 1) > 0)
-  const text = denying.map((each) => nameOf(each) + ' denies ' + figure(rate(each, 1)) + ' per second').join('; ')
-  if (element('announcement').textContent === text) return
-  setText(element('announcement'), text)
+  const names = denying.map(nameOf).join(', ')
+  setText(element('denying'), names === '' ? 'No limit denies requests now.' : 'Denying now: ' + names)
+  if (performance.now() - announcedAt < ANNOUNCE) return
+  const heard = names === '' ? '' : 'Limits that deny requests: ' + names
+  if (element('announcement').textContent === heard) return
+  setText(element('announcement'), heard)
   announcedAt = performance.now()
 }
 

@@ -10,11 +10,15 @@ const KINDS = 4
  * @typedef {{ name: string, state: string, reason: string, since?: number }} StoreState
  * @typedef {{ version: number, policies: number, loadedAt: number, problem: string }} RulesState
  * @typedef {{ now: number, whole?: boolean, names?: string[], series: WholeSeries[], rows: number[][],
- *   top?: { keys: DeniedKey[] }, stores?: StoreState[], rules?: RulesState[] }} Message
+ *   since?: number, words?: Record<number, string>, top?: { keys: DeniedKey[] }, stores?: StoreState[], rules?: RulesState[] }} Message
  */
 
 /** The time of the server in milliseconds. @type {number} */
 export let now = 0
+/** When the dashboard began to count. @type {number} */
+export let since = 0
+/** What the limits are, by the ids of their series. @type {Record<number, string>} */
+export let words = {}
 /** The series by their ids. 0 counts all decisions. @type {Map<number, Series>} */
 export const all = new Map()
 
@@ -22,6 +26,8 @@ export const all = new Map()
 export function receive(message) {
   if (message.whole) all.clear()
   now = message.now
+  since = message.since ?? since
+  words = message.words ?? words
   for (const each of message.series) all.set(each.id, seriesOf(each))
   for (const [id, second, ...counts] of message.rows) {
     const series = all.get(id)
@@ -69,6 +75,16 @@ export function sum(series, kind, from, to) {
   return total
 }
 
+/** The seconds since the dashboard began to count, at most ten minutes. */
+export function countedSeconds() {
+  return Math.min(SECONDS, Math.floor(now / 1000) - Math.floor(since / 1000) + 1)
+}
+
+/** The seconds that plots show: since the start, from one minute to ten. */
+export function plottedSeconds() {
+  return Math.max(60, 10 * Math.ceil(countedSeconds() / 10))
+}
+
 /** The counts per second in the last one to two seconds. @param {Series} series @param {number} kind */
 export function rate(series, kind) {
   return sum(series, kind, series.second - 1, series.second) / (1 + (now / 1000) % 1)
@@ -81,7 +97,7 @@ export function total(series, kind) {
 
 /** @param {Series} series */
 export function nameOf({ limiter, limit }) {
-  if (limiter === '') return limit === '' ? 'All decisions' : 'All further limits'
+  if (limiter === '') return limit === '' ? 'All requests' : 'All further limits'
   return limiter + ' / ' + limit
 }
 `

@@ -1,6 +1,6 @@
-/** Draws ten minutes of a series as SVG. */
+/** Draws a series as SVG. */
 export const plotScript: string = String.raw`// @ts-check
-import { SECONDS, sum, total } from './model.js'
+import { plottedSeconds, sum, total } from './model.js'
 /** @typedef {import('./model.js').Series} Series */
 
 const NAMESPACE = 'http://www.w3.org/2000/svg'
@@ -27,10 +27,16 @@ export function createPlot() {
  */
 export function draw(svg, series, span) {
   const rates = CLASSES.map((_, kind) => ratesOf(series, kind, span))
-  const top = Math.max(1, ...rates.flat())
-  svg.setAttribute('viewBox', '0 0 ' + SECONDS / span + ' ' + HEIGHT)
+  const top = roundTop(Math.max(...rates.flat(), 0))
+  svg.setAttribute('viewBox', '0 0 ' + plottedSeconds() / span + ' ' + HEIGHT)
   rates.forEach((list, kind) => svg.children[kind].setAttribute('d', pathOf(list, top, kind === 0)))
   return top
+}
+
+/** The next of 1, 2, 5, 10, 20, 50 and so on. @param {number} rate */
+function roundTop(rate) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(rate, 1)))
+  return power * ([1, 2, 5].find((each) => each * power >= rate) ?? 10)
 }
 
 /** @param {Series} series @param {number} kind @param {number} span */
@@ -38,7 +44,7 @@ function ratesOf(series, kind, span) {
   /** @type {number[]} */
   const rates = []
   if (total(series, kind) === 0) return rates
-  for (let from = series.second - SECONDS + 1; from <= series.second; from += span) {
+  for (let from = series.second - plottedSeconds() + 1; from <= series.second; from += span) {
     rates.push(sum(series, kind, from, from + span - 1) / span)
   }
   return rates
@@ -47,7 +53,7 @@ function ratesOf(series, kind, span) {
 /** @param {number[]} rates @param {number} top @param {boolean} isArea */
 function pathOf(rates, top, isArea) {
   if (rates.length === 0) return ''
-  const heights = rates.map((each) => (HEIGHT - (each / top) * (HEIGHT - 4)).toFixed(1))
+  const heights = rates.map((each) => (HEIGHT - (each / top) * HEIGHT).toFixed(1))
   const steps = heights.map((height, i) => 'V' + height + 'H' + (i + 1)).join('')
   return isArea ? 'M0 ' + HEIGHT + steps + 'V' + HEIGHT + 'Z' : 'M0 ' + heights[0] + steps
 }

@@ -55,7 +55,20 @@ main:focus { outline: none; }
 .quiet { color: var(--quiet); font-size: 0.875rem; }
 #connection::before { content: '\\25CF\\00A0'; color: var(--quiet); }
 #connection[data-state='live']::before { color: var(--allowed); }
-#connection[data-state='lost']::before { content: '\\25B2\\00A0'; color: var(--denied); }
+#connection:is([data-state='lost'], [data-state='problem']) { color: var(--denied); font-weight: 600; }
+#connection:is([data-state='lost'], [data-state='problem'])::before { content: '\\25B2\\00A0'; color: var(--denied); }
+.problem {
+  background: var(--card);
+  border: 2px solid var(--denied);
+  border-left-width: 0.5rem;
+  border-radius: 0.5rem;
+  padding: 0.6rem 0.75rem;
+  margin: 0.75rem 0;
+  overflow-wrap: anywhere;
+}
+.problem strong { color: var(--denied); font-size: 1.1rem; }
+.problem p { margin: 0.2rem 0 0; }
+.unseen { position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 0.5rem; margin: 0; }
 .tiles dt { color: var(--quiet); font-size: 0.875rem; }
 .tiles dd { margin: 0; font-size: 1.75rem; font-variant-numeric: tabular-nums; }
@@ -68,19 +81,35 @@ th, td {
   overflow-wrap: anywhere;
   vertical-align: top;
 }
-thead th { border-top: 0; color: var(--quiet); font-weight: 600; font-size: 0.8125rem; }
+thead th { border-top: 0; color: var(--quiet); font-weight: 600; font-size: 0.8125rem; overflow-wrap: normal; }
 th:first-child { text-align: left; width: 36%; }
 tbody th { font-weight: 500; }
 #found th:first-child { width: 26%; }
-.limiter { display: block; color: var(--quiet); font-size: 0.8125rem; font-weight: 400; }
+.detail { display: block; color: var(--quiet); font-size: 0.8125rem; font-weight: 400; }
 figure { margin: 0; }
 svg { display: block; width: 100%; }
-#plot svg { height: 10rem; border-bottom: 1px solid var(--line); }
+.chart { display: grid; grid-template-columns: auto 1fr; gap: 0 0.5rem; margin-top: 1rem; }
+#plot-axis {
+  display: flex;
+  flex-direction: column;
+  justify-content: space-between;
+  margin: -0.65em 0;
+  line-height: 1.3;
+  text-align: right;
+  font-variant-numeric: tabular-nums;
+  white-space: nowrap;
+}
+#plot {
+  border: solid var(--line);
+  border-width: 1px 0;
+  background: linear-gradient(var(--line), var(--line)) 0 50% / 100% 1px no-repeat;
+}
+#plot svg { height: 10rem; overflow: visible; }
 .spark { height: 1.75rem; }
 .area { fill: var(--allowed-area); stroke: var(--allowed); stroke-width: 1; }
 .denied-line { fill: none; stroke: var(--denied); stroke-width: 2; }
 .shadow-line { fill: none; stroke: var(--shadow); stroke-width: 2; stroke-dasharray: 4 3; }
-.axis { display: flex; justify-content: space-between; margin: 0.2rem 0; }
+.axis { display: flex; justify-content: space-between; margin: 0.5rem 0 0.2rem; grid-column: 2; }
 .legend { display: flex; flex-wrap: wrap; gap: 0 1rem; list-style: none; margin: 0.25rem 0; padding: 0; }
 .key { display: inline-block; width: 1.25rem; margin-right: 0.4rem; vertical-align: middle; border-top: 3px solid; }
 .key.allowed { border-color: var(--allowed); border-top-width: 0.6rem; }
@@ -112,5 +141,13 @@ dialog::backdrop { background: rgb(0 0 0 / 0.45); }
 .buttons { display: flex; gap: 0.5rem; justify-content: flex-end; }
 summary { cursor: pointer; padding: 0.25rem 0; }
 ul { padding-left: 1.1rem; margin: 0.25rem 0; overflow-wrap: anywhere; }
-[hidden] { display: none; }
+@media (max-width: 40rem) {
+  .stacked thead { position: absolute; clip-path: inset(50%); }
+  .stacked, .stacked caption, .stacked tbody { display: block; }
+  .stacked tr { display: grid; grid-template-columns: repeat(auto-fit, minmax(4rem, 1fr)); border-top: 1px solid var(--line); padding: 0.4rem 0; }
+  .stacked th, .stacked td { border: 0; text-align: left; padding: 0.1rem 0.25rem 0.1rem 0; }
+  .stacked tbody th { grid-column: 1 / -1; width: auto; }
+  .stacked td::before { content: attr(data-label); display: block; color: var(--quiet); font-weight: 400; font-size: 0.8125rem; white-space: nowrap; }
+}
+[hidden] { display: none !important; }
 `

@@ -1,10 +1,10 @@
 /** The tables of limits, minutes and keys, and the lists of stores and rules. Each text is set as text, never as HTML. */
 export const tablesScript: string = String.raw`// @ts-check
-import { all, nameOf, now, rate, sum, total } from './model.js'
+import { all, countedSeconds, nameOf, now, rate, sum, total, words } from './model.js'
 import { createPlot, draw } from './plot.js'
 /** @typedef {import('./model.js').Message} Message */
 /** @typedef {import('./model.js').Series} Series */
-/** @typedef {{ name: string, row: HTMLElement, cells: HTMLElement[], plot: SVGSVGElement, drawnAt: number }} Row */
+/** @typedef {{ name: string, row: HTMLElement, words: HTMLElement, cells: HTMLElement[], plot: SVGSVGElement, drawnAt: number }} Row */
 
 /** @param {string} id @returns {HTMLElement} */
 export function element(id) {
@@ -37,6 +37,13 @@ export function makeHead(text) {
   const head = make('th', text)
   head.setAttribute('scope', 'row')
   return head
+}
+
+/** Creates a cell with the label that a phone shows above it. @param {string} label @param {string} [text] @param {string} [name] */
+export function makeCell(label, text = '', name = '') {
+  const cell = make('td', text, name)
+  cell.dataset.label = label
+  return cell
 }
 
 /** @param {number} value */
@@ -76,6 +83,7 @@ export function showLimits() {
 /** @param {Series} series @returns {Row} */
 function showLimit(series) {
   const row = rowOf(series)
+  setText(row.words, words[series.id] ?? '')
   const admitted = total(series, 0)
   ;[0, 1, 2].forEach((kind) => setText(row.cells[kind], figure(rate(series, kind))))
   setText(row.cells[3], admitted === 0 ? '–' : Math.round((100 * total(series, 3)) / admitted) + ' %')
@@ -99,20 +107,22 @@ function rowOf(series) {
 function createRow(series) {
   const row = make('tr')
   const head = makeHead(series.limiter === '' ? nameOf(series) : series.limit)
-  if (series.limiter !== '') head.append(make('span', series.limiter, 'limiter'))
+  const what = make('span', '', 'detail')
+  head.append(what)
+  if (series.limiter !== '') head.append(make('span', series.limiter, 'detail'))
   const plot = createPlot()
   plot.classList.add('spark')
   // The figures beside it and the table of minutes have the same content.
   plot.setAttribute('aria-hidden', 'true')
   head.append(plot)
-  const cells = [0, 1, 2, 3].map(() => make('td'))
+  const cells = ['Allowed', 'Denied', 'Shadow', 'Near'].map((label) => makeCell(label))
   row.append(head, ...cells)
-  return { name: nameOf(series), row, cells, plot, drawnAt: 0 }
+  return { name: nameOf(series), row, words: what, cells, plot, drawnAt: 0 }
 }
 
-/** Shows a row for each of ten minutes, the newest first. @param {Series} series */
+/** Shows a row for each minute since the start, at most ten, the newest first. @param {Series} series */
 export function showMinutes(series) {
-  const list = Array.from({ length: 10 }, (_, minute) => {
+  const list = Array.from({ length: Math.ceil(countedSeconds() / 60) }, (_, minute) => {
     const row = make('tr')
     const to = series.second - minute * 60
     const name = minute === 0 ? 'the last' : minute + ' to ' + (minute + 1) + ' min ago'
@@ -137,19 +147,51 @@ function topRow({ key, limiter, limit, count, error }, lookUp) {
   const button = make('button', 'Look up')
   button.setAttribute('aria-label', 'Look up ' + shownKey(key))
   button.addEventListener('click', () => lookUp(limiter, key))
-  const action = make('td')
+  const action = makeCell('Action')
   action.append(button)
   const least = error > 0 ? figure(count - error) + ' to ' : ''
-  row.append(makeHead(shownKey(key)), make('td', limiter + ' / ' + limit), make('td', least + figure(count)), action)
+  const cells = [makeCell('Limit', limiter + ' / ' + limit), makeCell('Denied', least + figure(count)), action]
+  row.append(makeHead(shownKey(key)), ...cells)
   return row
 }
 
-/** @param {Message} message */
+/**
+ * Shows the states, and first what does not work. Returns that in a few words, nothing if all is well, and undefined if the message
+ * has no states.
+ * @param {Message} message @returns {string | undefined}
+ */
 export function showStates({ stores, rules }) {
-  if (stores === undefined || rules === undefined) return
+  if (stores === undefined || rules === undefined) return undefined
   element('no-state').hidden = stores.length + rules.length > 0
   element('stores').replaceChildren(...stores.map(storeItem))
   element('rules').replaceChildren(...rules.map(rulesItem))
+  const lost = stores.filter(({ state }) => state === 'degraded')
+  const wrong = rules.filter(({ problem }) => problem !== '')
+  const problems = [...lost.map(outageText), ...wrong.map(({ problem }) => ['Rules: ' + problem])]
+  showProblems(problems)
+  if (lost.length > 0) return lost.length === 1 ? 'Outage: ' + lost[0].name : 'Outage: ' + lost.length + ' stores'
+  return wrong.length > 0 ? 'Problem with rules' : ''
+}
+
+/** @param {import('./model.js').StoreState} store @returns {string[]} */
+function outageText({ name, reason, since = 0 }) {
+  const effect = 'Until it answers, limits decide without it.'
+  return ['Outage: ' + name + ' does not answer.', reason === '' ? '' : 'Cause: ' + reason, 'Since ' + timeOf(since) + '. ' + effect]
+}
+
+/** Shows each problem as a first sentence and more lines. The same problems are not reported twice. @param {string[][]} problems */
+function showProblems(problems) {
+  const box = element('problems')
+  const text = JSON.stringify(problems)
+  if (box.dataset.shown === text) return
+  box.dataset.shown = text
+  box.replaceChildren(
+    ...problems.map(([first, ...more]) => {
+      const each = make('div', '', 'problem')
+      each.append(make('strong', first), ...more.filter((line) => line !== '').map((line) => make('p', line)))
+      return each
+    }),
+  )
 }
 
 /** @param {import('./model.js').StoreState} store */
@@ -171,7 +213,7 @@ function rulesItem({ version, policies, loadedAt, problem }) {
 }
 
 /** The time of day, with the date if it is another day. @param {number} ms */
-function timeOf(ms) {
+export function timeOf(ms) {
   const date = new Date(ms)
   const isToday = date.toDateString() === new Date(now).toDateString()
   return isToday ? date.toLocaleTimeString() : date.toLocaleString()
