@@ -66,7 +66,10 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   buckets(input: Input): MaybePromise<readonly Bucket[]> {
     return this.#matching(input, (facts, policies) =>
-      policies.map((policy) => ({ limiter: this.#limiterOf(policy), key: this.#prefix + policy.key!.of(facts) })),
+      policies.map((policy) => ({
+        limiter: this.#limiterOf(policy),
+        key: this.#prefix + policy.key!.of(facts, policy.conditions),
+      })),
     )
   }
 
@@ -104,7 +107,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   }
 
   #addCharges(charges: Charge[], policy: CompiledPolicy, facts: Facts, given: number | undefined, now: number): void {
-    const key = policy.key!.of(facts)
+    const key = policy.key!.of(facts, policy.conditions)
     if (key === UNIDENTIFIED) this.#warnUnidentified(policy)
     const cost = checkedCost(given ?? this.#costOf(policy, facts))
     const override = policy.overrides.get(key)

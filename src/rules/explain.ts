@@ -50,7 +50,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
     explainCondition(condition, facts, policy.rule.allow === true),
   )
   const hasEnded = now >= policy.until
-  const key = policy.key?.of(facts)
+  const key = policy.key?.of(facts, policy.conditions)
   const override = key === undefined ? undefined : policy.overrides.get(key)
   const inForce = override !== undefined && now < override.until ? override : undefined
   return {

@@ -2,21 +2,25 @@ import { addressKeyer } from '../http/keys/address.ts'
 import { methodKey } from '../http/keys/request-keyers.ts'
 import { composeKey, everyone, type Key, normalizeKey } from '../limiter/keyers.ts'
 import type { KeyText } from './document.ts'
+import type { Condition } from './compiled.ts'
 import type { Facts } from './facts.ts'
-import { pathForms } from './paths.ts'
+import { pathKey, pathReadings } from './paths.ts'
 
 /** Who is counted under a policy: one part of a request, or several. */
 export interface CompiledKey {
   readonly names: readonly string[]
-  /** Returns the key of a request, `''` for one that has none. */
-  of(facts: Facts): string
+  /**
+   * Returns the key of a request, `''` for one that has none.
+   * @param conditions of the policy. They decide between several readings of a path
+   */
+  of(facts: Facts, conditions: readonly Condition[]): string
   /** Returns the same key from its written parts, or the part that cannot be one. */
   written(parts: readonly KeyText[]): string | { readonly wrong: KeyText; readonly expected: string }
 }
 
 /** One part of a key. */
 interface KeyPart {
-  of(facts: Facts): Key | undefined
+  of(facts: Facts, conditions: readonly Condition[]): Key | undefined
   /** Returns the part as a document writes it, or `undefined` for a text that it cannot be. */
   read(written: string): string | undefined
   readonly expected: string
@@ -31,7 +35,10 @@ export function compileKey(given: string | readonly string[], ipv6Subnet: number
     keys.length === 1 ? normalizeKey(keys[0]) : normalizeKey(composeKey(keys))
   return {
     names,
-    of: (facts) => (parts.length === 1 ? normalizeKey(first!.of(facts)) : join(parts.map((part) => part.of(facts)))),
+    of: (facts, conditions) =>
+      parts.length === 1
+        ? normalizeKey(first!.of(facts, conditions))
+        : join(parts.map((part) => part.of(facts, conditions))),
     written(values) {
       const keys = values.map((value, i) => parts[i]!.read(String(value)))
       const wrong = keys.indexOf(undefined)
@@ -44,7 +51,7 @@ function keyPart(name: string, ipv6Subnet: number): KeyPart {
   if (name === 'ip') return ipPart(ipv6Subnet)
   if (name === 'everyone') return { of: everyone, read: only('everyone'), expected: '"everyone"' }
   if (name === 'method') return { of: (facts) => counted(facts.method), read: counted, expected: 'a method' }
-  if (name === 'path') return { of: (facts) => facts.paths[0], read: (path) => pathForms(path)[0], expected: 'a path' }
+  if (name === 'path') return { of: keyOfPath, read: (path) => pathKey(pathReadings(path)), expected: 'a path' }
   if (name.startsWith('header:')) return headerPart(name.slice('header:'.length).toLowerCase())
   return { of: (facts) => keyOf(facts.attribute(name)), read: (value) => value, expected: 'a text' }
 }
@@ -57,6 +64,14 @@ function ipPart(ipv6Subnet: number): KeyPart {
     read: (written) => key(written.endsWith(suffix) ? written.slice(0, -suffix.length) : written),
     expected: 'an address',
   }
+}
+
+/** Returns the path by which the policy applies, so that a client cannot vary another reading of it. */
+function keyOfPath(facts: Facts, conditions: readonly Condition[]): string | undefined {
+  const [first] = facts.paths
+  const condition = conditions.find(({ dimension }) => dimension.readings !== undefined)
+  const readings = condition?.dimension.readings!(facts, condition.cells) ?? first
+  return readings === undefined ? undefined : pathKey(readings.length === 0 ? first! : readings)
 }
 
 function headerPart(name: string): KeyPart {
