@@ -120,6 +120,8 @@ export class PathDimension implements Dimension {
   readonly #router: RouterContext<Route> = createRouter<Route>()
   readonly #cells = new Map<string, Cell>()
   #size = { segments: 0, characters: 0 }
+  /** The cells of the readings of a request. */
+  readonly #cellsOf = new WeakMap<Facts, Map<string, readonly Cell[]>>()
 
   of(pattern: string): Cell {
     const canonical = canonicalPattern(pattern)
@@ -157,11 +159,11 @@ export class PathDimension implements Dimension {
     return paths[0] === undefined ? undefined : pathForms(paths[0][0]!, WHOLE)[0]
   }
 
-  #remembered({ pathCells }: Facts, reading: string): readonly Cell[] {
-    const known = pathCells.get(reading)
-    if (known !== undefined) return known
-    const found = this.#found(reading)
-    pathCells.set(reading, found)
+  #remembered(facts: Facts, reading: string): readonly Cell[] {
+    const known = this.#cellsOf.get(facts) ?? new Map<string, readonly Cell[]>()
+    this.#cellsOf.set(facts, known)
+    const found = known.get(reading) ?? this.#found(reading)
+    known.set(reading, found)
     return found
   }
 

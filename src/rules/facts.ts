@@ -1,6 +1,5 @@
 import type { InputReader } from '../limiter/rule-source.ts'
 import { clientAddress } from '../http/keys/address.ts'
-import type { Cell } from './compiled.ts'
 import { pathReadings } from './paths.ts'
 
 /** The attributes of an input: what the application knows about it. */
@@ -15,8 +14,6 @@ export class Facts<Input = unknown> {
   readonly #attributes: Attributes
   #paths: readonly (readonly string[])[] | undefined
   #address: string | undefined
-  /** The cells of the readings that have been matched. */
-  readonly pathCells: Map<string, readonly Cell[]> = new Map()
 
   constructor(reader: InputReader<Input>, input: Input, attributes: Attributes) {
     this.#reader = reader

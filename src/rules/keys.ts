@@ -2,7 +2,6 @@ import { addressKeyer } from '../http/keys/address.ts'
 import { methodKey } from '../http/keys/request-keyers.ts'
 import { composeKey, everyone, type Key, normalizeKey } from '../limiter/keyers.ts'
 import type { KeyText } from './document.ts'
-import type { Condition } from './compiled.ts'
 import type { Facts } from './facts.ts'
 import { pathKey, pathReadings } from './paths.ts'
 
@@ -11,16 +10,16 @@ export interface CompiledKey {
   readonly names: readonly string[]
   /**
    * Returns the key of a request, `''` for one that has none.
-   * @param conditions of the policy. They decide between several readings of a path
+   * @param readings the readings of the path by which the policy applies
    */
-  of(facts: Facts, conditions: readonly Condition[]): string
+  of(facts: Facts, readings: () => readonly string[]): string
   /** Returns the same key from its written parts, or the part that cannot be one. */
   written(parts: readonly KeyText[]): string | { readonly wrong: KeyText; readonly expected: string }
 }
 
 /** One part of a key. */
 interface KeyPart {
-  of(facts: Facts, conditions: readonly Condition[]): Key | undefined
+  of(facts: Facts, readings: () => readonly string[]): Key | undefined
   /** Returns the part as a document writes it, or `undefined` for a text that it cannot be. */
   read(written: string): string | undefined
   readonly expected: string
@@ -35,10 +34,10 @@ export function compileKey(given: string | readonly string[], ipv6Subnet: number
     keys.length === 1 ? normalizeKey(keys[0]) : normalizeKey(composeKey(keys))
   return {
     names,
-    of: (facts, conditions) =>
+    of: (facts, readings) =>
       parts.length === 1
-        ? normalizeKey(first!.of(facts, conditions))
-        : join(parts.map((part) => part.of(facts, conditions))),
+        ? normalizeKey(first!.of(facts, readings))
+        : join(parts.map((part) => part.of(facts, readings))),
     written(values) {
       const keys = values.map((value, i) => parts[i]!.read(String(value)))
       const wrong = keys.indexOf(undefined)
@@ -66,12 +65,9 @@ function ipPart(ipv6Subnet: number): KeyPart {
   }
 }
 
-/** Returns the path by which the policy applies, so that a client cannot vary another reading of it. */
-function keyOfPath(facts: Facts, conditions: readonly Condition[]): string | undefined {
-  const [first] = facts.paths
-  const condition = conditions.find(({ dimension }) => dimension.readings !== undefined)
-  const readings = condition?.dimension.readings!(facts, condition.cells) ?? first
-  return readings === undefined ? undefined : pathKey(readings.length === 0 ? first! : readings)
+function keyOfPath(_facts: Facts, readings: () => readonly string[]): string | undefined {
+  const found = readings()
+  return found.length === 0 ? undefined : pathKey(found)
 }
 
 function headerPart(name: string): KeyPart {

@@ -55,12 +55,17 @@ export function pathReadings(target: string): readonly string[] {
   const place = withoutHost(withoutQuery(target))
   if (AGREED.test(place)) return [canonicalText(place)]
   const paths = place.charCodeAt(0) === SLASH ? [place] : pathsWithoutSlash(target, place)
-  const readings = new Set(paths.map(canonicalText))
-  // The length of each list is taken before, because a host can be found behind each host.
-  for (const each of [...readings]) if (each.includes('\\')) readings.add(each.replaceAll('\\', '/'))
-  for (const each of [...readings]) if (each.startsWith('//')) readings.add(each.replace(/^\/+[^/]*/, '') || '/')
-  for (const each of [...readings]) if (each.includes(';')) readings.add(each.slice(0, each.indexOf(';')))
-  return [...readings]
+  const written = paths.map(canonicalText)
+  const slashed = withOthers(written, '\\', (each) => each.replaceAll('\\', '/'))
+  const hosted = withOthers(slashed, '//', (each) =>
+    each.startsWith('//') ? each.replace(/^\/+[^/]*/, '') || '/' : each,
+  )
+  return withOthers(hosted, ';', (each) => each.slice(0, each.indexOf(';')))
+}
+
+/** Adds what `other` returns for each reading that contains a text. */
+function withOthers(readings: readonly string[], text: string, other: (reading: string) => string): readonly string[] {
+  return [...new Set([...readings, ...readings.filter((each) => each.includes(text)).map(other)])]
 }
 
 function withoutQuery(target: string): string {
