@@ -35,7 +35,11 @@ const request = {
 
 function subject(policies, given = request) {
   const limiter = sluice.createLimiter({ rules: createRules({ policies }), store: sluice.memoryStore() })
-  return { sync: true, decide: () => limiter.consume(given) }
+  return {
+    sync: true,
+    decide: () => limiter.consume(given),
+    order: given === request ? SAME_KEY : SAME_KEY.slice(0, 20),
+  }
 }
 
 /** A path that is expensive to match, under policies that match it and count it by path. */
@@ -58,6 +62,6 @@ const subjects = {
 }
 
 const figures = {}
-for (const each of Object.values(subjects)) await timed(each, ['hot'], SAME_KEY, { ms: ms / 2 })
-for (const [name, each] of Object.entries(subjects)) figures[name] = await timed(each, ['hot'], SAME_KEY, { ms })
+for (const each of Object.values(subjects)) await timed(each, ['hot'], each.order, { ms: ms / 2 })
+for (const [name, each] of Object.entries(subjects)) figures[name] = await timed(each, ['hot'], each.order, { ms })
 finish(figures)
