@@ -9,7 +9,7 @@ import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { readsRoute, unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import { addressOf } from './keyers.ts'
+import { addressOf, pathsOf } from './keyers.ts'
 import { isMountedLate, isMountedWithUse } from './mounted-late.ts'
 import { skipUnreadBody } from './unread-body.ts'
 
@@ -49,8 +49,7 @@ type OnDenied = (request: Request, response: Response, next: NextFunction, decis
 const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getMethod: (request) => request.method,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
-  // The path of the whole app, also in a router that is mounted somewhere.
-  getPath: (request) => request.baseUrl + request.path,
+  getPath: pathsOf,
   getAddress: addressOf,
   hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),

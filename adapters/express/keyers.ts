@@ -63,3 +63,22 @@ export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.metho
 export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], ({ app, route }: Request) =>
   route === undefined ? unroutedKey(app) : keyOfRoute(app, route as Route),
 )
+
+/** What is read of a request of Express. */
+interface PathSource {
+  readonly baseUrl: string
+  /** It is null for a URL without one. */
+  readonly path: string | null
+  readonly originalUrl: string
+}
+
+/**
+ * Returns the path of the whole app that the router matches, also in a router that is mounted somewhere. If a middleware has rewritten the URL,
+ * it also returns the one that the client sent.
+ */
+export function pathsOf({ baseUrl, path, originalUrl }: PathSource): string | readonly string[] {
+  const routed = baseUrl + (path ?? '')
+  const isSame =
+    originalUrl.startsWith(routed) && (originalUrl.length === routed.length || originalUrl[routed.length] === '?')
+  return isSame ? routed : [routed, originalUrl]
+}

@@ -11,7 +11,7 @@ import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { oneOf } from '../../src/util/validate.ts'
 import { headOf } from './head.ts'
-import { addressOf } from './keyers.ts'
+import { addressOf, pathsOf } from './keyers.ts'
 import { calledDirectly } from './messages.ts'
 import { withInherited } from './inherited.ts'
 import type { Hook, LimitHook } from './own-routes.ts'
@@ -81,7 +81,7 @@ type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: Decisio
 const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = {
   getMethod: (request) => request.method,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
-  getPath: (request) => request.url,
+  getPath: pathsOf,
   getAddress: addressOf,
   hasUnreadBody: ({ raw }) => hasUnreadBody(raw),
   getHeader: (reply, name) => reply.getHeader(name),

@@ -83,3 +83,13 @@ export const byMethod: SyncKeyer<FastifyRequest> = (request) => methodKey(reques
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<FastifyRequest> = ({ routeOptions: { method, url } }) => routeKey(String(method), url)
+
+/** Returns the path that the router matches, and the one that the client sent if `rewriteUrl` has changed it. */
+export function pathsOf({ url, originalUrl }: FastifyRequest): string | readonly string[] {
+  return url === originalUrl ? routed(url) : [routed(url), routed(originalUrl)]
+}
+
+/** The router ignores the first character, whatever it is: `*login` is `/login`. It knows the URLs of two schemes. */
+function routed(url: string): string {
+  return url.startsWith('/') || /^https?:\/\//i.test(url) ? url : `/${url.slice(1)}`
+}

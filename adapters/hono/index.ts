@@ -66,7 +66,8 @@ function headerOf(context: Context, name: string): string | undefined {
 const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.header(name),
-  getPath: (context) => context.req.url,
+  // The router matches `path`, which the option `getPath` of the app can change.
+  getPath: ({ req: { path, url } }) => [path, url],
   getAddress: addressOf,
   hasUnreadBody(context) {
     const { incoming } = bindingsOf(context)

@@ -58,7 +58,8 @@ type OnDenied<State = DefaultState, Custom = DefaultContext> = (
 const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.headers[name] as string | undefined,
-  getPath: (context) => context.originalUrl,
+  // Routers match `path`, which a middleware can rewrite. It is null for a URL without one.
+  getPath: ({ path, originalUrl }) => (path === originalUrl ? path : [(path as string | null) ?? '', originalUrl]),
   getAddress: addressOf,
   hasUnreadBody: ({ req }) => hasUnreadBody(req),
   getHeader: (response, name) => response.res.getHeader(name),

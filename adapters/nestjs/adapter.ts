@@ -6,10 +6,12 @@ import { callStarted } from '../../src/http/response/on-denied.ts'
 import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
+import { pathsOf as pathsOfExpress } from '../express/keyers.ts'
+import { pathsOf as pathsOfFastify } from '../fastify/keyers.ts'
 import { kindOf } from './context.ts'
 import { currentExchange, type Exchange } from './exchange.ts'
 import { addressOf } from './keyers.ts'
-import { isOfExpress, headOf, type NestRequest, rawRequestOf, rawResponseOf } from './platform.ts'
+import { isOfExpress, isOfFastify, headOf, type NestRequest, rawRequestOf, rawResponseOf } from './platform.ts'
 import { whenDisconnected } from './sockets.ts'
 
 /** Is called with denials: see the option `onDenied`. */
@@ -25,7 +27,7 @@ const requestAdapter: Pick<
   getMethod: (request) => (request as { readonly method?: string }).method,
   getRequestHeader: (request, name) =>
     (request as { readonly headers?: Readonly<Record<string, string>> }).headers?.[name],
-  getPath: pathOf,
+  getPath: pathsOf,
   getAddress: addressOf,
   getDecision: (request) => (isPartOfMany() ? partDecisionOf(request) : (request as Limited).rateLimit),
   setDecision(request, decision) {
@@ -70,10 +72,10 @@ function isShown({ response, decision }: Exchange): boolean {
   return true
 }
 
-function pathOf(request: object): string | undefined {
-  if (!isOfExpress(request)) return (request as { readonly url?: string }).url
-  const { baseUrl, path } = request as { readonly baseUrl: string; readonly path: string }
-  return baseUrl + path
+function pathsOf(request: object): string | readonly string[] | undefined {
+  if (isOfExpress(request)) return pathsOfExpress(request as Parameters<typeof pathsOfExpress>[0])
+  if (isOfFastify(request)) return pathsOfFastify(request as unknown as Parameters<typeof pathsOfFastify>[0])
+  return (request as { readonly url?: string }).url
 }
 
 /** For calls with an HTTP response, of REST and GraphQL. */

@@ -11,11 +11,19 @@ type RequestMethods = 'getMethod' | 'getPath' | 'getAddress' | 'getRequestHeader
 /** The part of an adapter that is the same for requests and upgrades. */
 export const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, RequestMethods> = {
   getMethod: (request) => request.method,
-  getPath: (request) => request.url,
+  getPath: pathsOf,
   getAddress: addressOf,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
   getDecision: (request) => decisions.get(request),
   setDecision: (request, decision) => void decisions.set(request, decision),
+}
+
+/** Frameworks like Connect keep the URL that the client sent before they rewrite it. */
+function pathsOf({
+  url,
+  originalUrl = url,
+}: IncomingMessage & { readonly originalUrl?: string }): string | readonly string[] {
+  return url === originalUrl ? (url ?? '') : [url ?? '', originalUrl ?? '']
 }
 
 /**

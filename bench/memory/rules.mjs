@@ -7,6 +7,15 @@ import { budget, oursIn, row } from '../lib/row.mjs'
 const WORKER = new URL('./rules.worker.mjs', import.meta.url)
 const ONE = 'one policy'
 const OTHERS = ['a thousand policies', 'ten thousand overrides']
+/** What a client sends to keep the server busy. The worker has their texts. */
+const HOSTILE = [
+  '16 kB of slashes',
+  '16 kB of percent signs',
+  '16 kB of invalid UTF-8',
+  '16 kB of dots',
+  '16 kB of semicolons',
+  '16 kB of backslashes',
+]
 
 /** A request under large documents of rules, compared with a document of one policy. Earlier builds have no rules. */
 export function rulesTimes({ builds, core, rounds, ms }) {
@@ -31,5 +40,9 @@ function rulesRows(samples) {
     const budgets = [budget('≤ 5 µs more than one policy', more, { atMost: 5000 })]
     return row({ group, title, unit: 'ns', values: figure(samples, title), budgets })
   })
-  return [plain, ...large]
+  const hostile = HOSTILE.map((title) => {
+    const budgets = [budget('≤ 1 ms', samples[oursIn(samples)][title], { atMost: 1_000_000 })]
+    return row({ group, title, unit: 'ns', values: figure(samples, title), budgets })
+  })
+  return [plain, ...large, ...hostile]
 }

@@ -38,18 +38,35 @@ const request = {
   attributes: { plan: 'free', tenant: 'tenant-7', region: 'eu' },
 }
 
-function subject(policies) {
+function subject(policies, given = request) {
   const limiter = sluice.createLimiter({ rules: createRules({ policies }), store: sluice.memoryStore() })
-  return { sync: true, decide: () => limiter.consume(request) }
+  return {
+    sync: true,
+    decide: () => limiter.consume(given),
+    order: given === request ? SAME_KEY : SAME_KEY.slice(0, 20),
+  }
+}
+
+/** A path that is expensive to match, under policies that match it and count it by path. */
+function hostile(text) {
+  const paths = ['/*', '/orders/:id', '/:a/:b/*']
+  const policies = paths.map((path, i) => ({ name: `path-${i}`, match: { path }, key: 'path', limits }))
+  return subject(policies, { ...request, path: `/${text.repeat(16_000 / text.length)}` })
 }
 
 const subjects = {
   'one policy': subject([own]),
   'a thousand policies': subject([...others, own]),
   'ten thousand overrides': subject([{ ...own, overrides }]),
+  '16 kB of slashes': hostile('/'),
+  '16 kB of percent signs': hostile('/%'),
+  '16 kB of invalid UTF-8': hostile('/%ff'),
+  '16 kB of dots': hostile('/a/..'),
+  '16 kB of semicolons': hostile('/;'),
+  '16 kB of backslashes': hostile('/\\'),
 }
 
 const figures = {}
-for (const each of Object.values(subjects)) await timed(each, ['hot'], SAME_KEY, { ms: ms / 2 })
-for (const [name, each] of Object.entries(subjects)) figures[name] = await timed(each, ['hot'], SAME_KEY, { ms })
+for (const each of Object.values(subjects)) await timed(each, ['hot'], each.order, { ms: ms / 2 })
+for (const [name, each] of Object.entries(subjects)) figures[name] = await timed(each, ['hot'], each.order, { ms })
 finish(figures)

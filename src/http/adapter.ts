@@ -31,8 +31,13 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getMethod(request: Request): string | undefined
   /** Returns a header of the request. `name` is in lower case. */
   getRequestHeader(request: Request, name: string): string | undefined
-  /** Returns the path of the request with or without its query, or its URL. Rules need it. */
-  getPath?(request: Request): string | undefined
+  /**
+   * Returns the path of the request with or without its query, or its URL. Rules need it. Where a middleware may rewrite the path, it returns
+   * several: first the path that the router matches, then the one that the client sent. A policy applies if one of them matches, and a
+   * policy with `allow` if all of them match.
+   * @example getPath: (request) => [request.url, request.originalUrl]
+   */
+  getPath?(request: Request): string | readonly string[] | undefined
   /** Returns the client's address as the framework reports it. `allow` and rules with `ip` need it, unless they have an `address`. */
   getAddress?(request: Request): string | undefined
   /** Returns the other arguments of a handler, for the functions of rules and for `address`. Default: none. */

@@ -30,8 +30,8 @@ export interface RulePlace<Input> {
 /** How rules read an input. */
 export interface InputReader<Input> {
   method(input: Input): string | undefined
-  /** Returns a path, with or without a query, or a URL. */
-  path(input: Input): string | undefined
+  /** Returns a path, with or without a query, or a URL; or several, of which the router matches the first. */
+  path(input: Input): string | readonly string[] | undefined
   /** Returns the client's address. */
   address(input: Input): string | undefined
   /** Returns a header by its name in lower case. */

@@ -10,7 +10,7 @@ import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledPolicy, CompiledRules } from './compiled.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
-import { matchingPolicies } from './match.ts'
+import { keyUnder, matchingPolicies } from './match.ts'
 
 /** What the charges of a limiter read from its rules. */
 export interface RulesInForce<Input> {
@@ -68,7 +68,10 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   buckets(input: Input): MaybePromise<readonly Bucket[]> {
     return this.#matching(input, (facts, policies) =>
-      policies.map((policy) => ({ limiter: this.#limiterOf(policy), key: this.#prefix + policy.key!.of(facts) })),
+      policies.map((policy) => ({
+        limiter: this.#limiterOf(policy),
+        key: this.#prefix + keyUnder(policy, facts)!,
+      })),
     )
   }
 
@@ -108,7 +111,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   }
 
   #addCharges(charges: Charge[], policy: CompiledPolicy, facts: Facts, given: number | undefined, now: number): void {
-    const key = policy.key!.of(facts)
+    const key = keyUnder(policy, facts)!
     if (key === UNIDENTIFIED) this.#warnUnidentified(policy)
     const cost = checkedCost(given ?? this.#costOf(policy, facts))
     const override = policy.overrides.get(key)

@@ -22,6 +22,8 @@ export interface Dimension {
    * Returns true if a request has one of these cells whatever a router takes for this part. Default: if `find` finds one of them.
    */
   surelyHas?(facts: Facts, cells: ReadonlySet<Cell>): boolean
+  /** Returns the readings of the path that have one of these cells. Only the dimension of paths has it. */
+  readings?(facts: Facts, cells: ReadonlySet<Cell>): readonly string[]
   /** Returns what a request has, for explanations. */
   actual(facts: Facts): string | undefined
 }

@@ -2,7 +2,7 @@ import { addRoute, createRouter, findAllRoutes, type RouterContext } from 'rou3'
 import { Cell, type Dimension } from './compiled.ts'
 import type { Facts } from './facts.ts'
 import { NetworkMap } from '../http/keys/networks.ts'
-import { canonicalPattern, withoutEmptySegments } from './paths.ts'
+import { canonicalPattern, pathForms, WHOLE } from './paths.ts'
 
 const NOTHING: readonly Cell[] = Object.freeze([])
 
@@ -121,6 +121,9 @@ export class PathDimension implements Dimension {
   readonly part = 'path'
   readonly #router: RouterContext<Route> = createRouter<Route>()
   readonly #cells = new Map<string, Cell>()
+  #size = { segments: 0, characters: 0 }
+  /** The cells of the readings of a request. */
+  readonly #cellsOf = new WeakMap<Facts, Map<string, readonly Cell[]>>()
 
   of(pattern: string): Cell {
     const canonical = canonicalPattern(pattern)
@@ -128,32 +131,57 @@ export class PathDimension implements Dimension {
     if (known !== undefined) return known
     const cell = new Cell()
     this.#cells.set(canonical, cell)
-    addRoute(this.#router, '', canonical, { cell, length: canonical.endsWith('**') ? undefined : lengthOf(canonical) })
+    const length = lengthOf(canonical)
+    const segments = Math.max(this.#size.segments, length)
+    this.#size = { segments, characters: Math.max(this.#size.characters, canonical.length) }
+    addRoute(this.#router, '', canonical, { cell, length: canonical.endsWith('**') ? undefined : length })
     return cell
   }
 
   find(facts: Facts): readonly Cell[] {
-    const [first, ...others] = facts.paths
-    if (first === undefined) return NOTHING
-    const found = this.#match(first)
-    for (const path of others) for (const cell of this.#match(path)) if (!found.includes(cell)) found.push(cell)
-    return found
+    const readings = facts.paths.flat()
+    if (readings.length < 2) return readings.length === 0 ? NOTHING : this.#found(readings[0]!)
+    return [...new Set(readings.flatMap((reading) => this.#remembered(facts, reading)))]
   }
 
   surelyHas({ paths }: Facts, cells: ReadonlySet<Cell>): boolean {
-    const matches = (path: string): boolean => this.#match(withoutEmptySegments(path)).some((cell) => cells.has(cell))
-    return paths.length > 0 && paths.every(matches)
+    const forms = paths.flat().flatMap((reading) => pathForms(reading, this.#size, true))
+    return forms.length > 0 && forms.every((form) => this.#match(form).some((cell) => cells.has(cell)))
   }
 
-  actual(facts: Facts): string | undefined {
-    return facts.paths[0]
+  readings(facts: Facts, cells: ReadonlySet<Cell>): readonly string[] {
+    const [first, ...others] = facts.paths
+    if (first === undefined || (first.length === 1 && others.length === 0)) return first ?? []
+    const matching = (readings: readonly string[]): string[] =>
+      readings.filter((reading) => this.#remembered(facts, reading).some((cell) => cells.has(cell)))
+    return facts.paths.map(matching).find(({ length }) => length > 0) ?? []
+  }
+
+  actual({ paths }: Facts): string | undefined {
+    return paths[0] === undefined ? undefined : pathForms(paths[0][0]!, WHOLE)[0]
+  }
+
+  #remembered(facts: Facts, reading: string): readonly Cell[] {
+    const known = this.#cellsOf.get(facts) ?? new Map<string, readonly Cell[]>()
+    this.#cellsOf.set(facts, known)
+    const found = known.get(reading) ?? this.#found(reading)
+    known.set(reading, found)
+    return found
+  }
+
+  /** Returns the cells of all spellings of a reading. */
+  #found(reading: string): Cell[] {
+    const [first, ...others] = pathForms(reading, this.#size)
+    const found = this.#match(first!)
+    for (const form of others) for (const cell of this.#match(form)) if (!found.includes(cell)) found.push(cell)
+    return found
   }
 
   /** The router takes a parameter at the end for optional, so that the number of segments is compared, too. */
-  #match(path: string): Cell[] {
+  #match(form: string): Cell[] {
     const cells: Cell[] = []
-    const length = lengthOf(path)
-    for (const { data } of findAllRoutes(this.#router, '', path, { params: false })) {
+    const length = lengthOf(form)
+    for (const { data } of findAllRoutes(this.#router, '', form, { params: false })) {
       if (data.length === undefined || data.length === length) cells.push(data.cell)
     }
     return cells

@@ -4,7 +4,7 @@ import type { Limit } from '../limits/limit.ts'
 import type { CompiledPolicy, CompiledRules, Condition } from './compiled.ts'
 import type { OverrideRule, PolicyRule } from './document.ts'
 import { Facts } from './facts.ts'
-import { surelyHolds } from './match.ts'
+import { keyPartsUnder, keyUnder, surelyHolds } from './match.ts'
 
 /** What rules say about one request, policy by policy. */
 export interface Explanation {
@@ -50,7 +50,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
     explainCondition(condition, facts, policy.rule.allow === true),
   )
   const hasEnded = now >= policy.until
-  const key = policy.key?.of(facts)
+  const key = keyUnder(policy, facts)
   const override = key === undefined ? undefined : policy.overrides.get(key)
   const inForce = override !== undefined && now < override.until ? override : undefined
   return {
@@ -58,7 +58,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
     applies: !hasEnded && conditions.every(({ holds }) => holds),
     hasEnded,
     conditions,
-    keyParts: policy.key?.parts(facts).map((value, i) => ({ name: policy.key!.names[i]!, value })) ?? [],
+    keyParts: keyPartsUnder(policy, facts).map((value, i) => ({ name: policy.key!.names[i]!, value })),
     key,
     limits: inForce?.limits ?? policy.limits,
     override: inForce?.rule,

@@ -1,6 +1,6 @@
 import type { InputReader } from '../limiter/rule-source.ts'
 import { clientAddress } from '../http/keys/address.ts'
-import { pathForms } from './paths.ts'
+import { pathReadings } from './paths.ts'
 
 /** The attributes of an input: what the application knows about it. */
 export type Attributes = Readonly<Record<string, unknown>>
@@ -12,7 +12,7 @@ export class Facts<Input = unknown> {
   readonly #reader: InputReader<Input>
   readonly #input: Input
   readonly #attributes: Attributes
-  #paths: readonly string[] | undefined
+  #paths: readonly (readonly string[])[] | undefined
   #address: string | undefined
 
   constructor(reader: InputReader<Input>, input: Input, attributes: Attributes) {
@@ -26,11 +26,12 @@ export class Facts<Input = unknown> {
     return this.#reader.method(this.#input)?.toUpperCase() ?? ''
   }
 
-  /** The spellings of the path, the canonical one first. None without a path. */
-  get paths(): readonly string[] {
+  /** The readings of each path: see `pathReadings`. The path that the router matches is the first. None without a path. */
+  get paths(): readonly (readonly string[])[] {
     if (this.#paths !== undefined) return this.#paths
     const path = this.#reader.path(this.#input)
-    return (this.#paths = path === undefined ? [] : pathForms(path))
+    const paths = path === undefined ? [] : typeof path === 'string' ? [path] : path
+    return (this.#paths = paths.map(pathReadings))
   }
 
   /** The client's address as text, `''` for none. */

@@ -3,22 +3,25 @@ import { methodKey } from '../http/keys/request-keyers.ts'
 import { composeKey, everyone, type Key, normalizeKey } from '../limiter/keyers.ts'
 import type { KeyText } from './document.ts'
 import type { Facts } from './facts.ts'
-import { pathForms } from './paths.ts'
+import { pathKey, pathReadings } from './paths.ts'
 
 /** Who is counted under a policy: one part of a request, or several. */
 export interface CompiledKey {
   readonly names: readonly string[]
-  /** Returns the key of a request, `''` for one that has none. */
-  of(facts: Facts): string
+  /**
+   * Returns the key of a request, `''` for one that has none.
+   * @param readings the readings of the path by which the policy applies
+   */
+  of(facts: Facts, readings: () => readonly string[]): string
   /** Returns the parts of the key of a request, each `''` if the request has none. */
-  parts(facts: Facts): readonly string[]
+  parts(facts: Facts, readings: () => readonly string[]): readonly string[]
   /** Returns the same key from its written parts, or the part that cannot be one. */
   written(parts: readonly KeyText[]): string | { readonly wrong: KeyText; readonly expected: string }
 }
 
 /** One part of a key. */
 interface KeyPart {
-  of(facts: Facts): Key | undefined
+  of(facts: Facts, readings: () => readonly string[]): Key | undefined
   /** Returns the part as a document writes it, or `undefined` for a text that it cannot be. */
   read(written: string): string | undefined
   readonly expected: string
@@ -33,8 +36,11 @@ export function compileKey(given: string | readonly string[], ipv6Subnet: number
     keys.length === 1 ? normalizeKey(keys[0]) : normalizeKey(composeKey(keys))
   return {
     names,
-    of: (facts) => (parts.length === 1 ? normalizeKey(first!.of(facts)) : join(parts.map((part) => part.of(facts)))),
-    parts: (facts) => parts.map((part) => normalizeKey(part.of(facts))),
+    of: (facts, readings) =>
+      parts.length === 1
+        ? normalizeKey(first!.of(facts, readings))
+        : join(parts.map((part) => part.of(facts, readings))),
+    parts: (facts, readings) => parts.map((part) => normalizeKey(part.of(facts, readings))),
     written(values) {
       const keys = values.map((value, i) => parts[i]!.read(String(value)))
       const wrong = keys.indexOf(undefined)
@@ -47,7 +53,7 @@ function keyPart(name: string, ipv6Subnet: number): KeyPart {
   if (name === 'ip') return ipPart(ipv6Subnet)
   if (name === 'everyone') return { of: everyone, read: only('everyone'), expected: '"everyone"' }
   if (name === 'method') return { of: (facts) => counted(facts.method), read: counted, expected: 'a method' }
-  if (name === 'path') return { of: (facts) => facts.paths[0], read: (path) => pathForms(path)[0], expected: 'a path' }
+  if (name === 'path') return { of: keyOfPath, read: (path) => pathKey(pathReadings(path)), expected: 'a path' }
   if (name.startsWith('header:')) return headerPart(name.slice('header:'.length).toLowerCase())
   const attribute = attributeIn(name)!
   return { of: (facts) => keyOf(facts.attribute(attribute)), read: (value) => value, expected: 'a text' }
@@ -68,6 +74,11 @@ function ipPart(ipv6Subnet: number): KeyPart {
     read: (written) => key(written.endsWith(suffix) ? written.slice(0, -suffix.length) : written),
     expected: 'an address',
   }
+}
+
+function keyOfPath(_facts: Facts, readings: () => readonly string[]): string | undefined {
+  const found = readings()
+  return found.length === 0 ? undefined : pathKey(found)
 }
 
 function headerPart(name: string): KeyPart {

@@ -54,6 +54,25 @@ export function matchingPolicies(rules: CompiledRules, facts: Facts, now: number
   return matched.length < 2 ? matched : matched.toSorted(byPlace)
 }
 
+/**
+ * Returns the key of a request under a policy that it matches, `undefined` for a policy with `allow`. A key by path is the path by which the
+ * policy applies, so that a client cannot vary a reading of it that the router ignores.
+ */
+export function keyUnder({ key, conditions }: CompiledPolicy, facts: Facts): string | undefined {
+  return key?.of(facts, () => readingsUnder(conditions, facts))
+}
+
+/** Returns the parts of the key of a request under a policy, in the order of the policy's `key`; none for a policy with `allow`. */
+export function keyPartsUnder({ key, conditions }: CompiledPolicy, facts: Facts): readonly string[] {
+  return key?.parts(facts, () => readingsUnder(conditions, facts)) ?? []
+}
+
+function readingsUnder(conditions: CompiledPolicy['conditions'], facts: Facts): readonly string[] {
+  const condition = conditions.find(({ dimension }) => dimension.readings !== undefined)
+  const found = condition?.dimension.readings!(facts, condition.cells) ?? []
+  return found.length === 0 ? (facts.paths[0] ?? []) : found
+}
+
 function addMatching(
   matched: CompiledPolicy[],
   candidates: readonly CompiledPolicy[],

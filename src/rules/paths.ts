@@ -1,6 +1,7 @@
 /**
  * Paths and patterns in one canonical form. A request must not escape a policy by another spelling of its path, so letter case,
- * percent-encoding, repeated slashes and a slash at the end make no difference.
+ * percent-encoding, repeated slashes and a slash at the end make no difference. All work is linear in the length of a path. It is done
+ * for whole texts and not for each segment, because a client can send thousands of segments.
  */
 
 /** Literal segments, `:parameter` segments, and `*` as the last segment. There are no expressions. */
@@ -11,9 +12,11 @@ export const PATH_PATTERN: RegExp =
 const LONGEST_PATTERN = 1024
 
 const SLASH = 47
+const DOT = 46
 /** Represents an empty segment. No other segment is written like this. */
 const EMPTY = '%'
-const PLAIN = /^[\w~-][\w.~-]*$/
+/** A text that is canonical except for its letter case. */
+const PLAIN = /^[\w.~/-]*$/
 
 export function isPathPattern(value: unknown): boolean {
   return typeof value === 'string' && value.length <= LONGEST_PATTERN && PATH_PATTERN.test(value)
@@ -24,132 +27,259 @@ export function isPathPattern(value: unknown): boolean {
  * @example canonicalPattern('/Users/:id/') // '/users/:p1'
  */
 export function canonicalPattern(pattern: string): string {
-  const segments = nonEmpty(pattern.split('/'), '')
+  const segments = pattern.split('/').filter((segment) => segment !== '')
   const written = segments.map((segment, i) => {
     if (segment === '*') return '**'
-    return segment.startsWith(':') ? `:p${i}` : canonicalSegment(segment)
+    return segment.startsWith(':') ? `:p${i}` : literal(canonicalText(segment))
   })
   return `/${written.join('/')}`
 }
 
-/**
- * Returns the spellings under which a request is matched: the canonical one first. A router may also see an empty segment as a
- * parameter, resolve dots, or read a semicolon or a backslash in its own way, so a path with any of these has further ones.
- * @param target a path, a path with a query, or a URL
- * @example pathForms('/Users//42/?a=b') // ['/users/42', '/users/%/42/%']
- */
-export function pathForms(target: string): readonly string[] {
-  const path = pathOf(target)
-  return isPlain(target, path) ? formsOf(path) : readings(target, path).flatMap(formsOf)
-}
+/** The key of all paths that routers read in different ways. */
+const SEVERAL = 'several paths'
 
-/** Returns one of the spellings without repeated slashes and without a slash at its end. */
-export function withoutEmptySegments(form: string): string {
-  return `/${nonEmpty(form.slice(1).split('/'), EMPTY).join('/')}`
-}
-
-/** True when all routers take the same for the path. */
-function isPlain(target: string, path: string): boolean {
-  if (target.charCodeAt(0) !== SLASH || target.charCodeAt(1) === SLASH) return false
-  return !path.includes(';') && !path.includes('\\')
-}
-
-/** An absolute URL. Every other target begins with a slash, or with a character that some routers take for one. */
+const URL_WITH_HOST = /^https?:\/\/[^/\\]+/i
+/** Every other target begins with a slash, or with a character that some routers take for one. */
 const URL_TARGET = /^https?:\/\//i
+/** A target of which all routers take the same for the path. */
+const AGREED = /^\/(?!\/)[^\\;]*$/
 
 /**
- * Returns everything that a router may take for the path, the path itself first. `URL` reads backslashes as slashes, as Koa does before
- * a `#`, and two slashes as the begin of a host. Fastify ignores the first character (`*login`), and what follows a semicolon.
+ * Returns everything that a router may take for the path of a request, the path itself first. Each is in canonical form, except that a
+ * backslash, a semicolon and a slash stay as they are. A semicolon ends the path for some routers. Fastify ignores the first character
+ * (`*login`). `URL` reads backslashes as slashes, as Koa does before a `#`, and slashes at the begin as the begin of a host.
+ * @param target a path, a path with a query, or a URL
+ * @example pathReadings('/Users//42;a/?b=c') // ['/users//42;a/', '/users//42']
  */
-function readings(target: string, path: string): string[] {
-  const found = [path]
-  if (target.charCodeAt(0) !== SLASH && !URL_TARGET.test(target)) found.push(pathOf(`/${target.slice(1)}`))
-  found.push(...found.filter((each) => each.includes('\\')).map((each) => each.replaceAll('\\', '/')))
-  found.push(
-    ...found.filter((each) => each.startsWith('//')).map((each) => pathOf(`http://${each.replace(/^\/+/, '')}`)),
+export function pathReadings(target: string): readonly string[] {
+  const place = withoutHost(withoutQuery(target))
+  if (AGREED.test(place)) return [canonicalText(place)]
+  const paths = place.charCodeAt(0) === SLASH ? [place] : pathsWithoutSlash(target, place)
+  const written = paths.map(canonicalText)
+  const slashed = withOthers(written, '\\', (each) => each.replaceAll('\\', '/'))
+  const hosted = withOthers(slashed, '//', (each) =>
+    each.startsWith('//') ? each.replace(/^\/+[^/]*/, '') || '/' : each,
   )
-  found.push(...found.filter((each) => each.includes(';')).map((each) => each.slice(0, each.indexOf(';'))))
-  return found
+  return withOthers(hosted, ';', (each) => each.slice(0, each.indexOf(';')))
 }
 
-/** Returns the spellings of a path, the canonical one first. */
-function formsOf(path: string): string[] {
-  const segments = path.split('/')
-  segments.shift()
-  const literal = segments.map((segment) => (segment === '' ? EMPTY : canonicalSegment(segment)))
-  const canonical = nonEmpty(literal, EMPTY)
-  const forms = [canonical]
-  if (canonical.length < literal.length && path !== '/') forms.push(literal)
-  if (path.includes('.') || path.includes('%2')) forms.push(...resolvedForms(literal))
-  return forms.map((form) => `/${form.join('/')}`)
+/** Adds what `other` returns for each reading that contains a text. */
+function withOthers(readings: readonly string[], text: string, other: (reading: string) => string): readonly string[] {
+  return [...new Set([...readings, ...readings.filter((each) => each.includes(text)).map(other)])]
 }
 
-/** Returns the path of a request target: without scheme, host, query and fragment. */
-function pathOf(target: string): string {
-  let start = 0
-  if (target.charCodeAt(0) !== SLASH) {
-    const authority = target.indexOf('://')
-    if (authority === -1) return `/${target}`
-    const length = target.slice(authority + 3).search(/[/\\?#]/)
-    if (length === -1) return '/'
-    start = authority + 3 + length
-  }
-  const end = target.slice(start).search(/[?#]/)
-  return end === -1 ? target.slice(start) : target.slice(start, start + end)
+function withoutQuery(target: string): string {
+  const end = target.search(/[?#]/)
+  return end === -1 ? target : target.slice(0, end)
+}
+
+/** Returns the path of a URL with a host, and any other target unchanged. */
+function withoutHost(place: string): string {
+  return place.charCodeAt(0) === SLASH || !URL_WITH_HOST.test(place) ? place : place.replace(URL_WITH_HOST, '') || '/'
+}
+
+/** Returns what may be the path of a target that does not begin with a slash. An application may put its own host before it. */
+function pathsWithoutSlash(target: string, place: string): string[] {
+  const [scheme = ''] = /^[a-z][\w+.-]*:/i.exec(place) ?? []
+  const behind = place.slice(scheme.length)
+  const paths = [
+    scheme !== '' && behind.startsWith('//') ? withSlash(behind.replace(/^\/\/[^/\\]*/, '')) : withSlash(place),
+  ]
+  if (!URL_TARGET.test(place)) paths.push(withoutQuery(`/${target.slice(1)}`))
+  if (scheme !== '') paths.push(withSlash(behind))
+  const slash = place.search(/[/\\]/)
+  return [...paths, withSlash(slash === -1 ? '' : place.slice(slash))]
+}
+
+function withSlash(path: string): string {
+  return path.charCodeAt(0) === SLASH ? path : `/${path}`
+}
+
+/** What of a path can make a difference. Documents set it, so that a long path does not take long. */
+export interface PathSize {
+  /** The segments of the longest pattern. */
+  readonly segments: number
+  /** The characters of the longest segment of a pattern. */
+  readonly characters: number
+}
+
+/** All of a path. */
+export const WHOLE: PathSize = { segments: Infinity, characters: Infinity }
+
+/**
+ * Returns the spellings under which a reading is matched: the canonical one first. A router may see an empty segment as a parameter,
+ * and resolve `.` and `..` before it merges slashes, or after it: `/a//../b` is `/a/b` or `/b`.
+ * @param size a path with more segments is written with one more, and a longer segment with one more character
+ * @param mergesSlashes true for the spellings without empty segments
+ * @example pathForms('/users//42', { segments: 5, characters: 9 }) // ['/users/42', '/users/%/42']
+ */
+export function pathForms(reading: string, size: PathSize, mergesSlashes = false): string[] {
+  const forms = segmentForms(reading, size.segments, mergesSlashes)
+  return forms.map((starts) => literal(written(reading, starts, size)))
 }
 
 /**
- * Returns the path without `.` and `..`, if it has any. A router may resolve them before it merges slashes, or after it:
- * `/a//../b` is `/a/b` or `/b`.
+ * Returns the path as a key: one for all spellings that are the same for a router. It ends at a semicolon. Where the readings differ there is
+ * one key for all such paths, because a client could vary the reading that its router ignores.
+ * @example pathKey(['/users//42;a/', '/users//42']) // '/users/42'
  */
-function resolvedForms(literal: readonly string[]): string[][] {
-  if (!literal.some(isDots)) return []
-  const before = resolved(literal)
-  return [resolved(nonEmpty(literal, EMPTY)), before, nonEmpty(before, EMPTY)]
+export function pathKey(readings: readonly string[]): string {
+  // A path with backslashes has a reading without them.
+  const keys = new Set(readings.filter((reading) => !reading.includes('\\')).flatMap(keysOf))
+  return keys.size === 1 ? [...keys][0]! : SEVERAL
 }
 
-function resolved(segments: readonly string[]): string[] {
-  const result: string[] = []
-  for (const segment of segments) {
-    if (!isDots(segment)) result.push(segment)
-    else if (segment === DOT + DOT) result.pop()
+function keysOf(path: string): string[] {
+  const forms = hasDots(path)
+    ? resolvedForms(path, true).map((starts) => written(path, starts, WHOLE))
+    : [path.replace(/\/{2,}/g, '/')]
+  return forms.map((form) => {
+    const before = form.includes(';') ? form.slice(0, form.indexOf(';')) : form
+    return before.length > 1 && before.endsWith('/') ? before.slice(0, -1) : before
+  })
+}
+
+/** Returns where the segments of each spelling begin. */
+function segmentForms(path: string, most: number, mergesSlashes: boolean): (readonly number[])[] {
+  const merged = startsOf(path, most, true)
+  const forms = [merged]
+  if (!mergesSlashes && path !== '/' && (path.includes('//') || path.endsWith('/')))
+    forms.push(startsOf(path, most, false))
+  return hasDots(path) ? [...forms, ...resolvedForms(path, mergesSlashes)] : forms
+}
+
+/** Returns where the segments begin: the first ones, and one more. */
+function startsOf(path: string, most: number, mergesSlashes: boolean): number[] {
+  const starts: number[] = []
+  for (let start = 1; start <= path.length && starts.length <= most;) {
+    const end = endOf(path, start)
+    if (end > start || !mergesSlashes) starts.push(start)
+    start = end + 1
   }
-  return result
+  return starts
 }
 
-const DOT = '%2e'
-
-function isDots(segment: string): boolean {
-  return segment === DOT || segment === DOT + DOT
+function resolvedForms(path: string, mergesSlashes: boolean): number[][] {
+  const before: number[] = []
+  const after: number[] = []
+  for (let start = 1; start <= path.length;) {
+    const end = endOf(path, start)
+    const dots = dotsBetween(path, start, end)
+    if (dots === 2) {
+      before.pop()
+      after.pop()
+    } else if (dots === 0) {
+      before.push(start)
+      if (end > start) after.push(start)
+    }
+    start = end + 1
+  }
+  const merged = before.filter((start) => start < path.length && path.charCodeAt(start) !== SLASH)
+  return mergesSlashes ? [after, merged] : [after, before, merged]
 }
 
-/** Decodes a segment, writes it in lower case, and encodes every character that has a meaning. An encoded slash stays one. */
-function canonicalSegment(segment: string): string {
-  if (PLAIN.test(segment)) return segment.toLowerCase()
-  const text = folded(decoded(segment))
-  if (/^\.{1,2}$/.test(text)) return text.replaceAll('.', DOT)
-  return encodeURIComponent(text)
-    .toLowerCase()
-    .replaceAll(/[!'()*]/g, encodedCharacter)
+/** Returns where the segment ends that begins at `start`. A loop is faster than `indexOf` for thousands of short segments. */
+function endOf(path: string, start: number): number {
+  let end = start
+  while (end < path.length && path.charCodeAt(end) !== SLASH) end++
+  return end
 }
 
-/** Returns a text that is the same for letters that differ in case alone. */
+/** Returns 1 for the segment `.`, 2 for `..`, and 0 for any other. */
+function dotsBetween(path: string, start: number, end: number): 0 | 1 | 2 {
+  if (end - start > 2 || path.charCodeAt(start) !== DOT) return 0
+  if (end - start === 1) return 1
+  return end - start === 2 && path.charCodeAt(start + 1) === DOT ? 2 : 0
+}
+
+function hasDots(path: string): boolean {
+  return /\/\.{1,2}(?:\/|$)/.test(path)
+}
+
+/** Writes the segments that begin at `starts`. */
+function written(path: string, starts: readonly number[], { segments, characters }: PathSize): string {
+  const shown = starts.length > segments ? starts.slice(0, segments + 1) : starts
+  const texts = shown.map((start) => {
+    const text = path.slice(start, start + characters + 1)
+    const end = text.indexOf('/')
+    return (end === -1 ? text : text.slice(0, end)) || EMPTY
+  })
+  return `/${texts.join('/')}`
+}
+
+/** Writes the characters that only some routers treat like others. */
+function literal(text: string): string {
+  return text.replaceAll(';', '%3b').replaceAll('\\', '%5c')
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+const PERCENT = 37
+const HEXADECIMAL = encoder.encode('0123456789abcdef')
+
+/** For each byte how it is written: as itself, in lower case, or as 0 for encoded. */
+const WRITTEN = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const character = String.fromCharCode(byte)
+  return /[\w.~/\\;-]/.test(character) ? character.toLowerCase().charCodeAt(0) : 0
+})
+/** The characters that stay encoded: they would end a segment or a path. */
+const KEPT = new Set(encoder.encode('/\\;'))
+
+/**
+ * Writes a text in lower case, and encodes every character that has a meaning. Slashes, backslashes and semicolons stay as they
+ * are, and so do encoded ones. What is not UTF-8 stays encoded.
+ */
+function canonicalText(text: string): string {
+  if (PLAIN.test(text)) return text.toLowerCase()
+  const bytes = encoder.encode(/[^\0-\x7f]|%[89a-f]/i.test(text) ? folded(text) : text)
+  const result = new Uint8Array(bytes.length * 3)
+  let length = 0
+  for (let i = 0; i < bytes.length; i++) {
+    let byte = bytes[i]!
+    let isEncoded = false
+    if (byte === PERCENT) {
+      const code = hexadecimal(bytes[i + 1]) * 16 + hexadecimal(bytes[i + 2])
+      if (code >= 0) {
+        i += 2
+        byte = code
+        isEncoded = KEPT.has(code)
+      }
+    }
+    const character = isEncoded ? 0 : WRITTEN[byte]!
+    if (character === 0) {
+      result[length++] = PERCENT
+      result[length++] = HEXADECIMAL[byte >> 4]!
+      result[length++] = HEXADECIMAL[byte & 15]!
+    } else result[length++] = character
+  }
+  return decoder.decode(result.subarray(0, length))
+}
+
+/** Returns the value of a hexadecimal digit, a large negative number for any other byte. */
+function hexadecimal(byte: number | undefined): number {
+  if (byte === undefined) return -1000
+  if (byte >= 48 && byte <= 57) return byte - 48
+  const letter = byte | 32
+  return letter >= 97 && letter <= 102 ? letter - 87 : -1000
+}
+
+/** Percent-encoded characters that are not ASCII, in valid UTF-8. */
+const UTF8 = utf8Pattern()
+
+function utf8Pattern(): RegExp {
+  const tail = '%[89ab][\\da-f]'
+  const two = `%(?:c[2-9a-f]|d[\\da-f])${tail}`
+  const three = `%(?:e0%[ab][\\da-f]|e[1-9a-cef]${tail}|ed%[89][\\da-f])${tail}`
+  const four = `%(?:f0%[9ab][\\da-f]|f[1-3]${tail}|f4%8[\\da-f])${tail}${tail}`
+  return new RegExp(`(?:${two}|${three}|${four})+`, 'gi')
+}
+
+/**
+ * Returns a text that is the same for letters that differ in case alone, whether they are encoded or not. It decodes only what can be
+ * decoded, because each exception would take microseconds.
+ */
 function folded(text: string): string {
-  return (text.toUpperCase() as string & { toWellFormed(): string }).toWellFormed().toLowerCase()
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
-}
-
-function encodedCharacter(character: string): string {
-  return `%${character.charCodeAt(0).toString(16)}`
-}
-
-function nonEmpty(segments: readonly string[], empty: string): string[] {
-  return segments.filter((segment) => segment !== empty)
+  const letters = text.replace(/%(?![\da-f]{2})/gi, '%25').replace(UTF8, (found) => decodeURIComponent(found))
+  // At the end of a word, a capital sigma becomes another letter.
+  return letters.toUpperCase().toLowerCase().replaceAll('ς', 'σ')
 }

@@ -32,11 +32,13 @@ function digest(key: string): Uint8Array {
   return crypto === undefined ? sha256(bytes) : crypto.createHash('sha256').update(bytes).digest()
 }
 
-/** UTF-8, or UTF-16 behind a mark for a text that has no UTF-8: lone surrogates must not make two keys equal. */
+/** UTF-8, or UTF-16 behind a mark for a text that has no UTF-8: lone surrogates must not make two keys equal. No UTF-8 has the byte 255. */
 function encode(key: string): Uint8Array {
   if ((key as string & { isWellFormed(): boolean }).isWellFormed()) return encoder.encode(key)
-  const units = Array.from({ length: key.length }, (_, i) => key.charCodeAt(i))
-  return encoder.encode(`\0${units.join()}`)
+  const bytes = new DataView(new ArrayBuffer(2 + 2 * key.length))
+  bytes.setUint16(0, 0xffff)
+  for (let i = 0; i < key.length; i++) bytes.setUint16(2 + 2 * i, key.charCodeAt(i))
+  return new Uint8Array(bytes.buffer)
 }
 
 function hexadecimal(bytes: Uint8Array): string {

@@ -137,10 +137,16 @@ export const http = [
   body('loses a Vary of the application', "isList ? withNames(String(known ?? ''), [value]) : value", 'value'),
   body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
   allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
+  address('takes a private address out of NAT64', "range() === 'unicast'", "range() !== 'unknown'"),
+  networks(
+    'takes a network of NAT64 for IPv6',
+    "carrier === 'mapped' ? 96 : Infinity",
+    "carrier === 'mapped' ? 96 : 0",
+  ),
   networks(
     'takes the length of a mapped network for that of IPv4',
-    'isIPv4MappedAddress() ? 96 :',
-    'isIPv4MappedAddress() ? 0 :',
+    "carrier === 'mapped' ? 96 :",
+    "carrier === 'mapped' ? 0 :",
   ),
   settlement(
     'settles in addition to a refund',
@@ -162,8 +168,8 @@ export const http = [
     '      queueMicrotask(() => this.#ended(response))\n      return response',
     '      return response',
   ),
-  address('takes a mapped address for IPv6', 'if (carriesIPv4(address.parts))', 'if (network === undefined)'),
-  address('takes a NAT64 address for IPv6', 'return a === 0x64 &&', 'return a === 0 &&'),
+  address('takes a mapped address for IPv6', 'if (isOfIPv4(address.parts))', 'if (network === undefined)'),
+  address('takes a NAT64 address for IPv6', 'return a === 0x64 &&', 'return a === 0x65 &&'),
   address(
     'takes a number for an address',
     'if (isIP(tail) === 4) return tail',

@@ -4,9 +4,9 @@ const inTests = (file, ...tests) =>
   inFile(`src/rules/${file}`, { files: tests.map((test) => `test/rules/${test}.test.ts`) })
 
 const paths = inTests('paths.ts', 'paths', 'routers')
-const dimensions = inTests('dimensions.ts', 'match', 'paths')
+const dimensions = inTests('dimensions.ts', 'match', 'paths', 'routers')
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/rules/match.test.ts'] })
-const match = inTests('match.ts', 'match')
+const match = inTests('match.ts', 'match', 'paths')
 const compile = inTests('compile.ts', 'match')
 const charges = inTests('charges.ts', 'limits', 'rules')
 const limits = inTests('limits.ts', 'limits')
@@ -27,16 +27,31 @@ const stored = inTests('redis/stored.ts', 'redis')
 const compare = inFile('src/cli/rules/compare.ts', { files: ['test/cli/rules.test.ts'] })
 
 export const rules = [
-  paths('an empty segment is no parameter', 'forms.push(literal)', 'forms.push(canonical)'),
-  paths('dots are not resolved', 'else if (segment === DOT + DOT) result.pop()', 'else resolved.push(segment)'),
-  paths('an encoded letter is another letter', 'folded(decoded(segment))', 'folded(segment)'),
-  paths('a backslash is no slash', "replaceAll('\\\\', '/')", "replaceAll('\\\\', '-')"),
+  paths('an empty segment is no parameter', 'forms.push(startsOf(path, most, false))', 'forms.push(merged)'),
+  paths('dots are not resolved', 'before.pop()', 'before.push(start)'),
+  paths('an encoded letter is another letter', 'if (code >= 0) {', 'if (code >= 128) {'),
+  paths('a backslash is no slash', "each.replaceAll('\\\\', '/')", "each.replaceAll('\\\\', '-')"),
   paths('the first character of a target is its own', 'target.slice(1)', 'target.slice(0)'),
-  paths('letter case matters', 'return segment.toLowerCase()', 'return segment'),
+  paths('letter case matters', 'return text.toLowerCase()', 'return text'),
+  paths('a URL without a host has one reading', "if (scheme !== '') paths.push(withSlash(behind))", ''),
+  paths('a host begins with three slashes', "each.startsWith('//') ?", "each.startsWith('///') ?"),
+  paths('readings that differ are several keys', 'keys.size === 1 ? [...keys][0]! : SEVERAL', '[...keys][0]!'),
+  paths(
+    'a key does not end at a semicolon',
+    "form.includes(';') ? form.slice(0, form.indexOf(';'))",
+    "form.includes(';') ? form",
+  ),
+  paths('a path is cut too early', 'starts.slice(0, segments + 1)', 'starts.slice(0, segments)'),
+  match('a key is any reading of the path', 'found.length === 0 ? (facts.paths[0]', 'true ? (facts.paths[0]'),
+  dimensions(
+    'only the path of the router is matched',
+    'const readings = facts.paths.flat()',
+    'const readings = facts.paths[0] ?? []',
+  ),
   dimensions('GET is not HEAD', "[this.#values.of(name), this.#values.of('HEAD')]", '[this.#values.of(name)]'),
   dimensions('a parameter at the end is optional', 'data.length === undefined || data.length === length', 'true'),
   networks('a network has one bit more', '2 ** dropped', '2 ** (dropped + 1)'),
-  dimensions('one reading of a path is enough for `allow`', 'paths.every(matches)', 'paths.some(matches)'),
+  dimensions('one reading of a path is enough for `allow`', 'forms.every((form)', 'forms.some((form)'),
   match('a policy applies at its end', 'now < policy.until', 'now <= policy.until'),
   match(
     'one condition of several is enough',

@@ -11,6 +11,12 @@ import { getRequestListener } from '@hono/node-server'
 import Koa from 'koa'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { plainReader } from '../../src/limiter/rule-source.ts'
+import { createRules, type Rules } from '../../src/rules/index.ts'
+import * as ofExpress from '../../adapters/express/index.ts'
+import * as ofFastify from '../../adapters/fastify/index.ts'
+import * as ofHono from '../../adapters/hono/index.ts'
+import * as ofKoa from '../../adapters/koa/index.ts'
+import * as ofNode from '../../adapters/node/index.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import { Facts } from '../../src/rules/facts.ts'
 import { matchingPolicies } from '../../src/rules/match.ts'
@@ -56,6 +62,12 @@ const apps: Readonly<Record<string, () => Promise<RequestListener>>> = {
     await app.ready()
     return (incoming, outgoing) => app.routing(incoming, outgoing)
   },
+  async 'fastify with semicolons'() {
+    const app = fastify({ useSemicolonDelimiter: true })
+    for (const path of PATTERNS) app.get(path, (_request, reply) => void reply.send(path))
+    await app.ready()
+    return (incoming, outgoing) => app.routing(incoming, outgoing)
+  },
   async 'the URL of the platform'() {
     return ({ url }, response) => {
       const base = 'http://localhost'
@@ -68,6 +80,15 @@ const apps: Readonly<Record<string, () => Promise<RequestListener>>> = {
     const app = new Hono()
     for (const path of PATTERNS) app.get(path, (context) => context.text(path))
     return getRequestListener(app.fetch) as unknown as RequestListener
+  },
+  async 'the URL of koa'() {
+    const app = new Koa()
+    app.use((context) => {
+      // Koa has an object without a path for a URL that cannot be parsed.
+      const answered = PATTERNS.find((path) => pattern(path).test(context.URL.pathname ?? ''))
+      if (answered !== undefined) context.body = answered
+    })
+    return app.callback() as RequestListener
   },
   async koa() {
     const app = new Koa()
@@ -109,7 +130,18 @@ const word = fc.constantFrom(
 )
 const paths = fc
   .tuple(
-    fc.constantFrom('/', '/', '//', '/\\', '*', 'http://localhost/', 'http://localhost?'),
+    fc.constantFrom(
+      '/',
+      '/',
+      '//',
+      '/\\',
+      '*',
+      'http://localhost/',
+      'http://localhost?',
+      'http:///',
+      'https:////',
+      'a://',
+    ),
     fc.array(word, { maxLength: 5 }),
     fc.constantFrom('', '/', '?q=/a', '//', ';s', '#', '/?', '\\', '\\#'),
   )
@@ -131,5 +163,82 @@ describe.each(Object.entries(apps))('what a route of %s answers', (_name, listen
       }),
       { numRuns: Number(process.env['RUNS'] ?? 300) },
     )
+  })
+})
+
+/** Rules for `/login`, counted by path, and one path that is exempt. */
+function loginRules(): Rules<never> {
+  return createRules({
+    policies: [
+      { name: 'login', match: { path: '/login' }, key: 'path', limits: [{ quota: 2, window: '1h' }] },
+      { name: 'static', match: { path: '/static/*' }, allow: true },
+    ],
+  })
+}
+
+/** Apps with a limit whose route `/login` is also reached in other ways: a middleware replaces `/static/..` and `/new` at the begin. */
+const limited: Readonly<Record<string, () => Promise<RequestListener>>> = {
+  async 'node:http'() {
+    const limit = ofNode.rateLimit({ rules: loginRules() })
+    return limit(({ url }, response) => {
+      response.writeHead(new URL(url!, 'http://localhost').pathname === '/login' ? 200 : 404).end()
+    })
+  },
+  async express() {
+    const app = express()
+    app.use((request, _response, next) => {
+      request.url = rewritten(request.url)
+      next()
+    })
+    app.use(ofExpress.rateLimit({ rules: loginRules() }))
+    return app.get('/login', (_request, response) => void response.send('in'))
+  },
+  async koa() {
+    const app = new Koa()
+    app.use((context, next) => {
+      context.path = rewritten(context.path)
+      return next()
+    })
+    app.use(ofKoa.rateLimit({ rules: loginRules() }))
+    const router = new KoaRouter().get('/login', (context) => void (context.body = 'in'))
+    return app.use(router.routes()).callback() as RequestListener
+  },
+  async fastify() {
+    const app = fastify({ useSemicolonDelimiter: true, rewriteUrl: ({ url }) => rewritten(url!) })
+    await app.register(ofFastify.rateLimit, { rules: loginRules() })
+    app.get('/login', (_request, reply) => void reply.send('in'))
+    await app.ready()
+    return (incoming, outgoing) => app.routing(incoming, outgoing)
+  },
+  async hono() {
+    const app = new Hono({ getPath: ({ url }) => rewritten(new URL(url).pathname) })
+    app.use(ofHono.rateLimit({ rules: loginRules() }))
+    app.get('/login', (context) => context.text('in'))
+    return getRequestListener(app.fetch) as unknown as RequestListener
+  },
+}
+
+function rewritten(path: string): string {
+  return path.replace(/^\/(?:static|new)\/\w+/, '')
+}
+
+describe.each(Object.entries(limited))('a limit of %s', (_name, listen) => {
+  it('applies to a route however the path is written or rewritten, with one count', async () => {
+    const server = createServer(await listen()).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const reached: string[] = []
+    const targets = ['/login', 'http:///x/login', 'http:///static/login', '*login', '//h/login', '/\\h\\login']
+    for (let i = 0; i < 10; i++) targets.push(`/login;${i}`, `/new/${i}/login`, `/static/${i}/login`, `//${i}/login`)
+    for (const path of targets) {
+      const sent = request({ host: '127.0.0.1', port, path, agent: false }).end()
+      const [response] = (await once(sent, 'response')) as [import('node:http').IncomingMessage]
+      response.resume()
+      if (response.statusCode === 200) reached.push(path)
+    }
+    server.close()
+    // Other spellings are counted, too, if only some routers take them for `/login`.
+    expect(reached[0]).toBe('/login')
+    expect(reached.length, reached.join()).toBeLessThanOrEqual(2)
   })
 })

@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net'
 import { addressKeyer } from '../../http/keys/address.ts'
 import { composeKey } from '../../limiter/keyers.ts'
-import { pathForms } from '../../rules/paths.ts'
+import { pathKey, pathReadings } from '../../rules/paths.ts'
 import { boundedKey } from '../../util/bounded-key.ts'
 import { fieldAt, textOf } from './json.ts'
 import type { LoggedRequest } from './request.ts'
@@ -25,7 +25,7 @@ const PARTS: Readonly<Record<string, (ipv6Subnet: number) => KeyPart>> = {
   ip: addressReader,
   user: () => (request) => boundedKey(request.user),
   method: () => (request) => boundedKey(request.method),
-  path: () => (request) => (request.path === '' ? '' : boundedKey(pathForms(request.path)[0]!)),
+  path: () => (request) => (request.path === '' ? '' : boundedKey(pathKey(pathReadings(request.path)))),
   everyone: () => () => 'everyone',
 }
 

@@ -12,8 +12,9 @@ const CACHE_SIZE = 1000
 const MAPPED = '::ffff:'
 
 /**
- * Returns the address in a text of a framework, a socket or a forwarded header: without port, brackets and zone. An IPv4-mapped,
- * IPv4-translated or NAT64 address becomes its IPv4 address. IPv6 is written as in RFC 5952. Returns `undefined` for any other text.
+ * Returns the address in a text of a framework, a socket or a forwarded header: without port, brackets and zone. An IPv4-mapped
+ * address becomes its IPv4 address, and so does an IPv4-translated or NAT64 address with a public one inside. IPv6 is written as in
+ * RFC 5952. Returns `undefined` for any other text.
  *
  * @example
  * clientAddress('[2001:DB8::1%eth0]:443') // '2001:db8::1'
@@ -64,20 +65,30 @@ function keyOf(raw: string | undefined, network: Network | undefined): string | 
 
 function keyOfIPv6(text: string, network: Network | undefined): string {
   const address = ipaddr.IPv6.parse(hexadecimal(text))
-  if (carriesIPv4(address.parts)) return ipv4Of(address.parts)
+  if (isOfIPv4(address.parts)) return ipv4Of(address.parts)
   if (network === undefined) return address.toString()
   const prefix = address.parts.map((part, i) => part & network.mask[i]!)
   return `${new ipaddr.IPv6(prefix).toString()}/${network.bits}`
 }
 
 /**
- * Returns true for the prefixes that carry the IPv4 address of a client in their last 32 bits: `::ffff:0:0/96` (mapped),
- * `::ffff:0:0:0/96` (translated) and `64:ff9b::/96` (NAT64).
+ * Returns how an IPv6 address carries the IPv4 address of a client in its last 32 bits: `::ffff:0:0/96` is mapped,
+ * `::ffff:0:0:0/96` and `64:ff9b::/96` (NAT64) are translated.
  */
-function carriesIPv4([a, b, c, d, e, f]: readonly number[]): boolean {
-  if (c !== 0 || d !== 0) return false
-  if (a === 0 && b === 0) return (e === 0 && f === 0xffff) || (e === 0xffff && f === 0)
-  return a === 0x64 && b === 0xff9b && e === 0 && f === 0
+export function carrierOf([a, b, c, d, e, f]: readonly number[]): 'mapped' | 'translated' | undefined {
+  if (c !== 0 || d !== 0) return undefined
+  if (a === 0 && b === 0 && e === 0 && f === 0xffff) return 'mapped'
+  if (a === 0 && b === 0 && e === 0xffff && f === 0) return 'translated'
+  return a === 0x64 && b === 0xff9b && e === 0 && f === 0 ? 'translated' : undefined
+}
+
+/**
+ * A translator only carries public addresses (RFC 6052, section 3.1). With a private one inside, anybody on the way could
+ * pretend to be in an allowed network, so such an address stays IPv6. A mapped one is what a socket reports for any client.
+ */
+function isOfIPv4(parts: readonly number[]): boolean {
+  const carrier = carrierOf(parts)
+  return carrier === 'mapped' || (carrier === 'translated' && ipaddr.IPv4.parse(ipv4Of(parts)).range() === 'unicast')
 }
 
 function ipv4Of(parts: readonly number[]): string {
@@ -111,7 +122,7 @@ function withoutZone(text: string): string {
 }
 
 /** Writes an IPv4 tail in hexadecimal. `ipaddr.js` reads `::1.2.3.4` as `::ffff:1.2.3.4`, which is another address. */
-function hexadecimal(text: string): string {
+export function hexadecimal(text: string): string {
   const tail = text.lastIndexOf(':') + 1
   if (!text.includes('.', tail)) return text
   const [a, b, c, d] = ipaddr.IPv4.parse(text.slice(tail)).octets as [number, number, number, number]

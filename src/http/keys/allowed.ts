@@ -7,7 +7,7 @@ import { isNetwork, NetworkMap } from './networks.ts'
 export interface AllowOptions<Request> {
   /**
    * Addresses and networks of clients that are not limited: IPv4 or IPv6, such as `'192.0.2.7'`, `'10.0.0.0/8'` or `'2001:db8::/32'`.
-   * Their requests are not counted and have no rate-limit headers. An IPv4-mapped address is its IPv4 address. A client without a known
+   * Their requests are not counted and have no rate-limit headers. An IPv4-mapped address is its IPv4 address, and so is NAT64 (`64:ff9b::/96`) of a public address. A client without a known
    * address is limited. The address is the one that `byIP` uses, so it depends on the proxies that the framework trusts: with
    * `SLUICE_PROXY_TRUSTS_ALL` clients can forge an address of this list. Default: none.
    * @example rateLimit({ keyer: byIP, limits: perMinute(100), allow: ['127.0.0.1', '::1', '10.0.0.0/8'] })

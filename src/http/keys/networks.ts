@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { clientAddress } from './address.ts'
+import { carrierOf, clientAddress, hexadecimal } from './address.ts'
 import { recentCache } from './recent-cache.ts'
 
 /** The addresses whose networks are cached, in each of two generations. */
@@ -72,15 +72,17 @@ function parsed(text: string): Network | undefined {
   const { parts, width } = bitsOf(address)
   const most = parts.length * width
   const length = slash === -1 ? String(most) : text.slice(slash + 1)
-  const prefix = /^\d{1,3}$/.test(length) ? Number(length) - hiddenBits(written, width, slash) : Infinity
+  const prefix = /^\d{1,3}$/.test(length) ? Number(length) - hiddenBits(written, slash) : Infinity
   return prefix >= 0 && prefix <= most ? { parts, width, prefix } : undefined
 }
 
 /** Returns the bits of a network that its IPv4 address does not have: 96 for an IPv4-mapped network, otherwise none. */
-function hiddenBits(written: string, width: number, slash: number): number {
-  if (slash === -1 || width === 16 || !written.includes(':')) return 0
-  // Networks that carry IPv4 in other ways would contain all of IPv4, since clients are known by their IPv4 address.
-  return ipaddr.IPv6.parse(written).isIPv4MappedAddress() ? 96 : Infinity
+function hiddenBits(written: string, slash: number): number {
+  if (slash === -1 || !written.includes(':')) return 0
+  const carrier = carrierOf(ipaddr.IPv6.parse(hexadecimal(written)).parts)
+  if (carrier === undefined) return 0
+  // Clients in networks that carry IPv4 in other ways are known by their IPv4 address.
+  return carrier === 'mapped' ? 96 : Infinity
 }
 
 function bitsOf(address: string): Bits {

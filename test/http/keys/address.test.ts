@@ -56,8 +56,8 @@ describe('worked values', () => {
     [':', undefined],
     ['::ffff:203.0.113.256', undefined],
     ['::ffff:010.0.0.1', undefined],
-    ['64:ff9b::203.0.113.7', '203.0.113.7'],
-    ['::ffff:0:203.0.113.7', '203.0.113.7'],
+    ['64:ff9b::8.8.4.4', '8.8.4.4'],
+    ['::ffff:0:8.8.4.4', '8.8.4.4'],
     ['1::2::3', undefined],
     ['12345::', undefined],
     ['/var/run/app.sock', undefined],
@@ -70,6 +70,24 @@ describe('worked values', () => {
     for (const raw of [null, 7, {}, ['203.0.113.7']]) expect(key(raw as never)).toBeUndefined()
     expect(clientAddress(null as never)).toBeUndefined()
   })
+})
+
+describe('an IPv6 address that carries a private or special IPv4 address', () => {
+  const special = ['0.0.0.0', '10.1.2.3', '100.64.0.1', '127.0.0.1', '169.254.1.1', '172.16.0.1', '172.31.255.255']
+  special.push('192.168.1.1', '192.0.0.1', '192.0.2.1', '198.18.0.1', '203.0.113.1', '224.0.0.1', '255.255.255.255')
+
+  test.each(special)('is IPv6 unless it is mapped: %s', (address) => {
+    expect(key(`64:ff9b::${address}`)).toBe('64:ff9b::/56')
+    expect(key(`::ffff:0:${address}`)).toBe('::/56')
+    expect(clientAddress(`64:ff9b::${address}`)).toMatch(/^64:ff9b::/)
+    expect(key(`::ffff:${address}`)).toBe(address)
+  })
+
+  test.each([
+    ['64:ff9b:1::8.8.4.4', '64:ff9b:1::/56'],
+    ['2002:808:404::1', '2002:808:404::/56'],
+    ['::8.8.4.4', '::/56'],
+  ])('%s of other networks is never the IPv4 address', (raw, expected) => expect(key(raw)).toBe(expected))
 })
 
 describe('clientAddress', () => {
@@ -116,11 +134,8 @@ describe('ipv6Subnet', () => {
 
 const bytes = (count: number) => fc.uint8Array({ minLength: count, maxLength: count })
 const subnet = fc.integer({ min: 32, max: 128 })
-const IPV4_PREFIXES = [
-  [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255],
-  [0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0],
-  [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0],
-]
+const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255]
+const IPV4_PREFIXES = [MAPPED, [0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0], [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]]
 const carriesNone = (each: Uint8Array): boolean =>
   !IPV4_PREFIXES.some((prefix) => prefix.every((byte, i) => byte === each[i]))
 const notMapped = bytes(16).filter(carriesNone)
@@ -177,7 +192,9 @@ describe('against a second library', () => {
   test('IPv4-mapped, IPv4-translated and NAT64 addresses are IPv4 in every notation and with every prefix', () => {
     const prefixes = fc.constantFrom(...IPV4_PREFIXES)
     fc.assert(
-      fc.property(bytes(4), subnet, fc.constantFrom(...decorations), prefixes, (each, bits, decorate, prefix) => {
+      fc.property(bytes(4), subnet, fc.constantFrom(...decorations), prefixes, (some, bits, decorate, prefix) => {
+        // Public ones: 11.0.0.0 to 99.255.255.255 has no special address.
+        const each = prefix === MAPPED ? some : some.map((byte, i) => (i === 0 ? 11 + (byte % 89) : byte))
         const mapped = Uint8Array.from([...prefix, ...each])
         const expected = Address4.fromByteArray(Array.from(each)).correctForm()
         const keyOf = addressKeyer(bits)
