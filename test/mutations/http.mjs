@@ -20,6 +20,7 @@ const body = inFile('src/http/responder.ts', { files: everywhere, name: 'a denia
 const allow = inFile('src/http/keys/allowed.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const denial = inTests('src/http/denial.ts', 'test/http/denial.test.ts')
+const durations = inTests('src/util/duration.ts', 'test/http/denial.test.ts')
 const accept = inTests('src/http/headers/accept.ts', 'test/http/headers/accept.test.ts')
 const retryAfter = inTests('src/http/headers/retry-after.ts', 'test/http/headers/retry-after.test.ts')
 const headers = ['test/http/headers']
@@ -164,6 +165,16 @@ export const http = [
   accept('sends text to a client that accepts JSON', ' && json.weight === 0', ''),
   denial('lets caches store a denial', "'no-store'", "'no-cache'"),
   denial('lists a shadow limit as violated', '!allowed && limit.shadow !== true', '!allowed'),
+  denial('names the quota of a key that is locked out', 'each.lockedFor > 0', 'each.lockedFor < 0'),
+  denial('does not say how many requests may come at once', 'capacity === limit.quota ? time', 'true ? time'),
+  denial('asks for a smaller request where none is allowed', ' || capacity === 0', ''),
+  denial('repeats the verb', 'return verb === before', "return verb === ''"),
+  denial('does not know the unit of the options', 'unitOf(name, unit) ?? (cost', '(cost'),
+  durations(
+    'says that a client can try again too early',
+    'count = Math.ceil(count / size)',
+    'count = Math.floor(count / size)',
+  ),
   retryAfter('uses the smaller of two waits', 'theirs > largest', 'theirs < largest'),
   retryAfter(
     'writes Retry-After: 0',
