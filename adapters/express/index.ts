@@ -52,6 +52,7 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   // The path of the whole app, also in a router that is mounted somewhere.
   getPath: (request) => request.baseUrl + request.path,
   getAddress: addressOf,
+  getApp: (request) => request.app,
   hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),

@@ -10,7 +10,7 @@ import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
-import { addressOf } from './keyers.ts'
+import { addressOf, appOf } from './keyers.ts'
 import { bindingsOf } from './node.ts'
 import { getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
 
@@ -66,6 +66,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   getRequestHeader: (context, name) => context.req.header(name),
   getPath: (context) => context.req.url,
   getAddress: addressOf,
+  getApp: appOf,
   hasUnreadBody(context) {
     const { incoming } = bindingsOf(context)
     return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)

@@ -24,6 +24,11 @@ const client: ClientInfo<Context> = {
   app: (context) => bindingsOf(context).incoming?.socket.server,
 }
 
+/** A context does not know its app, but the routes of an app are its own objects. */
+export function appOf(context: Context): object | undefined {
+  return (context.req as Matched).matchedRoutes[0] ?? client.app(context)
+}
+
 /** Returns the client's address on `@hono/node-server`, for rules. */
 export const addressOf: (context: Context) => string | undefined = addressReader(client)
 

@@ -59,6 +59,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   getRequestHeader: (context, name) => context.req.headers[name] as string | undefined,
   getPath: (context) => context.originalUrl,
   getAddress: addressOf,
+  getApp: (context) => context.app,
   hasUnreadBody: ({ req }) => hasUnreadBody(req),
   getHeader: (response, name) => response.res.getHeader(name),
   setHeader: (response, name, value) => void response.res.setHeader(name, value),

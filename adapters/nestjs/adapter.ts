@@ -9,7 +9,7 @@ import { chain } from '../../src/util/maybe-promise.ts'
 import { kindOf } from './context.ts'
 import { currentExchange, type Exchange } from './exchange.ts'
 import { addressOf } from './keyers.ts'
-import { isOfExpress, headOf, type NestRequest, rawRequestOf, rawResponseOf } from './platform.ts'
+import { isOfExpress, isOfFastify, headOf, type NestRequest, rawRequestOf, rawResponseOf } from './platform.ts'
 import { whenDisconnected } from './sockets.ts'
 
 /** Is called with denials: see the option `onDenied`. */
@@ -20,13 +20,14 @@ type Limited = NestRequest & { rateLimit?: Decision }
 /** How a call is read, with or without an HTTP response. */
 const requestAdapter: Pick<
   HttpAdapter<object, Exchange, undefined, OnDenied>,
-  'getMethod' | 'getRequestHeader' | 'getPath' | 'getAddress' | 'getDecision' | 'setDecision' | 'sendDenial'
+  'getMethod' | 'getRequestHeader' | 'getPath' | 'getAddress' | 'getApp' | 'getDecision' | 'setDecision' | 'sendDenial'
 > = {
   getMethod: (request) => (request as { readonly method?: string }).method,
   getRequestHeader: (request, name) =>
     (request as { readonly headers?: Readonly<Record<string, string>> }).headers?.[name],
   getPath: pathOf,
   getAddress: addressOf,
+  getApp: appOf,
   getDecision: (request) => (isPartOfMany() ? partDecisionOf(request) : (request as Limited).rateLimit),
   setDecision(request, decision) {
     const exchange = currentExchange()
@@ -38,6 +39,11 @@ const requestAdapter: Pick<
     ;(request as { rateLimit?: Decision }).rateLimit = decision
   },
   sendDenial: (exchange, status, body) => void (exchange.denial = { status, body }),
+}
+
+function appOf(request: object): object | undefined {
+  if (isOfExpress(request)) return (request as { readonly app: object }).app
+  return isOfFastify(request) ? (request as { readonly server: { readonly server: object } }).server.server : undefined
 }
 
 /**

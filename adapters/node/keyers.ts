@@ -14,11 +14,16 @@ import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>
 
+/** Returns the server of a request. */
+export function serverOf(request: IncomingMessage): object | undefined {
+  return (request.socket as { server?: object }).server
+}
+
 const client: ClientInfo<IncomingMessage> = {
   address: (request) => request.socket.remoteAddress,
   proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: () => 'nobody',
-  app: (request) => (request.socket as { server?: object }).server,
+  app: serverOf,
 }
 
 /** Returns the address of the socket, for rules. */

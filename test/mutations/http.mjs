@@ -51,8 +51,8 @@ const lastHooks = inTests('adapters/fastify/last-hooks.ts', 'test/adapters/fasti
 const expressIndex = inTests('adapters/express/index.ts', 'test/adapters/express/keyers.test.ts')
 const onDeniedCall = inTests('src/http/response/on-denied.ts', 'test/adapters/unread-body.test.ts')
 const begunDenial = inTests('src/http/response/begun-denial.ts', 'test/adapters/on-denied.test.ts')
-const registration = inTests('src/limiter/registration.ts', 'test/http/created-late.test.ts')
-const createdLate = inTests('src/http/created-late.ts', 'test/http/created-late.test.ts')
+const registration = inTests('src/limiter/registration.ts', 'test/http/checks.test.ts')
+const createdLate = inTests('src/http/checks.ts', 'test/http/checks.test.ts')
 const addressWarning = inTests('src/http/keys/address-warning.ts', 'test/http/keys/address-warning.test.ts')
 const proxyWarning = inTests('src/http/keys/proxy-warning.ts', 'test/http/keys/proxy-warning.test.ts')
 const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'names of their limiters' })
@@ -243,7 +243,19 @@ export const http = [
     "[Symbol.for('skip-override')]: true",
     "[Symbol.for('skip-override')]: false",
   ),
-  createdLate('warns although a limiter serves a second request', 'usedOnce.delete(uses.definition)', 'usedOnce.size'),
+  createdLate(
+    'warns although a limiter serves a second request',
+    '?.delete(uses.definition)',
+    '?.has(uses.definition)',
+  ),
+  createdLate('needs more than ten requests', 'const FEW = 5', 'const FEW = 10'),
+  createdLate('warns of files that are edited', 'now - singles.times[0]! <= SOON', 'now > 0'),
+  createdLate(
+    'counts the apps of a test suite together',
+    'appOf?.(request) ?? (isTestRun() ? undefined : UNKNOWN_APP)',
+    'UNKNOWN_APP',
+  ),
+  createdLate('does not know the app of a request', 'appOf?.(request) ?? (', 'undefined ?? ('),
   addressWarning('finds no address within a key', ' || containsAddress(key)', ''),
   addressWarning(
     'takes IPv4 in IPv6 for a whole address',

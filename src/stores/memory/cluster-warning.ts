@@ -77,12 +77,16 @@ function watchThreads(process: ProcessLike): void {
   if (threads?.isMainThread !== false || threads.BroadcastChannel === undefined || file === undefined) return
   const { threadId: from } = threads
   const channel = new threads.BroadcastChannel('sluice: memory stores of threads')
+  function send(isReply: boolean): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel between threads has no origin
+    channel.postMessage({ file: file!, from, isReply })
+  }
   channel.onmessage = function foundThread({ data }) {
     // A second copy of this package in the same thread.
     if (data.file !== file || data.from === from) return
-    if (!data.isReply) channel.postMessage({ file, from, isReply: true })
+    if (!data.isReply) send(true)
     warnOnce()
   }
   channel.unref()
-  channel.postMessage({ file, from, isReply: false })
+  send(false)
 }
