@@ -1,5 +1,11 @@
 import type { Request } from 'express'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+} from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
@@ -10,6 +16,7 @@ const client: ClientInfo<Request> = {
   proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: trustOf,
   app: (request) => request.app,
+  isSet: (request) => isSetByApp(request, request.socket, request.ips),
 }
 
 /** An app trusts every proxy if it trusts an address that is reserved for documentation, 99 hops away. */

@@ -1,5 +1,11 @@
 import type { FastifyRequest } from 'fastify'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+} from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
@@ -17,6 +23,7 @@ const client: ClientInfo<FastifyRequest> = {
   proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: trustOf,
   app: (request) => request.server.server,
+  isSet: (request) => isSetByApp(request, request.socket, request.ips),
 }
 
 /** Fastify does not expose its `trustProxy`. But `ips` exists only with this option, and shows its effect on a request. */

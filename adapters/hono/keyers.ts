@@ -6,6 +6,7 @@ import {
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
+  isSocketSet,
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
@@ -22,6 +23,7 @@ const client: ClientInfo<Context> = {
   proxyHeader: (context) => proxyHeaderIn(bindingsOf(context).incoming?.headers ?? {}),
   trust: () => 'nobody',
   app: (context) => bindingsOf(context).incoming?.socket.server,
+  isSet: (context) => isSocketSet(bindingsOf(context).incoming?.socket),
 }
 
 /** A context does not know its app, but the routes of an app are its own objects. */

@@ -1,5 +1,11 @@
 import type { Context } from 'koa'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+} from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
@@ -9,6 +15,7 @@ const client: ClientInfo<Context> = {
   proxyHeader: ({ app, req }) => proxyHeaderIn(req.headers, app.proxyIpHeader.toLowerCase()),
   trust: trustOf,
   app: (context) => context.app,
+  isSet: (context) => isSetByApp(context, context.req.socket, context.ips),
 }
 
 /** A proxy replaces a header with another name. It only appends to X-Forwarded-For. */

@@ -6,6 +6,7 @@ import {
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
+  isSocketSet,
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
@@ -24,6 +25,7 @@ const client: ClientInfo<IncomingMessage> = {
   proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: () => 'nobody',
   app: serverOf,
+  isSet: (request) => isSocketSet(request.socket),
 }
 
 /** Returns the address of the socket, for rules. */

@@ -35,6 +35,7 @@ const policyList = inTests('src/http/headers/policy-list.ts', ...headers)
 const standard = inTests('src/http/headers/standard.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
 const ipKeyer = inTests('src/http/keys/ip-keyer.ts', 'test/adapters/express/keyers.test.ts')
+const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
 const closedEarly = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
 const nodeEnd = inTests('src/http/response/node-end.ts', 'test/http/response/node-end.test.ts')
 const webEnd = inTests('src/http/response/web-end.ts', 'test/adapters/fetch')
@@ -162,6 +163,31 @@ export const http = [
   ),
   address('leaves an IPv4 tail to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
   address('takes the last group for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
+  setAddress('src/http/keys/ip-keyer.ts', 'fastify')(
+    'overlooks an address of the app that is that of the socket',
+    "Object.hasOwn(request, 'ip') ||",
+    '',
+  ),
+  setAddress('src/http/keys/ip-keyer.ts', 'koa')(
+    'overlooks another address',
+    'ip !== socket?.remoteAddress &&',
+    'ip === socket?.remoteAddress &&',
+  ),
+  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+    'takes an address of a trusted proxy for one of the app',
+    ' && !ips.includes(ip!)',
+    '',
+  ),
+  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+    'overlooks a socket whose address was set',
+    ' || isSocketSet(socket)',
+    '',
+  ),
+  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+    'warns of trust although the app sets the address',
+    'if (client.isSet?.(request) !== true) settings',
+    'settings',
+  ),
   accept('sends text to a client that accepts JSON', ' && json.weight === 0', ''),
   denial('lets caches store a denial', "'no-store'", "'no-cache'"),
   denial('lists a shadow limit as violated', '!allowed && limit.shadow !== true', '!allowed'),
