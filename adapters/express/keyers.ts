@@ -8,8 +8,9 @@ import {
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { keyOfRoute, type Route } from './route-key.ts'
+import { needsCall } from '../../src/util/validate.ts'
 
 const client: ClientInfo<Request> = {
   address: (request) => request.ip,
@@ -58,7 +59,10 @@ export function byHeader(name: string): SyncKeyer<Request> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.method)
+export const byMethod: SyncKeyer<Request> = (request) => {
+  refuseOwnCall('byMethod', request)
+  return methodKey(request.method)
+}
 
 /**
  * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. Elsewhere all requests share one bucket,
@@ -67,6 +71,11 @@ export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.metho
  * mounted with `use`; routes of all others with the same pattern share a bucket.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<Request> = define('byRoute', ({ app, route }: Request) =>
-  route === undefined ? unroutedKey(app) : keyOfRoute(app, route as Route),
-)
+export const byRoute: SyncKeyer<Request> = define('byRoute', (request: Request) => {
+  refuseOwnCall('byRoute', request)
+  const { app, route } = request
+  return route === undefined ? unroutedKey(app) : keyOfRoute(app, route as Route)
+})
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")

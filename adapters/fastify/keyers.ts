@@ -8,7 +8,8 @@ import {
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
-import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { needsCall } from '../../src/util/validate.ts'
 
 // A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
 const PROXIES = 32
@@ -83,10 +84,20 @@ export function byHeader(name: string): SyncKeyer<FastifyRequest> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<FastifyRequest> = (request) => methodKey(request.method)
+export const byMethod: SyncKeyer<FastifyRequest> = (request) => {
+  refuseOwnCall('byMethod', request)
+  return methodKey(request.method)
+}
 
 /**
  * The pattern of the route, such as `GET /users/:id`. Requests without a route share one bucket.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<FastifyRequest> = ({ routeOptions: { method, url } }) => routeKey(String(method), url)
+export const byRoute: SyncKeyer<FastifyRequest> = (request) => {
+  refuseOwnCall('byRoute', request)
+  const { method, url } = request.routeOptions
+  return routeKey(String(method), url)
+}
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")

@@ -2,7 +2,7 @@ import { boundedKey } from '../util/bounded-key.ts'
 import { shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
-import { refuse } from '../util/validate.ts'
+import { needsCall, refuse, refuseUncalled } from '../util/validate.ts'
 
 /** Who is counted. A number or bigint counts as its decimal string. */
 export type Key = string | number | bigint
@@ -33,12 +33,26 @@ export function keyers<Input>(...parts: readonly SyncKeyer<Input>[]): SyncKeyer<
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
-  for (const part of parts) if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
+  for (const part of parts) {
+    if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments, without parentheses', part)
+    refuseUncalled('keyers', part)
+  }
   const definition = `keyers(${parts.map(definitionOf).join()})`
   return define(definition, function compositeKeyer(input) {
     const keys = parts.map((part) => part(input))
     return keys.some(isPromise) ? Promise.all(keys).then(composeKey) : composeKey(keys as (Key | undefined)[])
   })
+}
+
+needsCall(keyers, 'keyers(byIP, byMethod)')
+
+/** Throws `INVALID_OPTION` for a keyer that the user has called, as in `keyer: byIP()`. A limiter calls it with a request. */
+export function refuseOwnCall(keyer: string, input: unknown): void {
+  if (input !== undefined) return
+  throw new SluiceError(
+    'INVALID_OPTION',
+    `keyer: expected \`keyer: ${keyer}\` without parentheses, got a call of ${keyer} without a request`,
+  )
 }
 
 const definitions = shared('definitions', () => new WeakMap<object, string>())

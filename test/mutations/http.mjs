@@ -36,6 +36,7 @@ const standard = inTests('src/http/headers/standard.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
 const ipKeyer = inTests('src/http/keys/ip-keyer.ts', 'test/adapters/express/keyers.test.ts')
 const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
+const parentheses = (file) => inTests(file, 'test/adapters/mistakes.test.ts')
 const closedEarly = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
 const nodeEnd = inTests('src/http/response/node-end.ts', 'test/http/response/node-end.test.ts')
 const webEnd = inTests('src/http/response/web-end.ts', 'test/adapters/fetch')
@@ -188,6 +189,17 @@ export const http = [
     'if (client.isSet?.(request) !== true) settings',
     'settings',
   ),
+  parentheses('src/limiter/keyers.ts')(
+    'does not refuse a keyer that the user calls',
+    'if (input !== undefined) return',
+    'return',
+  ),
+  parentheses('src/util/validate.ts')(
+    'does not refuse a function that the user has not called',
+    'if (call !== undefined) refuse',
+    'if (call === option) refuse',
+  ),
+  parentheses('src/util/validate.ts')('takes a web-standard request for options', 'names.length === 0 || ', ''),
   accept('sends text to a client that accepts JSON', ' && json.weight === 0', ''),
   denial('lets caches store a denial', "'no-store'", "'no-cache'"),
   denial('lists a shadow limit as violated', '!allowed && limit.shadow !== true', '!allowed'),

@@ -1,4 +1,4 @@
-import { define, definitionOf, type SyncKeyer } from '../../limiter/keyers.ts'
+import { define, definitionOf, refuseOwnCall, type SyncKeyer } from '../../limiter/keyers.ts'
 import { knownOptions, refuse } from '../../util/validate.ts'
 import { addressKeyer } from './address.ts'
 import { type ProxyHeader, type ProxyTrust, proxyWarner } from './proxy-warning.ts'
@@ -98,6 +98,7 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
   const key = addressKeyer(options.ipv6Subnet)
   const address = addressReader(client)
   return define(`ipKeyer(${options.ipv6Subnet})`, function ipKey(request: Request) {
+    refuseOwnCall('byIP', request)
     return key(address(request))
   })
 }
