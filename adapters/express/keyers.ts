@@ -73,8 +73,8 @@ export const byMethod: SyncKeyer<Request> = (request) => {
  */
 export const byRoute: SyncKeyer<Request> = define('byRoute', (request: Request) => {
   refuseOwnCall('byRoute', request)
-  const { app, route } = request
-  return route === undefined ? unroutedKey(app) : keyOfRoute(app, route as Route)
+  const route = request.route as Route | undefined
+  return route === undefined ? unroutedKey(request.app) : keyOfRoute(request.app, route)
 })
 
 needsCall(ipKeyer, 'ipKeyer()')

@@ -34,7 +34,7 @@ export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
   for (const part of parts) {
-    if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments, without parentheses', part)
+    if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
     refuseUncalled('keyers', part)
   }
   const definition = `keyers(${parts.map(definitionOf).join()})`

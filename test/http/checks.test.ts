@@ -223,9 +223,8 @@ const starts: Record<string, (when: When) => Promise<Running>> = {
     const app = express()
     const limit = source(() => create(options), when)
     app.use(create({ keyer: everyone, limits: perMinute(5000) }))
-    app.get('/', async (request, response) => {
-      await Promise.resolve()
-      limit()(request, response, () => void response.send('ok'))
+    app.get('/', (request, response, next) => {
+      Promise.resolve().then(() => limit()(request, response, () => void response.send('ok')), next)
     })
     return listening(createServer(app))
   },
@@ -238,7 +237,7 @@ const starts: Record<string, (when: When) => Promise<Running>> = {
     const limit = source(() => create(options), when)
     app.use((context, next) => limit()(context as never, next))
     app.use((context) => void (context.body = 'ok'))
-    return listening(createServer(app.callback()))
+    return listening(createServer(app.callback() as RequestListener))
   },
   Fastify: async (when) => {
     const [{ default: fastify }, { rateLimit: plugin }] = await Promise.all([

@@ -81,6 +81,7 @@ function watchThreads(process: ProcessLike): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel between threads has no origin
     channel.postMessage({ file: file!, from, isReply })
   }
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the channel has only this listener
   channel.onmessage = function foundThread({ data }) {
     // A second copy of this package in the same thread.
     if (data.file !== file || data.from === from) return
