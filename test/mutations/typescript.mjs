@@ -349,5 +349,5 @@ export const typescript = [
   threads('a warning about threads of different files', 'data.file !== file || ', ''),
   threads('a warning about two copies in one thread', ' || data.from === from', ''),
   threads('no reply to a later thread', 'if (!data.isReply) send', 'if (data.isReply) send'),
-  threads('a warning in the threads of a test runner', 'else if (!isTestRun(process))', 'else'),
+  threads('a warning in the threads of a test runner', '!isTestRun(process)', '(!isTestRun(process) || process)'),
 ]
