@@ -51,6 +51,7 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
   getPath: pathsOf,
   getAddress: addressOf,
+  getApp: (request) => request.app,
   hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),

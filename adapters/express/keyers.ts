@@ -1,15 +1,23 @@
 import type { Request } from 'express'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+} from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { keyOfRoute, type Route } from './route-key.ts'
+import { needsCall } from '../../src/util/validate.ts'
 
 const client: ClientInfo<Request> = {
   address: (request) => request.ip,
   proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: trustOf,
   app: (request) => request.app,
+  isSet: (request) => isSetByApp(request, request.socket, request.ips),
 }
 
 /** An app trusts every proxy if it trusts an address that is reserved for documentation, 99 hops away. */
@@ -51,7 +59,10 @@ export function byHeader(name: string): SyncKeyer<Request> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.method)
+export const byMethod: SyncKeyer<Request> = (request) => {
+  refuseOwnCall('byMethod', request)
+  return methodKey(request.method)
+}
 
 /**
  * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. Elsewhere all requests share one bucket,
@@ -60,9 +71,11 @@ export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.metho
  * mounted with `use`; routes of all others with the same pattern share a bucket.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], ({ app, route }: Request) =>
-  route === undefined ? unroutedKey(app) : keyOfRoute(app, route as Route),
-)
+export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], (request: Request) => {
+  refuseOwnCall('byRoute', request)
+  const route = request.route as Route | undefined
+  return route === undefined ? unroutedKey(request.app) : keyOfRoute(request.app, route)
+})
 
 /** What is read of a request of Express. */
 interface PathSource {
@@ -82,3 +95,6 @@ export function pathsOf({ baseUrl, path, originalUrl }: PathSource): string | re
     originalUrl.startsWith(routed) && (originalUrl.length === routed.length || originalUrl[routed.length] === '?')
   return isSame ? routed : [routed, originalUrl]
 }
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")

@@ -83,6 +83,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
   getPath: pathsOf,
   getAddress: addressOf,
+  getApp: (request) => request.server.server,
   hasUnreadBody: ({ raw }) => hasUnreadBody(raw),
   getHeader: (reply, name) => reply.getHeader(name),
   setHeader: (reply, name, value) => void reply.header(name, value),

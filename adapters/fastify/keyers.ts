@@ -1,8 +1,15 @@
 import type { FastifyRequest } from 'fastify'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+} from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
-import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { needsCall } from '../../src/util/validate.ts'
 
 // A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
 const PROXIES = 32
@@ -17,6 +24,7 @@ const client: ClientInfo<FastifyRequest> = {
   proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: trustOf,
   app: (request) => request.server.server,
+  isSet: (request) => isSetByApp(request, request.socket, request.ips),
 }
 
 /** Fastify does not expose its `trustProxy`. But `ips` exists only with this option, and shows its effect on a request. */
@@ -76,13 +84,20 @@ export function byHeader(name: string): SyncKeyer<FastifyRequest> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<FastifyRequest> = (request) => methodKey(request.method)
+export const byMethod: SyncKeyer<FastifyRequest> = (request) => {
+  refuseOwnCall('byMethod', request)
+  return methodKey(request.method)
+}
 
 /**
  * The pattern of the route, such as `GET /users/:id`. Requests without a route share one bucket.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<FastifyRequest> = ({ routeOptions: { method, url } }) => routeKey(String(method), url)
+export const byRoute: SyncKeyer<FastifyRequest> = (request) => {
+  refuseOwnCall('byRoute', request)
+  const { method, url } = request.routeOptions
+  return routeKey(String(method), url)
+}
 
 /** Returns the path that the router matches, and the one that the client sent if `rewriteUrl` has changed it. */
 export function pathsOf({ url, originalUrl }: FastifyRequest): string | readonly string[] {
@@ -93,3 +108,6 @@ export function pathsOf({ url, originalUrl }: FastifyRequest): string | readonly
 function routed(url: string): string {
   return url.startsWith('/') || /^https?:\/\//i.test(url) ? url : `/${url.slice(1)}`
 }
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")

@@ -48,11 +48,11 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getMethod: (request) => request.method,
   getPath: (request) => request.url,
   getRest: restOf,
+  getApp: (request) => incomingOf(request)?.socket?.server,
   getRequestHeader: (request, name) => request.headers.get(name) ?? undefined,
   /** `@hono/node-server` passes the request of Node to a handler. Other runtimes handle connections themselves. */
   hasUnreadBody(request) {
-    const [bindings] = restOf(request) as readonly [{ readonly incoming?: NodeRequest } | null | undefined]
-    const incoming = bindings?.incoming
+    const incoming = incomingOf(request)
     return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)
   },
   getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
@@ -72,6 +72,14 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
       (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
     )
   },
+}
+
+/** Returns the request of Node that `@hono/node-server` passes to a handler. */
+function incomingOf(
+  request: Request,
+): (NodeRequest & { readonly socket?: { readonly server?: object } | null }) | undefined {
+  const [bindings] = restOf(request) as readonly [{ readonly incoming?: NodeRequest } | null | undefined]
+  return bindings?.incoming
 }
 
 /**

@@ -1,7 +1,8 @@
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/ip-keyer.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
-import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { shared } from '../../src/util/copies.ts'
+import { needsCall } from '../../src/util/validate.ts'
 
 /** The other arguments of a handler: the server, the connection, or the environment, depending on the runtime. */
 type Rest = readonly unknown[]
@@ -57,4 +58,10 @@ export function byHeader(name: string): SyncKeyer<Request> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Request> = (request) => methodKey(request.method)
+export const byMethod: SyncKeyer<Request> = (request) => {
+  refuseOwnCall('byMethod', request)
+  return methodKey(request.method)
+}
+
+needsCall(ipKeyer, 'ipKeyer({ address })')
+needsCall(byHeader, "byHeader('x-api-key')")

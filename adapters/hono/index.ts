@@ -12,7 +12,7 @@ import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
 import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web-response.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
-import { addressOf } from './keyers.ts'
+import { addressOf, appOf } from './keyers.ts'
 import { bindingsOf } from './node.ts'
 import { getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
 
@@ -69,6 +69,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   // The router matches `path`, which the option `getPath` of the app can change.
   getPath: ({ req: { path, url } }) => [path, url],
   getAddress: addressOf,
+  getApp: appOf,
   hasUnreadBody(context) {
     const { incoming } = bindingsOf(context)
     return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)

@@ -6,11 +6,12 @@ import {
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
+  isSocketSet,
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
-import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { refuse } from '../../src/util/validate.ts'
+import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { needsCall, refuse } from '../../src/util/validate.ts'
 import { bindingsOf } from './node.ts'
 
 /** The options of {@link ipKeyer}. */
@@ -22,6 +23,12 @@ const client: ClientInfo<Context> = {
   proxyHeader: (context) => proxyHeaderIn(bindingsOf(context).incoming?.headers ?? {}),
   trust: () => 'nobody',
   app: (context) => bindingsOf(context).incoming?.socket.server,
+  isSet: (context) => isSocketSet(bindingsOf(context).incoming?.socket),
+}
+
+/** A context does not know its app, but the routes of an app are its own objects. */
+export function appOf(context: Context): object | undefined {
+  return (context.req as Matched).matchedRoutes[0] ?? client.app(context)
 }
 
 /** Returns the client's address on `@hono/node-server`, for rules. */
@@ -61,7 +68,10 @@ export function byHeader(name: string): SyncKeyer<Context> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Context> = (context) => methodKey(context.req.method)
+export const byMethod: SyncKeyer<Context> = (context) => {
+  refuseOwnCall('byMethod', context)
+  return methodKey(context.req.method)
+}
 
 /** A route as Hono keeps it. Hono's own helpers for it would have to be loaded. */
 interface Route {
@@ -85,6 +95,7 @@ interface Matched {
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Context> = (context) => {
+  refuseOwnCall('byRoute', context)
   const route = routeOf(context)
   return routeKey(route?.method ?? '', route?.path)
 }
@@ -138,3 +149,7 @@ function routeOf(context: Context): Route | undefined {
 function answering(routes: readonly Route[]): Route | undefined {
   return routes.find(({ method }) => method !== 'ALL') ?? routes.at(-1)
 }
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")
+needsCall(routeKeyer, 'routeKeyer(app)')

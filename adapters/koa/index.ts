@@ -61,6 +61,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   // Routers match `path`, which a middleware can rewrite. It is null for a URL without one.
   getPath: ({ path, originalUrl }) => (path === originalUrl ? path : [(path as string | null) ?? '', originalUrl]),
   getAddress: addressOf,
+  getApp: (context) => context.app,
   hasUnreadBody: ({ req }) => hasUnreadBody(req),
   getHeader: (response, name) => response.res.getHeader(name),
   setHeader: (response, name, value) => void response.res.setHeader(name, value),

@@ -1,14 +1,22 @@
 import type { Context } from 'koa'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+} from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { needsCall } from '../../src/util/validate.ts'
 
 const client: ClientInfo<Context> = {
   address: (context) => context.ip,
   proxyHeader: ({ app, req }) => proxyHeaderIn(req.headers, app.proxyIpHeader.toLowerCase()),
   trust: trustOf,
   app: (context) => context.app,
+  isSet: (context) => isSetByApp(context, context.req.socket, context.ips),
 }
 
 /** A proxy replaces a header with another name. It only appends to X-Forwarded-For. */
@@ -52,7 +60,10 @@ export function byHeader(name: string): SyncKeyer<Context> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Context> = (context) => methodKey(context.method)
+export const byMethod: SyncKeyer<Context> = (context) => {
+  refuseOwnCall('byMethod', context)
+  return methodKey(context.method)
+}
 
 /**
  * The pattern of the route, such as `GET /users/:id`, with `@koa/router`. Elsewhere all requests share one bucket, and the
@@ -60,6 +71,7 @@ export const byMethod: SyncKeyer<Context> = (context) => methodKey(context.metho
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Context> = define('byRoute', ['koa'], (context: Context) => {
+  refuseOwnCall('byRoute', context)
   const { method, matched, _matchedRoute: current } = context as Matched
   if (matched === undefined && current === undefined) return unroutedKey(context.app)
   const answers = ({ methods }: Layer): boolean => methods.includes(method)
@@ -84,3 +96,6 @@ interface Layer {
   readonly methods: readonly string[]
   readonly path: RoutePattern
 }
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")

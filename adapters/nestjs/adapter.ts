@@ -22,13 +22,14 @@ type Limited = NestRequest & { rateLimit?: Decision }
 /** How a call is read, with or without an HTTP response. */
 const requestAdapter: Pick<
   HttpAdapter<object, Exchange, undefined, OnDenied>,
-  'getMethod' | 'getRequestHeader' | 'getPath' | 'getAddress' | 'getDecision' | 'setDecision' | 'sendDenial'
+  'getMethod' | 'getRequestHeader' | 'getPath' | 'getAddress' | 'getApp' | 'getDecision' | 'setDecision' | 'sendDenial'
 > = {
   getMethod: (request) => (request as { readonly method?: string }).method,
   getRequestHeader: (request, name) =>
     (request as { readonly headers?: Readonly<Record<string, string>> }).headers?.[name],
   getPath: pathsOf,
   getAddress: addressOf,
+  getApp: appOf,
   getDecision: (request) => (isPartOfMany() ? partDecisionOf(request) : (request as Limited).rateLimit),
   setDecision(request, decision) {
     const exchange = currentExchange()
@@ -40,6 +41,11 @@ const requestAdapter: Pick<
     ;(request as { rateLimit?: Decision }).rateLimit = decision
   },
   sendDenial: (exchange, status, body) => void (exchange.denial = { status, body }),
+}
+
+function appOf(request: object): object | undefined {
+  if (isOfExpress(request)) return (request as { readonly app: object }).app
+  return isOfFastify(request) ? (request as { readonly server: { readonly server: object } }).server.server : undefined
 }
 
 /**

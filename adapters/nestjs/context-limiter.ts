@@ -53,7 +53,7 @@ export function createContextLimiter(options: RateLimitOptions): ContextLimiter 
     const admitted = await within(exchange, async () => requestLimiter.admit(exchange.request, exchange, undefined))
     if (admitted || exchange.answer === true) return
     if (hasClientGone(exchange)) await never()
-    throw await exceptionOf(exchange, options.message !== undefined)
+    throw await exceptionOf(exchange, options.message !== undefined, options.unit)
   }
   return { limiter, admit }
 }

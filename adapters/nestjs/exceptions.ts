@@ -1,5 +1,6 @@
 import { HttpException } from '@nestjs/common'
 import { denial } from '../../src/http/denial.ts'
+import type { HeaderOptions } from '../../src/http/headers/options.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { retryAfter } from '../../src/http/headers/retry-after.ts'
 import { kindOf } from './context.ts'
@@ -53,7 +54,7 @@ export class RateLimitException extends HttpException {
     this.decision = decision
     this.denial = sent
     this.name = 'RateLimitException'
-    this.message = typeof response === 'string' ? response : problem.detail
+    this.message = textOf(response) ?? problem.detail
   }
 
   /** The extensions of an error of GraphQL. */
@@ -63,17 +64,25 @@ export class RateLimitException extends HttpException {
   }
 }
 
+/** Returns the sentence of a body, if it has one. */
+function textOf(response: string | object | undefined): string | undefined {
+  const text: unknown = typeof response === 'object' ? (response as Partial<Problem>).detail : response
+  return typeof text === 'string' ? text : undefined
+}
+
 function bodyOf(decision: Decision): DenialBody {
   const { status, headers, body } = denial(decision)
   return { status, type: new Map(headers).get('Content-Type')!, body }
 }
 
+type Unit = HeaderOptions['unit']
+
 interface Problem {
   readonly detail: string
 }
 
-function problemOf(decision: Decision, statusCode: number): Problem {
-  return JSON.parse(denial(decision, { statusCode }).body) as Problem
+function problemOf(decision: Decision, statusCode: number, unit?: Unit): Problem {
+  return JSON.parse(denial(decision, { statusCode, unit }).body) as Problem
 }
 
 /** Returns the `message` of the options as an object, or as text. */
@@ -87,14 +96,16 @@ const CLIENT_GONE = 499
 /**
  * Returns the exception for a call that was not admitted.
  * @param hasMessage whether the options have a `message`. It is not used for the 503 of an outage
+ * @param unit what limits count, as in the options of the headers
  */
-export function exceptionOf(exchange: Exchange, hasMessage: boolean): Error | Promise<Error> {
+export function exceptionOf(exchange: Exchange, hasMessage: boolean, unit: Unit): Error | Promise<Error> {
   const { answer, decision, context } = exchange
   if (answer instanceof Error) return answer
   if (decision === undefined || decision.allowed) return new HttpException('The client has hung up', CLIENT_GONE)
   const sent = sentIn(exchange)
   const isMessage = hasMessage && sent !== undefined && decision.degraded !== 'closed'
-  const exception = new RateLimitException(decision, isMessage ? messageIn(sent) : undefined, sent)
+  const problem = unit === undefined || sent === undefined ? undefined : problemOf(decision, sent.status, unit)
+  const exception = new RateLimitException(decision, isMessage ? messageIn(sent) : problem, sent)
   if (kindOf(context) === 'ws') return socketException(exception, context.switchToWs().getPattern())
   return kindOf(context) === 'rpc' ? rpcException(exception) : exception
 }

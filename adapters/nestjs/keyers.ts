@@ -5,23 +5,26 @@ import {
   type IpKeyerOptions as SubnetOptions,
 } from '../../src/http/keys/ip-keyer.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
-import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import * as express from '../express/keyers.ts'
 import * as fastify from '../fastify/keyers.ts'
 import { executionContext } from './exchange.ts'
 import { isOfExpress, isOfFastify } from './platform.ts'
 import { handshakeHeaderOf, socketAddressOf } from './sockets.ts'
+import { needsCall } from '../../src/util/validate.ts'
 
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: object]>>
 
 /** Calls the function for the platform of a request. */
 function byPlatform<Result>(
+  name: string,
   onExpress: (request: never) => Result,
   onFastify: (request: never) => Result,
   elsewhere: (request: object) => Result,
 ): (request: object) => Result {
   return function ofPlatform(request) {
+    refuseOwnCall(name, request)
     if (isOfExpress(request)) return onExpress(request as never)
     return isOfFastify(request) ? onFastify(request as never) : elsewhere(request)
   }
@@ -35,6 +38,7 @@ function bareAddressOf(request: object): string | undefined {
 
 /** Returns the client's address, for rules. */
 export const addressOf: (request: object) => string | undefined = byPlatform(
+  'byIP',
   express.addressOf,
   fastify.addressOf,
   bareAddressOf,
@@ -49,7 +53,9 @@ export const addressOf: (request: object) => string | undefined = byPlatform(
 export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<object> {
   if (options.address !== undefined) return givenAddressKeyer(options as AddressOptions<[request: object]>)
   const key = addressKeyer(options.ipv6Subnet)
-  const keyOf = byPlatform(express.ipKeyer(options), fastify.ipKeyer(options), (client) => key(bareAddressOf(client)))
+  const keyOf = byPlatform('byIP', express.ipKeyer(options), fastify.ipKeyer(options), (client) =>
+    key(bareAddressOf(client)),
+  )
   return define('ipKeyer', ['nestjs', key], keyOf)
 }
 
@@ -75,20 +81,27 @@ export function byHeader(name: string): SyncKeyer<object> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<object> = (request) => methodKey((request as { readonly method?: string }).method)
+export const byMethod: SyncKeyer<object> = (request) => {
+  refuseOwnCall('byMethod', request)
+  return methodKey((request as { readonly method?: string }).method)
+}
 
 /**
  * The pattern of the route, such as `GET /users/:id`. All fields of GraphQL have one route, and messages have none: use
  * {@link byHandler} for them.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<object> = byPlatform(express.byRoute, fastify.byRoute, () => undefined)
+export const byRoute: SyncKeyer<object> = byPlatform('byRoute', express.byRoute, fastify.byRoute, () => undefined)
 
 /**
  * The class and the method that handle the call, such as `UsersController.findOne`. Each handler then has its own limits.
  * @example RateLimitModule.forRoot({ keyer: keyers(byIP, byHandler), limits: perMinute(100) })
  */
-export const byHandler: SyncKeyer<object> = () => {
+export const byHandler: SyncKeyer<object> = (request) => {
+  refuseOwnCall('byHandler', request)
   const context = executionContext()
   return context && `${context.getClass().name}.${context.getHandler().name}`
 }
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")

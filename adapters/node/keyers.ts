@@ -6,19 +6,27 @@ import {
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
+  isSocketSet,
 } from '../../src/http/keys/ip-keyer.ts'
 import { proxyHeaderIn } from '../../src/http/keys/proxy-warning.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
-import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { needsCall } from '../../src/util/validate.ts'
 
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>
+
+/** Returns the server of a request. */
+export function serverOf(request: IncomingMessage): object | undefined {
+  return (request.socket as { server?: object }).server
+}
 
 const client: ClientInfo<IncomingMessage> = {
   address: (request) => request.socket.remoteAddress,
   proxyHeader: (request) => proxyHeaderIn(request.headers),
   trust: () => 'nobody',
-  app: (request) => (request.socket as { server?: object }).server,
+  app: serverOf,
+  isSet: (request) => isSocketSet(request.socket),
 }
 
 /** Returns the address of the socket, for rules. */
@@ -57,4 +65,10 @@ export function byHeader(name: string): SyncKeyer<IncomingMessage> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<IncomingMessage> = (request) => methodKey(request.method)
+export const byMethod: SyncKeyer<IncomingMessage> = (request) => {
+  refuseOwnCall('byMethod', request)
+  return methodKey(request.method)
+}
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")

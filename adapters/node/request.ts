@@ -2,17 +2,19 @@ import type { IncomingMessage } from 'node:http'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { shared } from '../../src/util/copies.ts'
-import { addressOf } from './keyers.ts'
+import { addressOf, serverOf } from './keyers.ts'
 
 const decisions = shared('decisions of node', () => new WeakMap<IncomingMessage, Decision>())
 
-type RequestMethods = 'getMethod' | 'getPath' | 'getAddress' | 'getRequestHeader' | 'getDecision' | 'setDecision'
+type RequestMethods =
+  'getMethod' | 'getPath' | 'getAddress' | 'getApp' | 'getRequestHeader' | 'getDecision' | 'setDecision'
 
 /** The part of an adapter that is the same for requests and upgrades. */
 export const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, RequestMethods> = {
   getMethod: (request) => request.method,
   getPath: pathsOf,
   getAddress: addressOf,
+  getApp: serverOf,
   getRequestHeader: (request, name) => request.headers[name] as string | undefined,
   getDecision: (request) => decisions.get(request),
   setDecision: (request, decision) => void decisions.set(request, decision),

@@ -1,5 +1,5 @@
 import { type Limit, windowText } from '../limits/limit.ts'
-import { longDuration } from '../util/duration.ts'
+import { durationText, shortDuration } from '../util/duration.ts'
 import { ALLOWED, DENIED, type Outcome, SHADOW_DENIED } from '../limiter/outcome.ts'
 
 /** The seconds that are kept. */
@@ -53,7 +53,7 @@ export function wordsOf(limit: Limit): string {
     algorithm,
     ...own.map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`),
     ...(strict === true ? ['strict'] : []),
-    ...(block === undefined ? [] : [`block ${typeof block === 'number' ? longDuration(block) : blockWords(block)}`]),
+    ...(block === undefined ? [] : [`block ${typeof block === 'number' ? lasting(block) : blockWords(block)}`]),
     ...(shadow === true ? ['shadow'] : []),
   ]
   const words = parts.join(', ').slice(0, LONGEST_WORDS)
@@ -64,7 +64,7 @@ export function wordsOf(limit: Limit): string {
 /** @example 'minute', '10 seconds', 'calendar month' */
 function windowWords(limit: Limit): string {
   const isCalendar = limit['anchor'] === 'calendar'
-  const words = isCalendar ? CALENDAR[windowText(limit)]! : longDuration(limit.window)
+  const words = isCalendar ? CALENDAR[windowText(limit)]! : lasting(limit.window)
   return words.replace(/^1 /, '')
 }
 
@@ -76,7 +76,7 @@ const CALENDAR: Readonly<Record<string, string>> = {
 }
 
 function blockWords({ for: first, upTo, factor }: Exclude<NonNullable<Limit['block']>, number>): string {
-  return factor === 1 ? longDuration(first) : `${longDuration(first)} to ${longDuration(upTo)}`
+  return factor === 1 ? lasting(first) : `${lasting(first)} to ${lasting(upTo)}`
 }
 
 /** The counts of one limit in each of the last 600 seconds: a ring of 9.6 kB. */
@@ -171,4 +171,8 @@ export class Series {
     }
     return list.some((count) => count > 0) ? list : []
   }
+}
+
+function lasting(ms: number): string {
+  return durationText(shortDuration(ms))
 }

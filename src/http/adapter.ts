@@ -40,6 +40,11 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getPath?(request: Request): string | readonly string[] | undefined
   /** Returns the client's address as the framework reports it. `allow` and rules with `ip` need it, unless they have an `address`. */
   getAddress?(request: Request): string | undefined
+  /**
+   * Returns the app or the server of the request, which is one object for all of its requests. It is used to warn of limits that a handler
+   * creates for each request. Default: none, so that the warning is not emitted in test runners.
+   */
+  getApp?(request: Request): object | undefined
   /** Returns the other arguments of a handler, for the functions of rules and for `address`. Default: none. */
   getRest?(request: Request): readonly unknown[]
   /**

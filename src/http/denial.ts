@@ -1,10 +1,10 @@
 import type { Decision } from '../limiter/decision.ts'
-import { type Limit, windowText } from '../limits/limit.ts'
-import type { LimitStatus } from '../stores/store.ts'
-import { longDuration } from '../util/duration.ts'
-import { denialPage } from './denial-page.ts'
+import { findCompiled, type Limit, windowText } from '../limits/limit.ts'
+import { isCharge, type LimitStatus } from '../stores/store.ts'
+import { durationText, numberText, roundedDuration } from '../util/duration.ts'
 import { acceptedFormat, type Format } from './headers/accept.ts'
 import { distinctNames } from './headers/distinct-names.ts'
+import { type HeaderOptions, unitOf } from './headers/options.ts'
 import { retryAfter } from './headers/retry-after.ts'
 import { shownTogether } from './history.ts'
 
@@ -26,12 +26,16 @@ export interface DeniedRequest {
   readonly accept?: string | undefined
   /** The status of an exceeded quota, 400 to 599. Default 429. */
   readonly statusCode?: number | undefined
+  /** What limits count, as in the options of the headers. Default: requests, or units for a request whose cost is not 1. */
+  readonly unit?: HeaderOptions['unit'] | undefined
 }
 
 interface Problem {
   readonly status: number
   readonly type: string
   readonly title: string
+  /** The heading of the page. `title` is the registered title of the type. */
+  readonly heading: string
   readonly violated: readonly string[] | undefined
   readonly detail: string
   readonly retry: number | undefined
@@ -53,8 +57,8 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
  * @example
  * const { status, headers, body } = denial(decision, { method: 'GET', accept: '*\/*' })
  */
-export function denial(decision: Decision, { method, accept, statusCode = 429 }: DeniedRequest = {}): Denial {
-  const problem = decision.degraded === 'closed' ? outage(decision) : quotaExceeded(decision, statusCode)
+export function denial(decision: Decision, { method, accept, statusCode = 429, unit }: DeniedRequest = {}): Denial {
+  const problem = decision.degraded === 'closed' ? outage(decision) : quotaExceeded(decision, statusCode, unit)
   const format = acceptedFormat(accept)
   const headers: (readonly [string, string])[] = [
     ['Cache-Control', 'no-store'],
@@ -90,30 +94,31 @@ export function denialStatus({ degraded }: Decision): 429 | 503 {
   return degraded === 'closed' ? 503 : 429
 }
 
-function quotaExceeded(decision: Decision, status: number): Problem {
+function quotaExceeded(decision: Decision, status: number, unit: HeaderOptions['unit']): Problem {
   const retry = retryAfter(decision)
   const nameOf = namesOf(decision)
   const violated = decision.limits.filter(isViolated)
-  const allowances = violated.map((each) => allowance(nameOf(each), each.limit)).join(', ')
+  const counted = violated.map((each) => ({ ...each, counts: countedBy(each, nameOf(each), unit) }))
   return {
     status,
     type: `${TYPES}#quota-exceeded`,
     title: 'Quota Exceeded',
+    heading: 'Too many requests',
     violated: violated.map(nameOf),
-    detail: `Too many requests${allowances && `: ${allowances}`}. ${advice(retry)}`,
+    detail: retry === undefined ? neverAdmitted(counted) : `${reasonOf(violated, counted)} ${advice(retry)}`,
     retry,
   }
 }
 
 function outage(decision: Decision): Problem {
   const retry = retryAfter(decision)
-  const detail = `Requests cannot be counted at the moment, so none are admitted. ${advice(retry)}`
   return {
     status: 503,
     type: `${TYPES}#temporary-reduced-capacity`,
     title: 'Temporary Reduced Capacity',
+    heading: 'Service unavailable',
     violated: undefined,
-    detail,
+    detail: `The service is temporarily unavailable.${retry === undefined ? '' : ` ${advice(retry)}`}`,
     retry,
   }
 }
@@ -131,7 +136,7 @@ function isViolated({ allowed, limit }: LimitStatus): boolean {
 }
 
 function bodyOf(problem: Problem, format: Format): string {
-  if (format === 'html') return denialPage(problem)
+  if (format === 'html') return page(problem)
   return format === 'text' ? `${problem.detail}\n` : json(problem)
 }
 
@@ -139,11 +144,89 @@ function json({ type, title, status, violated, detail }: Problem): string {
   return JSON.stringify({ type, title, status, 'violated-policies': violated, detail })
 }
 
-function allowance(name: string, limit: Limit): string {
-  return `"${name}" allows ${limit.quota} per ${windowText(limit)}`
+/** Returns a denial as a page. It has no script, no style and no link, so that every `Content-Security-Policy` allows it. */
+function page({ status, heading, detail }: Problem): string {
+  return (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
+    '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">' +
+    `<title>${status} ${heading}</title></head><body><main><h1>${heading}</h1><p>${escaped(detail)}</p></main></body></html>\n`
+  )
 }
 
-function advice(retry: number | undefined): string {
-  if (retry === undefined) return 'It asks for more than is ever allowed at once.'
-  return `Try again in ${longDuration(retry * 1000)}.`
+/** The name of a unit may contain any ASCII character. */
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}
+
+/** A violated limit, and the plural of what it counts. */
+interface Counted extends Pick<LimitStatus, 'limit' | 'cost' | 'retryAfter'> {
+  readonly counts: string
+}
+
+/** The unit of uploads in the draft of the headers. */
+const BYTES = 'content-bytes'
+
+function countedBy({ cost }: LimitStatus, name: string, unit: HeaderOptions['unit']): string {
+  const given = unitOf(name, unit) ?? (cost > 1 ? 'units' : 'requests')
+  return given === BYTES ? 'bytes' : given
+}
+
+/** Says what is allowed, in a sentence for the person who sent the request. */
+function reasonOf(violated: readonly LimitStatus[], counted: readonly Counted[]): string {
+  if (violated.some((each) => isCharge(each) && each.lockedFor > 0)) return 'Too many attempts.'
+  if (counted.length === 0) return 'You have sent too many requests.'
+  const [needs, other] = counted.filter(({ cost }) => cost > 1)
+  const needed = needs === undefined || other !== undefined ? '' : `, and this request needs ${numberText(needs.cost)}`
+  return `You can ${listed(allowances(counted))}${needed}.`
+}
+
+/** Returns the allowances, each once. The verb stands before the first one and where it changes. */
+function allowances(counted: readonly Counted[]): readonly string[] {
+  let verb = ''
+  return [...new Map(counted.map((each) => [allowance(each), each.counts]))].map(([text, counts]) => {
+    const before = verb
+    verb = counts === 'requests' ? 'send' : 'use'
+    return verb === before ? text : `${verb} ${text}`
+  })
+}
+
+/** Returns the words for a limit and what it counts, such as `3 requests per minute (at most 10 at once)`. */
+function allowance({ limit, counts }: Counted): string {
+  const units = limit.quota === 1 ? `one ${counts.replace(/s$/, '')}` : `${numberText(limit.quota)} ${counts}`
+  return `${units} ${rateText(limit)}`
+}
+
+/** Clients that are denied often are denied by the same few limits. */
+const rateTexts = new WeakMap<Limit, string>()
+
+function rateText(limit: Limit): string {
+  const known = rateTexts.get(limit)
+  if (known !== undefined) return known
+  const capacity = capacityOf(limit)
+  const window = durationText(windowText(limit))
+  const time = window.startsWith('1 ') ? `per ${window.slice(2)}` : `every ${window}`
+  const text = capacity === limit.quota ? time : `${time} (at most ${numberText(capacity)} at once)`
+  rateTexts.set(limit, text)
+  return text
+}
+
+function capacityOf(limit: Limit): number {
+  return findCompiled(limit)?.capacity ?? limit.quota
+}
+
+function listed(parts: readonly string[]): string {
+  return parts.length < 2 ? parts.join() : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
+}
+
+/** Says why a request is denied whenever it is sent. */
+function neverAdmitted(counted: readonly Counted[]): string {
+  const never = counted.find(({ cost, limit, retryAfter: wait }) => wait === Infinity && cost > capacityOf(limit))
+  const capacity = never === undefined ? 0 : capacityOf(never.limit)
+  if (never === undefined || capacity === 0) return 'This request is not allowed.'
+  const needed = `${numberText(never.cost)} ${never.counts}`
+  return `This request needs ${needed}, but at most ${numberText(capacity)} can be used at once. Send a smaller request.`
+}
+
+function advice(retry: number): string {
+  return `Try again in ${roundedDuration(retry)}.`
 }

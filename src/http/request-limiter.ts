@@ -7,7 +7,7 @@ import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
 import type { HttpAdapter } from './adapter.ts'
-import { creationWatch } from './created-late.ts'
+import { creationWatch } from './checks.ts'
 import { isPreflight } from './headers/cors.ts'
 import { stackedHeaderWriter } from './headers/stacked.ts'
 import { wholeAddressWarner } from './keys/address-warning.ts'
@@ -54,7 +54,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const { skip } = options
   const observe = options.onDecision && decisionObserver(options.onDecision)
   const warnOfWholeAddress = wholeAddressWarner()
-  const noteUse = creationWatch(limiter)
+  const noteUse = creationWatch(limiter, adapter.getApp?.bind(adapter))
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const lane = isPreflightOf(adapter, request) ? preflights : requests
@@ -141,7 +141,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
 
   return {
     admit(request, response, next) {
-      noteUse()
+      noteUse(request)
       try {
         const admitted = skipOrDecide(request, response, next)
         return isPromise(admitted) ? admitted.catch(rethrow) : admitted

@@ -3,6 +3,7 @@ import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { type Denial, denial } from './denial.ts'
 import { withNames } from './headers/cors.ts'
+import type { HeaderOptions } from './headers/options.ts'
 import { mergeRetryAfter, retryAfter } from './headers/retry-after.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
 
@@ -16,7 +17,12 @@ export type DenialResponder<Request, Response, Next> = (
 
 /** Creates the responder of a request limiter: the `onDenied` of its user with `Retry-After` already set, or a whole response. */
 export function denialResponder<Request, Response, Next, OnDenied>(
-  { onDenied, message, statusCode }: DenialOptions<Request> & { readonly onDenied?: OnDenied },
+  {
+    onDenied,
+    message,
+    statusCode,
+    unit,
+  }: DenialOptions<Request> & Pick<HeaderOptions, 'unit'> & { readonly onDenied?: OnDenied },
   adapter: HttpAdapter<Request, Response, Next, OnDenied>,
 ): DenialResponder<Request, Response, Next> {
   const readMessage = messageReader(message)
@@ -56,7 +62,7 @@ export function denialResponder<Request, Response, Next, OnDenied>(
       }
       // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
       const accept = adapter.getRequestHeader(request, 'accept')
-      return send(denial(decision, { accept, statusCode }), decision, request, response)
+      return send(denial(decision, { accept, statusCode, unit }), decision, request, response)
     }
   }
   return function callOnDenied(decision, request, response, next) {

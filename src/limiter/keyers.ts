@@ -2,7 +2,7 @@ import { boundedKey } from '../util/bounded-key.ts'
 import { shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
-import { refuse } from '../util/validate.ts'
+import { needsCall, refuse, refuseUncalled } from '../util/validate.ts'
 
 /** Who is counted. A number or bigint counts as its decimal string. */
 export type Key = string | number | bigint
@@ -33,13 +33,27 @@ export function keyers<Input>(...parts: readonly SyncKeyer<Input>[]): SyncKeyer<
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
   if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
-  for (const part of parts) if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
+  for (const part of parts) {
+    if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
+    refuseUncalled('keyers', part)
+  }
   return define('keyers', parts, function compositeKeyer(input) {
     return chain(
       collect(parts, (part) => part(input)),
       composeKey,
     )
   })
+}
+
+needsCall(keyers, 'keyers(byIP, byMethod)')
+
+/** Throws `INVALID_OPTION` for a keyer that the user has called, as in `keyer: byIP()`. A limiter calls it with a request. */
+export function refuseOwnCall(keyer: string, input: unknown): void {
+  if (input !== undefined) return
+  throw new SluiceError(
+    'INVALID_OPTION',
+    `keyer: expected \`keyer: ${keyer}\` without parentheses, got a call of ${keyer} without a request`,
+  )
 }
 
 /** How a function was made: by a factory of this package, from this data. */

@@ -7,7 +7,7 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import { assertStore } from '../stores/assert-store.ts'
 import type { DecisionMode, Store, SyncStore } from '../stores/store.ts'
 import { refuseOtherVersion } from '../util/copies.ts'
-import { boolean, knownOptions, refuse } from '../util/validate.ts'
+import { boolean, knownOptions, refuse, refuseUncalled } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 
 /** Returns the limits of an input. `undefined` or an empty array means no limit. */
@@ -91,8 +91,11 @@ const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
 export function validateOptions(options: LimiterOptions<never>): void {
   knownOptions('createLimiter', options, ALL_OPTIONS)
   const { keyer, limits, cost, name } = options
-  if (typeof keyer !== 'function') refuse('keyer', 'a function from an input to its key, such as byIP', keyer)
+  if (typeof keyer !== 'function')
+    refuse('keyer', 'a function from an input to its key, such as byIP (without parentheses)', keyer)
+  refuseUncalled('keyer', keyer)
   if (limits === undefined) refuse('limits', 'a limit, a function that returns limits, or an array of them', limits)
+  for (const each of [limits].flat()) refuseUncalled('limits', each)
   if (Array.isArray(limits) && limits.length === 0)
     warn(
       'SLUICE_NO_LIMITS',

@@ -1,5 +1,5 @@
 import { type CommonOptions, type Duration, type Limit, limit, warnIfShort } from './limit.ts'
-import { knownOptions, milliseconds } from '../util/validate.ts'
+import { knownOptions, milliseconds, needsCall } from '../util/validate.ts'
 
 /** Options of a limit: units per window, and the options of every limit. */
 export interface QuotaOptions extends CommonOptions {
@@ -195,3 +195,18 @@ function per(unit: string, window: Duration, quota: number, common: CommonOption
 function commonOnly(shorthand: string, given: CommonOptions = {}): void {
   knownOptions(shorthand, given, ['name', 'strict', 'block', 'shadow'])
 }
+
+for (const maker of [perSecond, perMinute, perHour, perDay]) needsCall(maker, `${maker.name}(10)`)
+for (const maker of [
+  gcra,
+  tokenBucket,
+  leakyBucket,
+  fixedWindow,
+  slidingWindowLog,
+  slidingWindowCounter,
+  slidingWindowBuckets,
+  quotaLinear,
+  exponential,
+])
+  needsCall(maker, `${maker.name}({ quota: 100, window: '1m' })`)
+needsCall(spacing, "spacing('2s')")

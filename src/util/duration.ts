@@ -33,14 +33,56 @@ export function shortDuration(ms: number): string {
   return `${ms / unit.ms}${unit.symbol}`
 }
 
+const WORDS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(UNITS.map(({ symbol, word }) => [symbol, word])),
+  mo: 'month',
+  y: 'year',
+}
+
 /**
- * The same in words.
- * @example longDuration(120_000) // '2 minutes'
+ * Writes a short duration in words. Milliseconds from 1000 on are written as seconds.
+ * @example durationText('2m') // '2 minutes'
  */
-export function longDuration(ms: number): string {
-  const unit = exactUnit(ms)
-  const count = ms / unit.ms
-  return `${count} ${unit.word}${count === 1 ? '' : 's'}`
+export function durationText(short: string): string {
+  const [, digits, symbol] = /^(\d+)(\D+)$/.exec(short) ?? []
+  const word = symbol && WORDS[symbol]
+  if (!word) return short
+  return symbol === 'ms' && Number(digits) > 1000
+    ? counted(Number(digits) / 1000, 'second')
+    : counted(Number(digits), word)
+}
+
+/** How many of each unit are one of the next. */
+const STEPS = [
+  { word: 'second', size: 60 },
+  { word: 'minute', size: 60 },
+  { word: 'hour', size: 24 },
+]
+
+/**
+ * Writes whole seconds in the one unit that a person would use, rounded up: below two minutes in seconds, below two hours in minutes, below
+ * two days in hours.
+ * @example roundedDuration(899) // '15 minutes'
+ */
+export function roundedDuration(seconds: number): string {
+  let count = seconds
+  for (const { word, size } of STEPS) {
+    if (count < 2 * size && count !== size) return counted(count, word)
+    count = Math.ceil(count / size)
+  }
+  return counted(count, 'day')
+}
+
+/**
+ * Writes a number with commas.
+ * @example numberText(1000) // '1,000'
+ */
+export function numberText(value: number): string {
+  return String(value).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
+function counted(count: number, word: string): string {
+  return `${count > 1000 ? numberText(count) : count} ${word}${count === 1 ? '' : 's'}`
 }
 
 /**

@@ -1,4 +1,5 @@
 import leven from 'leven'
+import { shared } from './copies.ts'
 import { parseDuration } from './duration.ts'
 import { shown, SluiceError } from './errors.ts'
 import { disown } from './maybe-promise.ts'
@@ -18,6 +19,20 @@ export function refusePromises(option: string, values: object): void {
   if (name === undefined) return
   const place = Array.isArray(values) ? `${option}[${name}]` : `${option}.${name}`
   throw new SluiceError('INVALID_OPTION', `${place}: expected a value, got a promise. Await it in an async function`)
+}
+
+/** Functions that make what an option takes, and a call of each. */
+const makers = shared('makers', () => new WeakMap<object, string>())
+
+/** Notes that a function makes what an option takes, so that the option can refuse the function itself. */
+export function needsCall(maker: object, call: string): void {
+  makers.set(maker, call)
+}
+
+/** Refuses a function that the user has not called, such as `keyer: ipKeyer` in place of `keyer: ipKeyer()`. */
+export function refuseUncalled(option: string, given: unknown): void {
+  const call = typeof given === 'function' ? makers.get(given) : undefined
+  if (call !== undefined) refuse(option, `a call such as ${call}`, given)
 }
 
 /** Checks for a whole number from `least` to 2^53 − 1. */
@@ -58,11 +73,12 @@ const LONGEST_NAME = 64
 /** Throws if options are not an object, or have a name that is not known. The error lists the known names. */
 export function knownOptions(owner: string, given: object, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
-  for (const name of Object.keys(given)) {
+  const names = Object.keys(given)
+  // `app.use(rateLimit)` passes a request here instead of options.
+  if (!isPlain(given) && (names.length === 0 || names.some((name) => !known.includes(name))))
+    refuse(owner, `options such as { ${known.join(', ')} } in a call where the app is created`, given)
+  for (const name of names) {
     if (known.includes(name)) continue
-    // `app.use(rateLimit)` passes a request here instead of options.
-    if (!isPlain(given))
-      refuse(owner, `options such as { ${known.join(', ')} } in a call where the app is created`, given)
     throw new SluiceError(
       'UNKNOWN_OPTION',
       `${owner} has no option ${shown(name)}; it has ${known.join(', ')}${suggestion(name, known)}`,

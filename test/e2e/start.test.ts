@@ -34,7 +34,11 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 
 function run(program: string, ...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(program, args, { cwd: folder }, (error, output, errors) => {
+    // As in a terminal: in a test run some warnings are not emitted.
+    const env = Object.fromEntries(
+      Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_ENV|TEST)/.test(name)),
+    )
+    execFile(program, args, { cwd: folder, env }, (error, output, errors) => {
       resolve({ exitCode: error?.code ?? 0, output, errors })
     })
   })
@@ -53,6 +57,8 @@ const deniedLogin = /^POST \/login \| 429 \| 0 \| (900|89\d) \| "login";r=0;t=(9
 
 describe('npm start -- --once', () => {
   it('ends well', () => expect(started).toMatchObject({ exitCode: 0 }))
+
+  it('opens without a warning', () => expect(`${started.output}${started.errors}`).not.toMatch(/Warning|SLUICE_/))
 
   it.each(['Express', 'Fastify', 'Koa'])('shows what a server made with %s has answered', (name) => {
     const rows = rowsOf(started.output, name)

@@ -1,7 +1,14 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { denial, rawResponse } from '../../src/http/denial.ts'
-import { A2, D1, D2, D3, D4, decide, status, windowed } from './decisions.ts'
+import { denial, type DeniedRequest, rawResponse } from '../../src/http/denial.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
+import { everyone } from '../../src/limiter/keyers.ts'
+import { createLimiter } from '../../src/limiter/limiter.ts'
+import { fixedWindow, gcra, perMinute, slidingWindowLog, spacing, tokenBucket } from '../../src/limits/factories.ts'
+import type { Limit } from '../../src/limits/limit.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import type { LimitStatus } from '../../src/stores/store.ts'
+import { A2, D1, D2, D4, decide, status, windowed } from './decisions.ts'
 
 const TYPES = 'https://iana.org/assignments/http-problem-types'
 
@@ -20,34 +27,8 @@ describe('an exceeded quota', () => {
       title: 'Quota Exceeded',
       status: 429,
       'violated-policies': ['burst'],
-      detail: 'Too many requests: "burst" allows 10 per 1s. Try again in 1 second.',
+      detail: 'You can send 10 requests per second. Try again in 1 second.',
     })
-  })
-
-  test.each([
-    [D1, ['default'], 'Too many requests: "default" allows 100 per 1m. Try again in 13 seconds.'],
-    [D3, ['hourly'], 'Too many requests: "hourly" allows 1000 per 1h. Try again in 30 minutes.'],
-    [
-      D4,
-      ['burst', 'hourly'],
-      'Too many requests: "burst" allows 10 per 1s, "hourly" allows 1000 per 1h. Try again in 30 minutes.',
-    ],
-    [
-      decide([status(windowed('odd', 3, 1500), { retryAfter: 86_400_000 })]),
-      ['odd'],
-      'Too many requests: "odd" allows 3 per 1500ms. Try again in 1 day.',
-    ],
-  ])('is described in words: %#', (decision, violated, detail) => {
-    expect(JSON.parse(denial(decision).body)).toMatchObject({ 'violated-policies': violated, detail })
-  })
-
-  test('has no Retry-After when the request is never admitted', () => {
-    const never = decide([status(windowed('n', 3, 1000), { cost: 5, retryAfter: Infinity })])
-    const { headers, body } = denial(never)
-    expect(headers.map(([name]) => name)).toEqual(['Cache-Control', 'Vary', 'Content-Type'])
-    expect(JSON.parse(body).detail).toBe(
-      'Too many requests: "n" allows 3 per 1s. It asks for more than is ever allowed at once.',
-    )
   })
 
   test('names every violated policy as the headers do, and no shadow limit', () => {
@@ -69,9 +50,172 @@ describe('an exceeded quota', () => {
         const { body } = denial(decide([status(windowed(as, 1, 1000), { retryAfter: retry })]))
         expect(JSON.parse(body)['violated-policies']).toEqual([as])
         expect(body).toMatch(/^[\x20-\x7e]+$/)
-        expect(JSON.parse(body).detail).toMatch(/Try again in \d+ \w+\.$/)
+        expect(JSON.parse(body).detail).toMatch(/^You can send one request per second\. Try again in [\d,]+ [a-z]+\.$/)
       }),
     )
+  })
+})
+
+describe('the detail of a denial', () => {
+  const detailOf = (decision: Decision, unit?: DeniedRequest['unit']): string =>
+    (JSON.parse(denial(decision, { unit }).body) as { detail: string }).detail
+  const denied = (limit: Limit, said: Partial<LimitStatus> = {}): LimitStatus =>
+    status(limit, { retryAfter: 20_000, ...said })
+  const about = (limit: Limit, said?: Partial<LimitStatus>): string => detailOf(decide([denied(limit, said)]))
+  const DAY = 86_400_000
+
+  test.each([
+    [3, 60_000, '3 requests per minute'],
+    [1, 60_000, 'one request per minute'],
+    [1, 2000, 'one request every 2 seconds'],
+    [10, 1000, '10 requests per second'],
+    [5, 10_000, '5 requests every 10 seconds'],
+    [5, 900_000, '5 requests every 15 minutes'],
+    [999, 3_600_000, '999 requests per hour'],
+    [1000, 12 * 3_600_000, '1,000 requests every 12 hours'],
+    [1_234_567, DAY, '1,234,567 requests per day'],
+    [2, 7 * DAY, '2 requests per week'],
+    [2, 30 * DAY, '2 requests every 30 days'],
+    [3, 1500, '3 requests every 1.5 seconds'],
+    [3, 250, '3 requests every 250 milliseconds'],
+    [3, 1, '3 requests per millisecond'],
+  ])('says what is allowed: %d per %d ms', (quota, window, allowed) => {
+    expect(about(windowed('name', quota, window))).toBe(`You can send ${allowed}. Try again in 20 seconds.`)
+  })
+
+  test.each([
+    ['1d', 'day'],
+    ['1w', 'week'],
+    ['1mo', 'month'],
+    ['1y', 'year'],
+  ] as const)('names a window of the calendar: %s', (window, word) => {
+    expect(about(fixedWindow({ quota: 4, window, anchor: 'calendar' }))).toMatch(
+      new RegExp(`^You can send 4 requests per ${word}\\. `),
+    )
+  })
+
+  test('says how often the requests of a spacing may come', () => {
+    expect(about(spacing('2s'), { retryAfter: 1500 })).toBe(
+      'You can send one request every 2 seconds. Try again in 2 seconds.',
+    )
+    expect(about(spacing('1s'), { retryAfter: 500 })).toBe(
+      'You can send one request per second. Try again in 1 second.',
+    )
+  })
+
+  test.each([
+    [1, '1 second'],
+    [59_001, '1 minute'],
+    [61_000, '61 seconds'],
+    [119_000, '119 seconds'],
+    [119_001, '2 minutes'],
+    [120_001, '3 minutes'],
+    [899_000, '15 minutes'],
+    [3_541_000, '1 hour'],
+    [3_601_000, '61 minutes'],
+    [7_200_000, '2 hours'],
+    [7_200_001, '3 hours'],
+    [DAY - 1000, '1 day'],
+    [DAY, '1 day'],
+    [DAY + 1, '25 hours'],
+    [2 * DAY, '2 days'],
+    [2 * DAY + 1, '3 days'],
+    [3650 * DAY, '3,650 days'],
+  ])('says when to try again, and never too early: in %d ms', (retryAfter, text) => {
+    expect(about(windowed('n', 3, 60_000), { retryAfter })).toBe(
+      `You can send 3 requests per minute. Try again in ${text}.`,
+    )
+  })
+
+  test('says how many requests may come at once where it is another number', () => {
+    const wait = ' Try again in 20 seconds.'
+    expect(about(gcra({ quota: 100, window: '1m', burst: 20 }))).toBe(
+      `You can send 100 requests per minute (at most 20 at once).${wait}`,
+    )
+    expect(about(tokenBucket({ quota: 10, window: '1s', capacity: 50 }))).toBe(
+      `You can send 10 requests per second (at most 50 at once).${wait}`,
+    )
+    expect(about(gcra({ quota: 100, window: '1m' }))).toBe(`You can send 100 requests per minute.${wait}`)
+  })
+
+  test('says everything that is exceeded, each once, and how long the longest wait is', () => {
+    expect(detailOf(D4)).toBe(
+      'You can send 10 requests per second and 1,000 requests per hour. Try again in 30 minutes.',
+    )
+    const same = ['ip', 'account'].map((name) => denied(windowed(name, 5, 900_000)))
+    expect(detailOf(decide(same))).toBe('You can send 5 requests every 15 minutes. Try again in 20 seconds.')
+    const three = [1, 2, 3].map((quota) => denied(windowed(`n${quota}`, quota, 60_000)))
+    expect(detailOf(decide(three))).toMatch(
+      /^You can send one request per minute, 2 requests per minute and 3 requests per minute\. Try/,
+    )
+  })
+
+  test('says what a request costs, in units if it has no other name', () => {
+    expect(about(windowed('n', 100, 60_000), { cost: 30 })).toBe(
+      'You can use 100 units per minute, and this request needs 30. Try again in 20 seconds.',
+    )
+    expect(about(windowed('n', 1, 60_000), { cost: 0 })).toMatch(/^You can send one request per minute\. /)
+  })
+
+  test('names the unit of the headers', () => {
+    const tokens = windowed('tokens', 100_000, 60_000)
+    const detail = 'You can use 100,000 tokens per minute, and this request needs 2,000. Try again in 20 seconds.'
+    expect(detailOf(decide([denied(tokens, { cost: 2000 })]), 'tokens')).toBe(detail)
+    expect(detailOf(decide([denied(tokens, { cost: 2000 })]), { tokens: 'tokens' })).toBe(detail)
+    expect(detailOf(decide([denied(windowed('n', 5000, 1000), { cost: 40 })]), 'content-bytes')).toMatch(
+      /^You can use 5,000 bytes per second, and this request needs 40\. /,
+    )
+    const both = [denied(windowed('n', 3, 1000)), denied(tokens, { cost: 2000 })]
+    expect(detailOf(decide(both), { tokens: 'tokens' })).toMatch(
+      /^You can send 3 requests per second and use 100,000 tokens per minute, and this request needs 2,000\. /,
+    )
+    const three = [...both, denied(windowed('bytes', 9, 1000), { cost: 20 })]
+    expect(detailOf(decide(three), { tokens: 'tokens', bytes: 'content-bytes' })).toMatch(
+      /^You can send 3 requests per second, use 100,000 tokens per minute and 9 bytes per second\. /,
+    )
+    expect(detailOf(decide([denied(tokens)]), 'requests')).toMatch(/^You can send 100,000 requests per minute\. /)
+  })
+
+  test('asks for a smaller request when this one is never admitted', () => {
+    const large = denied(windowed('n', 3, 1000), { cost: 5, retryAfter: Infinity })
+    const { headers } = denial(decide([large, denied(windowed('other', 1, 1000))]))
+    expect(headers.map(([name]) => name)).toEqual(['Cache-Control', 'Vary', 'Content-Type'])
+    expect(detailOf(decide([large, denied(windowed('other', 1, 1000))]))).toBe(
+      'This request needs 5 units, but at most 3 can be used at once. Send a smaller request.',
+    )
+    expect(
+      detailOf(decide([denied(windowed('n', 3, 1000), { cost: 5000, retryAfter: Infinity })]), 'content-bytes'),
+    ).toBe('This request needs 5,000 bytes, but at most 3 can be used at once. Send a smaller request.')
+  })
+
+  test.each([windowed('n', 0, 1000), gcra({ quota: 5, window: '1s', burst: 0 })])(
+    'says that a request is not allowed where none ever is',
+    (limit) => {
+      expect(about(limit, { retryAfter: Infinity })).toBe('This request is not allowed.')
+    },
+  )
+
+  test('says so, too, for a limiter that says no more', () => {
+    const nothing = { ...decide([]), allowed: false }
+    expect(detailOf({ ...nothing, retryAfter: 4000 })).toBe('You have sent too many requests. Try again in 4 seconds.')
+    expect(detailOf({ ...nothing, retryAfter: Infinity })).toBe('This request is not allowed.')
+  })
+
+  test('says that there were too many attempts while a key is locked out', () => {
+    const clock = { now: () => 0 }
+    const options = { keyer: everyone, store: memoryStore({ clock }) }
+    const limits = slidingWindowLog({ quota: 5, window: '10m', block: { after: 2, for: '15m' } })
+    const limiter = createLimiter({ ...options, limits, name: 'login' })
+    for (let i = 0; i < 5; i++) limiter.consume(undefined)
+    expect(detailOf(limiter.consume(undefined))).toBe(
+      'You can send 5 requests every 10 minutes. Try again in 10 minutes.',
+    )
+    expect(detailOf(limiter.consume(undefined))).toBe('Too many attempts. Try again in 15 minutes.')
+    expect(detailOf(limiter.consume(undefined))).toBe('Too many attempts. Try again in 15 minutes.')
+
+    const blocked = createLimiter({ ...options, limits: perMinute(5), name: 'blocked' })
+    blocked.block(undefined, '1h')
+    expect(detailOf(blocked.consume(undefined))).toBe('Too many attempts. Try again in 1 hour.')
   })
 })
 
@@ -84,7 +228,7 @@ describe('a closed outage', () => {
       type: `${TYPES}#temporary-reduced-capacity`,
       title: 'Temporary Reduced Capacity',
       status: 503,
-      detail: 'Requests cannot be counted at the moment, so none are admitted. Try again in 3 seconds.',
+      detail: 'The service is temporarily unavailable. Try again in 3 seconds.',
     })
   })
 
@@ -104,14 +248,15 @@ describe('the body', () => {
   test('is plain text for a client that accepts no JSON', () => {
     const { headers, body } = denial(D2, { accept: 'text/plain' })
     expect(headers).toContainEqual(['Content-Type', 'text/plain; charset=utf-8'])
-    expect(body).toBe('Too many requests: "burst" allows 10 per 1s. Try again in 1 second.\n')
+    expect(body).toBe('You can send 10 requests per second. Try again in 1 second.\n')
   })
 
-  test('is a page for a browser, with every name escaped and nothing that a Content-Security-Policy forbids', () => {
-    const decision = decide([status(windowed(`<img src=x onerror='a'>"&`, 1, 1000), { retryAfter: 1 })])
-    const { headers, body } = denial(decision, { accept: 'text/html,*/*;q=0.8' })
+  test('is a page for a browser, with units escaped and nothing that a Content-Security-Policy forbids', () => {
+    const decision = decide([status(windowed('n', 3, 1000), { cost: 2, retryAfter: 1 })])
+    const { headers, body } = denial(decision, { accept: 'text/html,*/*;q=0.8', unit: `<img src=x onerror='a'>"&` })
     expect(headers).toContainEqual(['Content-Type', 'text/html; charset=utf-8'])
-    expect(body).toMatch(/^<!doctype html><html lang="en">.*<title>429 Quota Exceeded<\/title>.*<\/html>\n$/)
+    expect(body).toMatch(/^<!doctype html><html lang="en">.*<title>429 Too many requests<\/title>.*<\/html>\n$/)
+    expect(body).toContain('<h1>Too many requests</h1>')
     expect(body).toContain('&#60;img src=x onerror=&#39;a&#39;&#62;&#34;&#38;')
     expect(body).toContain('Try again in 1 second.')
     expect(body.match(/<\w+/g)).toEqual([
@@ -127,6 +272,12 @@ describe('the body', () => {
       '<p',
     ])
     expect(body.length).toBeLessThan(600)
+  })
+
+  test('is a page that says that the service is unavailable, in an outage', () => {
+    const { body } = denial({ ...D2, degraded: 'closed' }, { accept: 'text/html' })
+    expect(body).toContain('<title>503 Service unavailable</title>')
+    expect(body).toContain('<h1>Service unavailable</h1><p>The service is temporarily unavailable. ')
   })
 
   test('has the given status, but not in an outage', () => {

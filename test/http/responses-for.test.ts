@@ -66,7 +66,7 @@ describe('problemFor', () => {
   test('respects the request and the style of the headers', () => {
     const { headers, body } = problemFor(D2, { accept: 'text/plain', headers: 'legacy' })
     expect(headers).toMatchObject({ ...written('legacy', D2), 'Content-Type': 'text/plain; charset=utf-8' })
-    expect(body).toBe('Too many requests: "burst" allows 10 per 1s. Try again in 1 second.\n')
+    expect(body).toBe('You can send 10 requests per second. Try again in 1 second.\n')
     expect(problemFor(D2, { method: 'HEAD' }).body).toBe('')
   })
 

@@ -20,6 +20,7 @@ export const denyCache = [
     'Math.floor(lasts * 1000) + 1',
   ),
   verdict('a lock-out that ends with the wait', 'Math.min(retryAfter, lockedFor)', 'retryAfter'),
+  verdict('a lock-out that is not reported', 'charge.lockedFor > 0 ?', 'charge.lockedFor < 0 ?'),
   verdict('a strict limit that is not charged', 'if (policy.compiled.strict && cost > 0) return -Infinity', ''),
   verdict('a wait that counts from the request', 'this.retryAt = now +', 'this.retryAt = until - until + now - 1 +'),
   table('a denial that answers for any cost', 'if (verdict.cost === cost) return', 'if (verdict.cost <= cost) return'),

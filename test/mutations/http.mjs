@@ -20,6 +20,7 @@ const body = inFile('src/http/responder.ts', { files: everywhere, name: 'a denia
 const allow = inFile('src/http/keys/allowed.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const denial = inTests('src/http/denial.ts', 'test/http/denial.test.ts')
+const durations = inTests('src/util/duration.ts', 'test/http/denial.test.ts')
 const accept = inTests('src/http/headers/accept.ts', 'test/http/headers/accept.test.ts')
 const retryAfter = inTests('src/http/headers/retry-after.ts', 'test/http/headers/retry-after.test.ts')
 const headers = ['test/http/headers']
@@ -34,6 +35,8 @@ const policyList = inTests('src/http/headers/policy-list.ts', ...headers)
 const standard = inTests('src/http/headers/standard.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
 const ipKeyer = inTests('src/http/keys/ip-keyer.ts', 'test/adapters/express/keyers.test.ts')
+const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
+const parentheses = (file) => inTests(file, 'test/adapters/mistakes.test.ts')
 const closedEarly = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
 const nodeEnd = inTests('src/http/response/node-end.ts', 'test/http/response/node-end.test.ts')
 const webEnd = inTests('src/http/response/web-end.ts', 'test/adapters/fetch')
@@ -60,8 +63,8 @@ const userAddress = inFile('src/http/keys/address.ts', {
 const expressIndex = inTests('adapters/express/index.ts', 'test/adapters/express/keyers.test.ts')
 const onDeniedCall = inTests('src/http/response/on-denied.ts', 'test/adapters/unread-body.test.ts')
 const begunDenial = inTests('src/http/response/begun-denial.ts', 'test/adapters/on-denied.test.ts')
-const registration = inTests('src/limiter/registration.ts', 'test/http/created-late.test.ts')
-const createdLate = inTests('src/http/created-late.ts', 'test/http/created-late.test.ts')
+const registration = inTests('src/limiter/registration.ts', 'test/http/checks.test.ts')
+const createdLate = inTests('src/http/checks.ts', 'test/http/checks.test.ts')
 const addressWarning = inTests('src/http/keys/address-warning.ts', 'test/http/keys/address-warning.test.ts')
 const proxyWarning = inTests('src/http/keys/proxy-warning.ts', 'test/http/keys/proxy-warning.test.ts')
 const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'names of their limiters' })
@@ -177,9 +180,55 @@ export const http = [
   ),
   address('leaves an IPv4 tail to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
   address('takes the last group for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
+  setAddress('src/http/keys/ip-keyer.ts', 'fastify')(
+    'overlooks an address of the app that is that of the socket',
+    "Object.hasOwn(request, 'ip') ||",
+    '',
+  ),
+  setAddress('src/http/keys/ip-keyer.ts', 'koa')(
+    'overlooks another address',
+    'ip !== socket?.remoteAddress &&',
+    'ip === socket?.remoteAddress &&',
+  ),
+  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+    'takes an address of a trusted proxy for one of the app',
+    ' && !ips.includes(ip!)',
+    '',
+  ),
+  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+    'overlooks a socket whose address was set',
+    ' || isSocketSet(socket)',
+    '',
+  ),
+  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+    'warns of trust although the app sets the address',
+    'if (client.isSet?.(request) !== true) settings',
+    'settings',
+  ),
+  parentheses('src/limiter/keyers.ts')(
+    'does not refuse a keyer that the user calls',
+    'if (input !== undefined) return',
+    'return',
+  ),
+  parentheses('src/util/validate.ts')(
+    'does not refuse a function that the user has not called',
+    'if (call !== undefined) refuse',
+    'if (call === option) refuse',
+  ),
+  parentheses('src/util/validate.ts')('takes a web-standard request for options', 'names.length === 0 || ', ''),
   accept('sends text to a client that accepts JSON', ' && json.weight === 0', ''),
   denial('lets caches store a denial', "'no-store'", "'no-cache'"),
   denial('lists a shadow limit as violated', '!allowed && limit.shadow !== true', '!allowed'),
+  denial('names the quota of a key that is locked out', 'each.lockedFor > 0', 'each.lockedFor < 0'),
+  denial('does not say how many requests may come at once', 'capacity === limit.quota ? time', 'true ? time'),
+  denial('asks for a smaller request where none is allowed', ' || capacity === 0', ''),
+  denial('repeats the verb', 'return verb === before', "return verb === ''"),
+  denial('does not know the unit of the options', 'unitOf(name, unit) ?? (cost', '(cost'),
+  durations(
+    'says that a client can try again too early',
+    'count = Math.ceil(count / size)',
+    'count = Math.floor(count / size)',
+  ),
   retryAfter('uses the smaller of two waits', 'theirs > largest', 'theirs < largest'),
   retryAfter(
     'writes Retry-After: 0',
@@ -248,7 +297,19 @@ export const http = [
     "[Symbol.for('skip-override')]: true",
     "[Symbol.for('skip-override')]: false",
   ),
-  createdLate('warns although a limiter serves a second request', 'usedOnce.delete(uses.definition)', 'usedOnce.size'),
+  createdLate(
+    'warns although a limiter serves a second request',
+    '?.delete(uses.definition)',
+    '?.has(uses.definition)',
+  ),
+  createdLate('needs more than ten requests', 'const FEW = 5', 'const FEW = 10'),
+  createdLate('warns of files that are edited', 'now - singles.times[0]! <= SOON', 'now > 0'),
+  createdLate(
+    'counts the apps of a test suite together',
+    'appOf?.(request) ?? (isTestRun() ? undefined : UNKNOWN_APP)',
+    'UNKNOWN_APP',
+  ),
+  createdLate('does not know the app of a request', 'appOf?.(request) ?? (', 'undefined ?? ('),
   addressWarning('finds no address within a key', ' || containsAddress(key)', ''),
   addressWarning(
     'takes IPv4 in IPv6 for a whole address',

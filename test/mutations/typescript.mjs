@@ -13,6 +13,9 @@ const log = inFile('src/algorithms/sliding-window-log.ts', algorithm('slidingWin
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('slidingWindowBuckets|buckets'))
 const bytesOfKeys = { files: ['test/stores/memory/keys.test.ts', 'test/util/bounded-key.test.ts'] }
 const longLists = { files: ['test/stores/memory/entry-lists.test.ts'] }
+const threads = inFile('src/stores/memory/cluster-warning.ts', {
+  files: ['test/stores/memory/cluster-warning.test.ts'],
+})
 const lists = inFile('src/stores/memory/entry-lists.ts', longLists)
 const spans = inFile('src/stores/memory/entry-spans.ts', longLists)
 const counter = inFile('src/algorithms/sliding-window-counter.ts', algorithm('slidingWindowCounter|counter'))
@@ -358,4 +361,8 @@ export const typescript = [
     '!isCompatible(algorithm, writer.algorithm)',
     'isCompatible(algorithm, writer.algorithm)',
   ),
+  threads('a warning about threads of different files', 'data.file !== file || ', ''),
+  threads('a warning about two copies in one thread', ' || data.from === from', ''),
+  threads('no reply to a later thread', 'if (!data.isReply) send', 'if (data.isReply) send'),
+  threads('a warning in the threads of a test runner', '!isTestRun(process)', '(!isTestRun(process) || process)'),
 ]

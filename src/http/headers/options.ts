@@ -14,7 +14,7 @@ export interface HeaderOptions {
    * @example rateLimit({ keyer, limits, headers: 'legacy', headerNames: { limit: 'X-Quota', remaining: 'X-Quota-Left' } })
    */
   readonly headerNames?: HeaderNames
-  /** The quota unit of all limits, or of each limit by its name. Only in the newest draft. Default `'requests'`. */
+  /** The quota unit of all limits, or of each limit by its name. In the headers of the newest draft, and in the body of a denial. Default `'requests'`. */
   readonly unit?: string | Readonly<Record<string, string>>
   /** Adds a keyed hash of the key to the headers. It does not reveal the key. Only in the newest draft. Default: none. */
   readonly partitionKey?: { readonly secret: string }
@@ -50,8 +50,9 @@ export function standardOptions({ unit, partitionKey }: HeaderOptions): Standard
   }
 }
 
-function unitOf(name: string, unit: string | Readonly<Record<string, string>>): string | undefined {
-  if (typeof unit === 'string') return unit
+/** Returns what a limit counts, as the options name it. */
+export function unitOf(name: string, unit: HeaderOptions['unit']): string | undefined {
+  if (unit === undefined || typeof unit === 'string') return unit
   return Object.hasOwn(unit, name) ? unit[name] : undefined
 }
 

@@ -1,4 +1,4 @@
-import { define, type SyncKeyer } from '../../limiter/keyers.ts'
+import { define, refuseOwnCall, type SyncKeyer } from '../../limiter/keyers.ts'
 import { knownOptions, refuse } from '../../util/validate.ts'
 import { addressKeyer } from './address.ts'
 import { type ProxyHeader, type ProxyTrust, proxyWarner } from './proxy-warning.ts'
@@ -13,6 +13,38 @@ export interface ClientInfo<Request> {
   trust(request: Request): ProxyTrust
   /** Returns the app of the request. Each app has its own warnings. `undefined` for a request outside of any app. */
   app(request: Request): object | undefined
+  /**
+   * Returns true if the app has set the address of this request itself, so that the framework's trust in proxies does not matter and
+   * nothing warns of it. Default: it never does.
+   */
+  isSet?(request: Request): boolean
+}
+
+/** The part of a socket that has the address of the sender. */
+interface PeerSocket {
+  readonly remoteAddress?: string | undefined
+}
+
+/**
+ * Returns true for an address that the app has set, such as from a header of its proxy: the framework takes addresses only from the socket
+ * and from the headers that `ips` are read from. Also returns true if the app has set the address of the socket.
+ * @param request an object with a property `ip` of its own only if the app has set it
+ * @example isSetByApp(request, request.socket, request.ips)
+ */
+export function isSetByApp(
+  request: { readonly ip?: string | undefined },
+  socket: PeerSocket | undefined,
+  ips: readonly string[] = [],
+): boolean {
+  if (Object.hasOwn(request, 'ip') || isSocketSet(socket)) return true
+  const { ip } = request
+  return Boolean(ip) && ip !== socket?.remoteAddress && !ips.includes(ip!)
+}
+
+/** Returns true if the app has set the address of a socket. Node's sockets inherit it. */
+export function isSocketSet(socket: PeerSocket | undefined): boolean {
+  if (socket === undefined || !Object.hasOwn(socket, 'remoteAddress')) return false
+  return 'remoteAddress' in (Object.getPrototypeOf(socket) as object)
 }
 
 /** The options of every adapter's `ipKeyer`. */
@@ -66,6 +98,7 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
   const key = addressKeyer(options.ipv6Subnet)
   const address = addressReader(client)
   return define('ipKeyer', [client, key], function ipKey(request: Request) {
+    refuseOwnCall('byIP', request)
     return key(address(request))
   })
 }
@@ -81,12 +114,12 @@ export function addressReader<Request>(client: ClientInfo<Request>): (request: R
     settings = app && (known.get(app) ?? { trust: client.trust(request), warn: proxyWarner() })
     if (app === undefined || settings === undefined) return
     known.set(app, settings)
-    settings.warn(undefined, settings.trust)
+    if (client.isSet?.(request) !== true) settings.warn(undefined, settings.trust)
   }
 
   function warnOfHeader({ trust, warn }: ProxySettings, request: Request): void {
     const header = client.proxyHeader(request)
-    if (header !== undefined) warn(header, trust)
+    if (header !== undefined) warn(header, trust, () => client.isSet?.(request) === true)
   }
 
   return function addressOf(request) {

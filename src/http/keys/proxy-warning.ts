@@ -65,18 +65,18 @@ export function proxyWarning(header: ProxyHeader | undefined, trust: ProxyTrust)
 }
 
 /**
- * Returns a function that checks a request and writes each warning once.
+ * Returns a function that checks a request and writes each warning once, unless `isSet` returns true: the app has set the address itself.
  * @example
  * const warnOfProxy = proxyWarner()
  * warnOfProxy(proxyHeaderIn(request.headers), 'nobody')
  */
 export function proxyWarner(
   emit: (code: string, message: string) => void = warn,
-): (header: ProxyHeader | undefined, trust: ProxyTrust) => void {
+): (header: ProxyHeader | undefined, trust: ProxyTrust, isSet?: () => boolean) => void {
   const emitted = new Set<ProxyWarning>()
-  return function warnOfProxy(header, trust) {
+  return function warnOfProxy(header, trust, isSet) {
     const warning = proxyWarning(header, trust)
-    if (warning === undefined || emitted.has(warning)) return
+    if (warning === undefined || emitted.has(warning) || isSet?.() === true) return
     emitted.add(warning)
     emit(warning.code, warning.message)
   }

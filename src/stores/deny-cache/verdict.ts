@@ -7,6 +7,8 @@ export class Verdict {
   readonly remaining: number
   readonly retryAt: number
   readonly resetAt: number
+  /** The end of the lock-out of the key; 0 for none. */
+  readonly lockedUntil: number
   /** The time when it was received, and the time when it ends. */
   readonly since: number
   readonly until: number
@@ -21,6 +23,7 @@ export class Verdict {
     this.remaining = charge.remaining
     this.retryAt = now + Math.round(charge.retryAfter * 1000)
     this.resetAt = now + Math.round(charge.resetAfter * 1000)
+    this.lockedUntil = charge.lockedFor > 0 ? now + Math.round(charge.lockedFor * 1000) : 0
     this.since = now
     this.until = until
   }
@@ -37,6 +40,7 @@ export class Verdict {
     charge.retryAfter = this.allowed ? 0 : (this.retryAt - now) / 1000
     charge.resetAfter = Math.max(0, this.resetAt - now) / 1000
     charge.delay = 0
+    charge.markLocked(Math.max(0, this.lockedUntil - now) / 1000)
   }
 }
 

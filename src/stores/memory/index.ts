@@ -33,7 +33,7 @@ export interface MemoryStoreOptions {
 
 /**
  * Makes a store that keeps state in this process, in flat tables of a bounded size, without timers. It answers at once. In one of
- * several processes of an app it warns once, with `SLUICE_PER_PROCESS`.
+ * several processes of an app it warns once, with `SLUICE_PER_PROCESS`; not in the threads of a test runner.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `INVALID_CLOCK` when a clock gives no time.
  * @example createLimiter({ keyer, limits, store: memoryStore({ maxKeys: 100_000 }) })

@@ -17,12 +17,11 @@ async function denied({ serve, limit }: World, options: AnyOptions, headers = {}
 
 export const bodyCases: Cases = {
   'is a page for a browser': async (world) => {
-    const limit = { ...one, name: '<b>"&' }
-    const { status, headers, body } = await denied(world, { limits: limit }, { accept: BROWSER })
+    const { status, headers, body } = await denied(world, { unit: '<b>"&' }, { accept: BROWSER })
     equal([status, headers['content-type'], headers['cache-control']], [429, HTML, 'no-store'])
     equal([headers['retry-after'], headers['vary']], ['60', 'Accept'])
     holds(body.startsWith('<!doctype html><html lang="en">'), `not a page: ${body}`)
-    holds(body.includes('<h1>Quota Exceeded</h1>') && body.includes('Try again in 1 minute.'), `incomplete: ${body}`)
+    holds(body.includes('<h1>Too many requests</h1>') && body.includes('Try again in 1 minute.'), `incomplete: ${body}`)
     holds(
       body.includes('&#60;b&#62;&#34;&#38;') && !/<b>|<script|<style|style=|\shref=|\ssrc=/.test(body),
       `unsafe: ${body}`,
@@ -115,6 +114,6 @@ export const bodyCases: Cases = {
       headers: { accept: BROWSER },
     })
     equal([page.status, page.headers['content-type']], [503, HTML])
-    holds(page.body.includes('<title>503 Temporary Reduced Capacity</title>'), page.body)
+    holds(page.body.includes('<title>503 Service unavailable</title>'), page.body)
   },
 }

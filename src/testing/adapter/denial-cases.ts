@@ -34,7 +34,7 @@ export const denialCases: Cases = {
     await ask(server)
     const { status, headers, body } = await ask(server, '/', { headers: { accept: 'text/plain' } })
     equal([status, headers['content-type']], [429, 'text/plain; charset=utf-8'])
-    equal(body, 'Too many requests: "one" allows 1 per 1m. Try again in 1 minute.\n')
+    equal(body, 'You can send one request per minute. Try again in 1 minute.\n')
     equal(headers['retry-after'], '60')
     const both = await ask(server, '/', { headers: { accept: 'text/plain, */*' } })
     equal(both.headers['content-type'], 'application/problem+json')

@@ -144,6 +144,61 @@ describe.each([
     }
   })
 
+  test.each([
+    [
+      'on each request',
+      [false, true, 1],
+      (app: Express) =>
+        void app.use((request, _, next) => {
+          const value = request.get('cf-connecting-ip') ?? request.socket.remoteAddress
+          Object.defineProperty(request, 'ip', { value })
+          next()
+        }),
+    ],
+    [
+      'on the prototype',
+      [false, true, 1],
+      (app: Express) => void Object.defineProperty(app.request, 'ip', { get: () => '198.51.100.7' }),
+    ],
+    [
+      'by the socket, as for the PROXY protocol',
+      [false],
+      (app: Express) =>
+        void app.use(({ socket }, _, next) => {
+          Object.defineProperty(socket, 'remoteAddress', { value: '198.51.100.7', configurable: true })
+          next()
+        }),
+    ],
+  ])('ipKeyer does not warn where the app sets the address itself, %s', async (_, trusts, prepare) => {
+    for (const trust of trusts) {
+      const app = express()
+      app.set('trust proxy', trust)
+      prepare(app)
+      app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
+      const each = await serve(app)
+      const headers = { 'x-forwarded-for': '203.0.113.9', 'cf-connecting-ip': '198.51.100.7' }
+      const codes = await warningsOf(async () => {
+        for (const sent of [headers, headers, { forwarded: 'for=203.0.113.9' }]) await ask(each, '/', { headers: sent })
+      })
+      await each.close()
+      expect([trust, codes]).toEqual([trust, []])
+    }
+  })
+
+  test('ipKeyer still warns where the app reads `request.ip`, or tries to set it without effect', async () => {
+    const app = express()
+    app.use((request, _, next) => {
+      // There is only a getter.
+      Reflect.set(request, 'ip', request.ip)
+      next()
+    })
+    app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
+    const each = await serve(app)
+    const headers = { 'x-forwarded-for': '203.0.113.9' }
+    expect(await warningsOf(() => ask(each, '/', { headers }))).toEqual(['SLUICE_PROXY_UNTRUSTED'])
+    await each.close()
+  })
+
   test('ipKeyer warns once for each app', async () => {
     const keyer = ipKeyer()
     const apps = [express(), express()]

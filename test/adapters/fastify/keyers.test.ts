@@ -50,6 +50,29 @@ describe('the keyers', () => {
     }
   })
 
+  test.each([false, true, '127.0.0.1', 1])(
+    'ipKeyer does not warn where the app sets `request.ip` itself, with trustProxy: %s',
+    async (trustProxy) => {
+      const app = create({ trustProxy: trustProxy as boolean })
+      app.addHook('onRequest', async (request) => {
+        Object.defineProperty(request, 'ip', {
+          value: request.headers['cf-connecting-ip'] ?? request.socket.remoteAddress,
+        })
+      })
+      await app.register(rateLimit, times(9, { keyer: ipKeyer() } as never))
+      app.get('/', handler)
+      const sent = [
+        { 'x-forwarded-for': '203.0.113.9', 'cf-connecting-ip': '198.51.100.7' },
+        { 'x-forwarded-for': '203.0.113.9' },
+        { 'x-real-ip': '203.0.113.9' },
+      ]
+      const codes = await warningsOf(async () => {
+        for (const headers of sent) await app.inject({ url: '/', headers })
+      })
+      expect(codes).toEqual([])
+    },
+  )
+
   test('ipKeyer recognizes a number as trustProxy, also within a scope', async () => {
     const app = create({ trustProxy: 2 as never })
     await app.register(async (outer) => {

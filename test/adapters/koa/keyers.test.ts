@@ -160,6 +160,25 @@ describe.each([
     }
   })
 
+  test.each([{}, { proxy: true }, { proxy: true, maxIpsCount: 1 }])(
+    'ipKeyer does not warn where the app sets `context.ip` itself: %j',
+    async (options) => {
+      const app = new Koa(options)
+      app.use((context, next) => {
+        context.request.ip = '192.0.2.1'
+        return next()
+      })
+      app.use(rateLimit(times(9, { keyer: ipKeyer() })))
+      const each = await serve(app.callback() as never)
+      const codes = await warningsOf(async () => {
+        for (const name of ['x-forwarded-for', 'x-real-ip', 'x-forwarded-for'])
+          expect((await ask(each, '/', { headers: { [name]: '203.0.113.9' } })).status).toBe(404)
+      })
+      await each.close()
+      expect(codes).toEqual([])
+    },
+  )
+
   test('ipKeyer does not warn of Forwarded when the request has the header that the app reads', async () => {
     const app = new Koa({ proxy: true, proxyIpHeader: 'X-Real-IP' })
     app.use(rateLimit(times(9, { keyer: ipKeyer() })))

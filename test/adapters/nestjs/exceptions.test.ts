@@ -137,7 +137,7 @@ test('a RateLimitException has the decision and the problem, also when an applic
   const exception = new RateLimitException(decision)
   expect(exception).toBeInstanceOf(HttpException)
   expect([exception.getStatus(), exception.decision, exception.name]).toEqual([429, decision, 'RateLimitException'])
-  expect(exception.message).toBe('Too many requests: "one" allows 1 per 1h. Try again in 1 hour.')
+  expect(exception.message).toBe('You can send one request per hour. Try again in 1 hour.')
   expect(exception.getResponse()).toMatchObject({ status: 429, detail: exception.message })
   expect(exception.extensions).toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfter: 3600 })
 })
@@ -178,6 +178,15 @@ describe('message and statusCode', () => {
     const { response, seen } = await deniedWith({})
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(seen[0]!.getResponse()).toMatchObject({ title: 'Quota Exceeded', status: 429 })
+  })
+
+  test('do not change the exception, which names the unit of the options as the page does', async () => {
+    const { response, seen } = await deniedWith({ unit: 'tokens' })
+    const detail = 'You can use one token per hour. Try again in 1 hour.'
+    expect(await response.text()).toContain(detail)
+    expect([seen[0]!.message, seen[0]!.getResponse()]).toEqual([detail, expect.objectContaining({ detail })])
+    const objects = await deniedWith({ unit: 'tokens', message: { detail: { slow: 'down' } } })
+    expect(objects.seen[0]!.message).toBe('You can send one request per hour. Try again in 1 hour.')
   })
 
   test('of a handler replace the onDenied of the module, and the other way around', async () => {

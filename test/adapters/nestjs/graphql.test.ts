@@ -69,7 +69,7 @@ describe.each(Object.entries(drivers))('GraphQL with %s', (_, [platform, driver]
     const { data, errors, headers } = await ask('{ dog }')
     expect(data).toBeNull()
     expect(errors).toHaveLength(1)
-    expect(errors![0]!.message).toBe('Too many requests: "one" allows 1 per 1h. Try again in 1 hour.')
+    expect(errors![0]!.message).toBe('You can send one request per hour. Try again in 1 hour.')
     expect(errors![0]!.extensions).toMatchObject({
       code: 'TOO_MANY_REQUESTS',
       retryAfter: 3600,

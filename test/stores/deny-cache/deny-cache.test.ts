@@ -72,6 +72,26 @@ describe('a denial', () => {
     expect((await limiter.peek({ user: 'c', resource: 'free' }, { cost: 0 })).limits.at(-1)!.used).toBe(1)
   })
 
+  it('of a key that is locked out says so, and how long it still is', async () => {
+    const { clock, store, asked } = world({ maxAge: '1h' })
+    const limiter = on(store, fixedWindow({ quota: 1, window: '1s', block: '15m' }))
+    await limiter.consume('a')
+    await limiter.consume('a')
+    clock.advance(60_000)
+    expect(
+      await asked(async () => {
+        const { limits } = await limiter.consume('a')
+        expect(limits).toMatchObject([{ retryAfter: 840_000, lockedFor: 840_000 }])
+      }),
+    ).toBe(0)
+    await on(store, one, 'free').consume('b')
+    const { limits } = await on(store, one, 'free').consume('b')
+    expect([limits, (await on(store, one, 'free').consume('b')).limits]).toMatchObject([
+      [{ lockedFor: 0 }],
+      [{ lockedFor: 0 }],
+    ])
+  })
+
   it('is requested again after maxAge, by default a second', async () => {
     for (const [options, age] of [
       [{}, 1000],

@@ -31,6 +31,33 @@ const limiters = `
   memoryStore({ maxKeys: 10 })
 `
 
+/** A thread that waits until it has warned, but no longer than `ms` after all threads have created their stores. */
+const thread = (ms: number): string => `
+  import { isMainThread, parentPort, Worker } from 'node:worker_threads'
+  ${limiters}
+  parentPort?.once('message', () => {
+    const end = setTimeout(() => {}, ${ms})
+    process.once('warning', () => clearTimeout(end))
+  })
+  parentPort?.postMessage('ready')`
+
+const LONG_ENOUGH = 20_000
+const HALF_A_SECOND = 500
+
+/** A program that starts threads of some files, by default of itself. */
+function threads(ms: number, files: readonly (string | undefined)[]): string {
+  return `
+    ${thread(ms)}
+    if (isMainThread) {
+      const urls = ${JSON.stringify(files.map((file) => file ?? null))}.map((file) => new URL(file ?? import.meta.url, import.meta.url))
+      const workers = urls.map((url) => new Worker(url))
+      await Promise.all(workers.map((each) => new Promise((resolve) => each.once('message', resolve))))
+      for (const each of workers) each.postMessage('end')
+    }`
+}
+
+const itself = (times: number): undefined[] => Array.from({ length: times })
+
 /** Runs a program and returns its warnings, each with the line that caused it. */
 async function warningsOf(name: string, program: string, env: NodeJS.ProcessEnv = {}): Promise<readonly string[]> {
   await writeFile(join(folder, name), program)
@@ -64,12 +91,41 @@ describe('a memory store warns', () => {
     expect(line).toMatch(/redisStore\(client\) from 'sluice\/redis'.*--disable-warning=SLUICE_PER_PROCESS/)
   })
 
-  test('once in each worker thread, and not in the main thread', async () => {
+  test('once in each thread that runs the same file, and not in the main thread', async () => {
+    const program = threads(LONG_ENOUGH, itself(3))
+    expect(await warningsOf('threads.js', program)).toEqual([...ONCE, ...ONCE, ...ONCE])
+  })
+
+  test('not in threads that run different files, and not in a thread that is alone', async () => {
+    const files = ['one.js', 'other.js']
+    for (const file of files) await writeFile(join(folder, file), thread(HALF_A_SECOND))
+    expect(await warningsOf('apart.js', threads(HALF_A_SECOND, files))).toEqual([])
+    expect(await warningsOf('single.js', threads(HALF_A_SECOND, itself(1)))).toEqual([])
+  })
+
+  test('not in a thread with two copies of the package', async () => {
+    const copy = "import('./dist/src/stores/memory/cluster-warning.js?copy').then((copy) => copy.warnInCluster())"
+    await writeFile(join(folder, 'copies.js'), `${thread(HALF_A_SECOND)}\n${copy}`)
+    expect(await warningsOf('two-copies.js', threads(HALF_A_SECOND, ['copies.js']))).toEqual([])
+  })
+
+  test.each([
+    ['Vitest', { VITEST: 'true' }],
+    ['Jest', { JEST_WORKER_ID: '1' }],
+    ['node --test', { NODE_TEST_CONTEXT: 'child-v8' }],
+    ['Mocha', { MOCHA_WORKER_ID: '0' }],
+    ['AVA, Bun and others', { NODE_ENV: 'test' }],
+  ])('not in the threads of a test runner: %s', async (_runner, env) => {
+    expect(await warningsOf('tests.js', threads(HALF_A_SECOND, itself(3)), env)).toEqual([])
+  })
+
+  test('in the workers of a cluster, also when a test starts them', async () => {
     const program = `
-      import { isMainThread, Worker } from 'node:worker_threads'
+      import cluster from 'node:cluster'
       ${limiters}
-      if (isMainThread) for (let i = 0; i < 2; i++) new Worker(new URL(import.meta.url))`
-    expect(await warningsOf('threads.js', program)).toEqual([...ONCE, ...ONCE])
+      if (cluster.isPrimary) cluster.fork()
+      else process.disconnect()`
+    expect(await warningsOf('tested-cluster.js', program, { VITEST: 'true', NODE_ENV: 'test' })).toEqual(ONCE)
   })
 
   test('not in a single process, nor in one that was forked without a cluster', async () => {
