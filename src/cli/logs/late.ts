@@ -152,7 +152,7 @@ class Part {
   sorted(): Buffer {
     const bytes = this.#bytes
     let size = 0
-    for (const at of this.#places.subarray(0, this.#count).sort((one, other) => order(bytes, one, bytes, other))) {
+    for (const at of this.#places.subarray(0, this.#count).toSorted((one, other) => order(bytes, one, bytes, other))) {
       size += bytes.copy(this.#copy, size, at, at + HEADER + bytes.readUInt32LE(at + 20))
     }
     this.#size = 0
