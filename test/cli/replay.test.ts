@@ -254,7 +254,6 @@ describe('sluice replay', () => {
       ['one.log', '--limit', 'gcra'],
       ['one.log', '--limit', 'gcra 1/1m', '--rules', 'rules.json'],
       ['one.log', '--rules', 'rules.json', '--compare'],
-      ['one.log', '--limit', 'gcra 1/1m', '--decisions', 'none/a'],
       ['one.log', '--limit', 'gcra 1/1m', '--limit', 'gcra 1/1m burst=2'],
     ]) {
       expect((await replay(...words)).code).toBe(2)

@@ -1,6 +1,5 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import type { LimitStatus } from '../../stores/limit-status.ts'
-import { SluiceError } from '../../util/errors.ts'
 import type { LogEntry } from '../logs/entry.ts'
 
 const BUFFERED = 65_536
@@ -15,7 +14,7 @@ export interface DecisionsFile {
   close(): void
 }
 
-/** Opens a file of decisions. Throws `INVALID_OPTION` if it cannot be written. */
+/** Opens a file of decisions. */
 export function openDecisions(path: string): DecisionsFile {
   const descriptor = opened(path)
   const isFile = fstatSync(descriptor).isFile()
@@ -44,8 +43,8 @@ function opened(path: string): number {
   try {
     // Writes at the end of the file, which moves when the file is cleared.
     return openSync(path, 'a')
-  } catch (error) {
-    throw new SluiceError('INVALID_OPTION', `--decisions: ${(error as Error).message}`, { cause: error })
+  } catch (cause) {
+    throw new Error(`--decisions: ${(cause as Error).message}`, { cause })
   }
 }
 

@@ -5,7 +5,7 @@ import type { RulesPush } from '../../rules/redis/stored.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { withRedis } from '../connect.ts'
-import type { Outcome } from '../outcome.ts'
+import { EXIT, type Outcome } from '../outcome.ts'
 import { differences, printedDifferences } from './diff.ts'
 import { explain, printedExplanation } from './explain.ts'
 import {
@@ -96,9 +96,9 @@ function misuse(expected: string): SluiceError {
 async function check([from]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
   const found = await documentOf(await loadText(from!, place))
   const problems = isProblems(found) ? found : []
-  const exitCode = problems.length === 0 ? 0 : 1
-  if (json) return { text: lines({ valid: exitCode === 0, problems }), exitCode }
-  return { text: exitCode === 0 ? `${from}: no mistakes\n` : problemLines(problems), exitCode }
+  const exitCode = problems.length === 0 ? EXIT.done : EXIT.failed
+  if (json) return { text: lines({ valid: exitCode === EXIT.done, problems }), exitCode }
+  return { text: exitCode === EXIT.done ? `${from}: no mistakes\n` : problemLines(problems), exitCode }
 }
 
 function problemLines(problems: readonly LocatedProblem[]): string {
@@ -124,7 +124,7 @@ async function push([from, url]: readonly string[], values: Values, place: Place
   const { text, format } = await loadText(from!, place)
   const found = await documentOf({ text, format })
   if (isProblems(found))
-    return { text: json ? lines({ pushed: false, problems: found }) : problemLines(found), exitCode: 1 }
+    return { text: json ? lines({ pushed: false, problems: found }) : problemLines(found), exitCode: EXIT.failed }
   try {
     const made = await withRedis(url!, place.client, async (_, client) => {
       const base = version === undefined ? await pullRules(client, { name, prefix }) : undefined
@@ -140,7 +140,7 @@ async function push([from, url]: readonly string[], values: Values, place: Place
     return { text: json ? lines({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n` }
   } catch (error) {
     if (!json || !(error instanceof SluiceError) || error.code !== 'RULES_CONFLICT') throw error
-    return { text: lines({ pushed: false, conflict: error.cause as RulesPush }), exitCode: 1 }
+    return { text: lines({ pushed: false, conflict: error.cause as RulesPush }), exitCode: EXIT.failed }
   }
 }
 
