@@ -212,7 +212,7 @@ describe('sluice replay', () => {
     expect(by.get('fixedWindow 10/1m')!.tooLenient).toBeGreaterThan(0)
     expect(by.get('gcra 10/1m')!.tooLenient).toBeGreaterThan(0)
     const { out } = await replay('compare.log', '--time', 'time', '--compare', '--limit', 'fixedWindow 10/1m')
-    expect(out).toMatch(/^limit .*too strict +too lenient$/m)
+    expect(out).toMatch(/^limit .*too strict +too lenient\nfixedWindow 10\/1m /)
     expect(out).toMatch(/^slidingWindowLog 10\/1m .* 0 \(0 %\) +0 \(0 %\)$/m)
   })
 
