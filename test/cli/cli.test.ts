@@ -203,9 +203,9 @@ describe('sluice inspect', () => {
   })
 
   it('reports a key without state, and does not create it', async () => {
-    await limiterOf('api', [gcra({ quota: 5, window: '1d' })]).consume('somebody')
-    expect(await sluice('inspect', server.url, 'api', 'nobody')).toBe('sluice:api:nobody: no state\n')
-    expect(await client.exists('sluice:api:nobody')).toBe(0)
+    await limiterOf('calm', [gcra({ quota: 5, window: '1d' })]).consume('somebody')
+    expect(await sluice('inspect', server.url, 'calm', 'nobody')).toBe('sluice:calm:nobody: no state\n')
+    expect(await client.exists('sluice:calm:nobody')).toBe(0)
   })
 
   it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
