@@ -43,7 +43,7 @@ function limiterOf(name: string, limits: readonly Limit[], prefix = 'sluice:'): 
   return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client, { prefix }) })
 }
 
-describe('sluice inspect', () => {
+describe('sluice inspect', { timeout: 60_000 }, () => {
   it('finds a key of any length, and prints its hash', async () => {
     const key = 'k'.repeat(5000)
     await limiterOf('long', [gcra({ quota: 2, window: '1h', name: 'long' })]).consume(key)

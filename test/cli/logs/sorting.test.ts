@@ -71,7 +71,7 @@ async function orderOf(...words: readonly string[]): Promise<[string, number][]>
   })
 }
 
-describe('a file that is out of order', () => {
+describe('a file that is out of order', { timeout: 120_000 }, () => {
   it('is replayed as its sorted copy, compressed or not', async () => {
     const lines = shuffled(inOrder(3000))
     cli.file('sorted.log', text(sorted(lines)))
@@ -132,7 +132,7 @@ describe('a file that is out of order', () => {
   })
 })
 
-describe('several files', () => {
+describe('several files', { timeout: 120_000 }, () => {
   it('are one log, in any order of the files, if some of them are out of order', async () => {
     const lines = inOrder(3000)
     const parts = [lines.slice(0, 1000), shuffled(lines.slice(1000, 2000)), shuffled(lines.slice(2000))]
@@ -176,7 +176,7 @@ describe('several files', () => {
   })
 })
 
-describe('--decisions', () => {
+describe('--decisions', { timeout: 120_000 }, () => {
   it('has each decision once, in a file and in a pipe', async () => {
     cli.file('shuffled.log', text(shuffled(inOrder(500))))
     expect(await orderOf('shuffled.log')).toHaveLength(500)
@@ -190,7 +190,7 @@ describe('--decisions', () => {
   })
 })
 
-describe('the standard input', () => {
+describe('the standard input', { timeout: 120_000 }, () => {
   it('is an error if more than 1 % of its lines are late, and the error says what to do', async () => {
     const input = text(shuffled(inOrder(1000)))
     for (const words of [
@@ -236,7 +236,7 @@ function started(words: readonly string[], flags: readonly string[] = []): Retur
   return spawn(process.execPath, [...flags, cli.program, ...words], { cwd: cli.home, env })
 }
 
-describe('temporary files', { timeout: 60_000 }, () => {
+describe('temporary files', { timeout: 120_000 }, () => {
   beforeAll(() => void reversedLog('long.log', 80), 60_000)
 
   /** Waits until a process has a temporary file. */
