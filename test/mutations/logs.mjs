@@ -56,7 +56,7 @@ export const logs = [
   merge('reads a pipe as a file', "if (path === '-') return false", ''),
   decisionsFile('writes the decisions of both passes', 'if (isFile) ftruncateSync(descriptor)', ''),
   replayText('prints the table of a comparison below', 'decisions === undefined ? [...table', 'false ? [...table'),
-  page('shows a table that is wider than a phone', 'table, tbody, tr, td { display: block; }', ''),
+  page('shows a table that is wider than a phone', '@media (max-width: 40rem)', '@media (max-width: 4rem)'),
   page('shows red against green', '--plain: #0072b2; --striped: #d55e00;', '--plain: #2f7d4f; --striped: #c8402f;'),
   plots('has no legend', "${legend('admitted', verb)}", ''),
   plots('has no unit', 'requests per ${roughDuration(width)}', 'requests'),

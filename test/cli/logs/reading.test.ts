@@ -174,9 +174,10 @@ describe('logs', () => {
 
   it.each([
     ['shorter', () => at(0)],
-    ['in another order', () => [at(2), at(0), at(100)].join('\n')],
+    ['sorted', () => [at(0), at(2), at(100), at(101)].join('\n')],
+    ['of another order', () => [at(0), at(100), at(101), at(2)].join('\n')],
   ])('that become %s while they are sorted are an error', async (_, content) => {
-    const path = file('changing.log', [at(0), at(100), at(2)].join('\n'))
+    const path = file('changing.log', [at(0), at(100), at(2), at(101)].join('\n'))
     let passes = 0
     const reading = readLogs([path], logSettings(VALUES, false), () => {
       if (passes++ === 1) writeFileSync(path, content())
