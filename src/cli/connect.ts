@@ -99,7 +99,15 @@ function withoutSecrets(url: string): string {
 
 function addressOf(text: string): ServerAddress {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || !/^(redis|valkey)s?:$/.test(url.protocol) || !/^\/?\d{0,5}$/.test(url.pathname)) {
+  const username = url && decoded(url.username)
+  const password = url && decoded(url.password)
+  if (
+    url === undefined ||
+    username === undefined ||
+    password === undefined ||
+    !/^(redis|valkey)s?:$/.test(url.protocol) ||
+    !/^\/?\d{0,5}$/.test(url.pathname)
+  ) {
     throw new SluiceError(
       'INVALID_OPTION',
       `expected a URL such as redis://localhost:6379/0, got ${shown(withoutSecrets(text))}`,
@@ -108,23 +116,34 @@ function addressOf(text: string): ServerAddress {
   return {
     host: url.hostname.replaceAll(/^\[|\]$/g, '') || 'localhost',
     port: Number(url.port || 6379),
-    username: decodeURIComponent(url.username) || undefined,
-    password: decodeURIComponent(url.password) || undefined,
+    username: username || undefined,
+    password: password || undefined,
     database: Number(url.pathname.slice(1) || 0),
     tls: url.protocol === 'rediss:' || url.protocol === 'valkeys:',
   }
 }
 
+/** Returns `undefined` for a text with a `%` that escapes nothing. */
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
 async function installed(name: string | undefined): Promise<readonly [ClientPackage, unknown]> {
+  const names = clients.map((each) => each.name).join(', ')
   const wanted = name === undefined ? clients : clients.filter((each) => each.name === name)
+  if (wanted.length === 0)
+    throw new SluiceError('INVALID_OPTION', `--client: expected one of ${names}, got ${shown(name)}`)
   for (const each of wanted) {
     const loaded = await load(each.name)
     if (loaded !== undefined) return [each, loaded]
   }
-  const names = clients.map((each) => each.name).join(', ')
-  const missing =
-    name === undefined ? 'No Redis client is installed' : `The client ${shown(name)} is not installed, or not known`
-  throw new SluiceError('NOT_APPLICABLE', `${missing}. Install one of ${names} where you run this`)
+  const missing = name === undefined ? 'No Redis client is installed' : `The client ${shown(name)} is not installed`
+  const which = name === undefined ? `one of ${names}` : 'it'
+  throw new SluiceError('NOT_APPLICABLE', `${missing}. Install ${which} where you run this`)
 }
 
 /** Loads a package that is installed for this package, or in the current directory. */

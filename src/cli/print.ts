@@ -1,42 +1,49 @@
 import { roughDuration } from '../util/duration.ts'
 import type { Held, HeldByLimit } from '../stores/redis/inspect/held.ts'
+import { columns, grouped } from './table.ts'
 
-/** Returns JSON, or a text: a table of the verdicts, and the stored numbers below it. */
-export function printed(held: Held, json: boolean): string {
-  if (json) return `${JSON.stringify(held, undefined, 2)}\n`
+/** Returns what to print as JSON: what is left of each limit. With `raw`, also what is stored. */
+export function answerOf(held: Held, raw: boolean): object {
+  const limits = held.limits.map((each) => {
+    const { limit, algorithm, verdict, lockedFor, ...stored } = each
+    const { capacity: quota, used, remaining, resetAfter } = verdict ?? {}
+    return { limit, quota, used, remaining, resetAfter, lockedFor, algorithm, ...(raw && { verdict, ...stored }) }
+  })
+  return { ...held, limits }
+}
+
+/** Returns the same as a text. */
+export function printed(held: Held, raw: boolean): string {
   if (held.limits.length === 0) return `${held.key}: no state\n`
   const kept = held.ttl === undefined ? 'kept forever' : `kept for ${roughDuration(held.ttl)}`
-  return [`${held.key} (${kept})`, table(held.limits), ...held.limits.map(details), ''].join('\n\n').trimEnd() + '\n'
+  const parts = [`${held.key} (${kept})`, table(held.limits), ...(raw ? held.limits.map(details) : [])]
+  return `${parts.join('\n\n').trimEnd()}\n`
 }
 
-const HEADINGS = ['limit', 'algorithm', 'remaining', 'resets in', 'locked for', 'entries']
+const HEADINGS = ['limit', 'quota', 'used', 'remaining', 'resets in', 'locked for', 'algorithm']
+const NUMBERS = new Set([1, 2, 3])
 
 function table(limits: readonly HeldByLimit[]): string {
-  const rows = [HEADINGS, ...limits.map(row)]
-  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((each) => each[column]!.length)))
-  const lines = rows.map((each) =>
-    each
-      .map((cell, column) => cell.padEnd(widths[column]!))
-      .join('  ')
-      .trimEnd(),
-  )
-  lines.splice(1, 0, widths.map((width) => '─'.repeat(width)).join('  '))
-  return lines.join('\n')
+  return columns([HEADINGS, ...limits.map(row)], NUMBERS).join('\n')
 }
 
-function row({ limit, algorithm, verdict, lockedFor, entries }: HeldByLimit): string[] {
-  const remaining = verdict === undefined ? '?' : lockedFor > 0 ? '0' : String(verdict.remaining)
+function row({ limit, algorithm, verdict, lockedFor }: HeldByLimit): string[] {
+  const remaining = verdict && (lockedFor > 0 ? 0 : verdict.remaining)
+  const numbers = [verdict?.capacity, verdict?.used, remaining].map((each) =>
+    each === undefined ? '?' : grouped(each),
+  )
   const free = verdict === undefined ? '?' : roughDuration(Math.max(verdict.resetAfter, lockedFor))
   const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
-  return [limit, algorithm ?? '–', remaining, free, locked, entries.length > 0 ? String(entries.length) : '–']
+  return [limit, ...numbers, free, locked, algorithm ?? '–']
 }
 
-function details({ limit, parameters, state, entries, span }: HeldByLimit): string {
+function details({ limit, parameters, state, entries, span, denials }: HeldByLimit): string {
   const lines = [limit]
   const numbers = Object.entries(parameters).map(([name, value]) => `${name} ${value}`)
   if (numbers.length > 0) lines.push(`  parameters  ${numbers.join(', ')}`)
   if (state.length > 0) lines.push(`  state       ${state.map(({ name, value }) => `${name} ${value}`).join(', ')}`)
   if (span !== undefined) lines.push(`  entries     ${entries.length} from ${span[0]} to ${span[1]}`)
+  if (denials > 0) lines.push(`  denials     ${denials}`)
   return lines.join('\n')
 }
 

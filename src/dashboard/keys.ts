@@ -123,8 +123,8 @@ function verdictOf(
 }
 
 function stateOf({ limit, verdict, lockedFor }: HeldByLimit): KeyState {
-  const { remaining = 0, capacity = 0, resetAfter = lockedFor } = verdict ?? {}
+  const { remaining = 0, used = 0, resetAfter = lockedFor } = verdict ?? {}
   const allowed = lockedFor === 0 && remaining >= 1
   const retryAfter = lockedFor > 0 || allowed ? lockedFor : null
-  return { limit, allowed, used: Math.max(0, capacity - remaining), remaining, retryAfter, resetAfter }
+  return { limit, allowed, used, remaining, retryAfter, resetAfter }
 }

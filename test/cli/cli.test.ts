@@ -1,6 +1,7 @@
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
+import { EXIT } from '../../src/cli/outcome.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { names } from '../support/harness.ts'
@@ -24,9 +25,17 @@ afterAll(async () => {
 
 const sluice = (...words: readonly string[]): Promise<string> => cli.output(...words)
 
+/** Returns the error of a call that fails. */
 async function complaint(...words: readonly string[]): Promise<string> {
   const { code, error } = await cli.run(words)
-  expect(code).toBe(1)
+  expect(code).toBe(EXIT.failed)
+  return error
+}
+
+/** Returns the error of a call that cannot be understood. */
+async function misuse(...words: readonly string[]): Promise<string> {
+  const { code, error } = await cli.run(words)
+  expect(code).toBe(EXIT.misused)
   return error
 }
 
@@ -34,12 +43,12 @@ function limiterOf(name: string, limits: readonly Limit[], prefix = 'sluice:'): 
   return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client, { prefix }) })
 }
 
-describe('sluice inspect', () => {
+describe('sluice inspect', { timeout: 60_000 }, () => {
   it('finds a key of any length, and prints its hash', async () => {
     const key = 'k'.repeat(5000)
     await limiterOf('long', [gcra({ quota: 2, window: '1h', name: 'long' })]).consume(key)
     expect(await sluice('inspect', server.url, 'long', key)).toMatch(
-      /^sluice:long:sha256:[\da-f]{40} \(kept for [^]*long +gcra +1 /,
+      /^sluice:long:sha256:[\da-f]{40} \(kept for [^]*long +2 +1 +1 .* gcra\n/,
     )
   })
 
@@ -57,7 +66,7 @@ describe('sluice inspect', () => {
   it.each(['redis://ada:secret@[bad', 'http://ada:secret@host', 'redis:/ada:secret@host/0', 'ada:sec@ret@host'])(
     'prints no password of a wrong URL: %s',
     async (url) => {
-      const said = await complaint('inspect', url, 'api', 'k')
+      const said = await misuse('inspect', url, 'api', 'k')
       expect(said).toContain('***@')
       expect(said).not.toMatch(/sec|ret/)
     },
@@ -85,15 +94,86 @@ describe('sluice inspect', () => {
     ]
     const limiter = limiterOf('api', limits)
     for (let i = 0; i < 3; i++) await limiter.consume('user 1')
-    const said = await sluice('inspect', server.url, 'api', 'user 1')
-    expect(said).toMatch(/^sluice:api:user 1 \(kept for /)
-    expect(said).toMatch(/daily +fixedWindow +3 +23 h 59 min +– +–\n/)
-    expect(said).toMatch(/hourly +gcra +0 +.* +14 min 5\d s +–\n/)
-    expect(said).toMatch(/log +slidingWindowLog +98 +23 h 59 min +– +2\n/)
+    const brief = await sluice('inspect', server.url, 'api', 'user 1')
+    expect(brief).toMatch(/^sluice:api:user 1 \(kept for .*\n\nlimit +quota +used +remaining /)
+    expect(brief).toMatch(/daily +5 +2 +3 +23 h 59 min +– +fixedWindow\n/)
+    expect(brief).toMatch(/hourly +2 +2 +0 +.* +14 min 5\d s +gcra\n/)
+    expect(brief).toMatch(/log +100 +2 +98 +23 h 59 min +– +slidingWindowLog\n/)
+    expect(brief).not.toMatch(/parameters|state|entries/)
+    const said = await sluice('inspect', server.url, 'api', 'user 1', '--raw')
+    expect(said.startsWith(brief.slice(0, brief.indexOf('(')))).toBe(true)
+    expect(said).toMatch(/hourly +2 +2 +0 /)
     expect(said).toMatch(
       /parameters +perMs 1000, quota 5, window 86400000000, clock 0, offset 0\n +state +start 20\d\d-.*Z, used 2\n/,
     )
     expect(said).toMatch(/entries +2 from 20.*Z to 20.*Z\n/)
+  })
+
+  it('prints what is left as JSON, and what is stored with --raw only', async () => {
+    const limiter = limiterOf('json', [slidingWindowLog({ quota: 100, window: '1d', name: 'log' })])
+    await limiter.consume('k', { cost: 7 })
+    const read = async (...words: string[]): Promise<{ limits: Record<string, unknown>[] }> =>
+      JSON.parse(await sluice('inspect', server.url, 'json', 'k', '--json', ...words)) as never
+    const [brief] = (await read()).limits
+    expect(brief).toMatchObject({ quota: 100, used: 7, remaining: 93, lockedFor: 0, algorithm: 'slidingWindowLog' })
+    expect(Object.keys(brief!).join()).toBe('limit,quota,used,remaining,resetAfter,lockedFor,algorithm')
+    const [raw] = (await read('--raw')).limits
+    expect(raw).toMatchObject({ quota: 100, used: 7, parameters: { quota: 100 }, entries: [{ cost: 7 }] })
+  })
+
+  it.each(['inspect', 'reset'])('lists the limiters that have keys, if the limiter has none (%s)', async (command) => {
+    const prefix = `${command}:`
+    const words = [server.url, 'apo', 'k', '--prefix', prefix]
+    expect(await sluice(command, ...words)).toContain(
+      `No limiter has a key with the prefix "${prefix}". Check the URL and --prefix.\n`,
+    )
+    for (const name of ['api', 'login', 'x:y'])
+      await limiterOf(name, [gcra({ quota: 2, window: '1d' })], prefix).consume('k')
+    await client.hset(`${prefix}:rules:rules`, 'version', '1')
+    const said = await sluice(command, ...words)
+    expect(said).toMatch(new RegExp(`^${prefix}apo:k: no state`))
+    expect(said).toContain(
+      'No key of the limiter "apo" exists. Did you mean "api"?\nLimiters with keys: api, login, x:y\n',
+    )
+    const found = JSON.parse(await sluice(command, ...words, '--json')) as { limiters: string[] }
+    expect(found.limiters).toEqual(['api', 'login', 'x:y'])
+    // The limiter is known, the key is not.
+    const other = await sluice(command, server.url, 'x:y', 'other', '--prefix', prefix)
+    expect(other).toMatch(/^.*x%3ay:other: no state( was stored)?\n$/)
+  })
+
+  it(
+    'looks at a bounded number of keys for the names of limiters, and prints twenty',
+    { timeout: 60_000 },
+    async () => {
+      const fill = `for i = 1, tonumber(ARGV[1]) do redis.call('HSET', 'wide:l' .. (i % 1500) .. ':' .. i, 'f', 'v') end`
+      for (let i = 0; i < 3; i++) await client.eval(fill.replace("'wide:l'", `'wide:l${i}x'`), 0, 50_000)
+      await client.call('CONFIG', 'RESETSTAT')
+      const said = await sluice('inspect', server.url, 'none', 'k', '--prefix', 'wide:')
+      expect(said).toContain('No key of the limiter "none" exists among the first 100,000 keys of Redis.')
+      expect(said).toMatch(/Limiters with keys: (\S+, ){19}\S+ and 980 more\n$/)
+      const calls = await client.info('commandstats')
+      expect(Number(/cmdstat_scan:calls=(\d+)/.exec(calls)![1])).toBeLessThanOrEqual(100)
+      expect(calls).not.toContain('cmdstat_keys')
+      await client.flushall()
+    },
+  )
+
+  it('lists the limiters of all nodes of a cluster', async () => {
+    const nodes = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+    const store = redisStore(nodes, { prefix: 'nodes:' })
+    const names = Array.from({ length: 8 }, (_, i) => `limiter${i}`)
+    for (const name of names) {
+      await createLimiter<string>({
+        name,
+        keyer: (key) => key,
+        limits: gcra({ quota: 5, window: '1d' }),
+        store,
+      }).consume('k')
+    }
+    nodes.disconnect()
+    const said = await sluice('inspect', cluster.nodes[1]!.url, 'none', 'k', '--prefix', 'nodes:')
+    expect(said).toContain(`Limiters with keys: ${names.join(', ')}\n`)
   })
 
   it('reports the same as a peek, under every algorithm', async () => {
@@ -110,20 +190,22 @@ describe('sluice inspect', () => {
     await limiter.consume('k')
     const peeked = await limiter.peek('k', { cost: 0 })
     const { limits: held } = JSON.parse(
-      await sluice('inspect', server.url, 'every', 'k', '--json', '--prefix', 'p:'),
+      await sluice('inspect', server.url, 'every', 'k', '--json', '--raw', '--prefix', 'p:'),
     ) as {
-      limits: { limit: string; verdict: { remaining: number }; state: { name: string }[] }[]
+      limits: { limit: string; used: number; remaining: number; state: { name: string }[] }[]
     }
     expect(held).toHaveLength(limits.length + variants.length)
     for (const each of held) {
-      expect(each.verdict.remaining).toBe(peeked.limits.find(({ limit }) => limit.name === each.limit)!.remaining)
+      const { remaining, used } = peeked.limits.find(({ limit }) => limit.name === each.limit)!
+      expect(each).toMatchObject({ remaining, used })
       expect(each.state.filter(({ name }) => name.startsWith('cell'))).toEqual([])
     }
   })
 
   it('reports a key without state, and does not create it', async () => {
-    expect(await sluice('inspect', server.url, 'api', 'nobody')).toBe('sluice:api:nobody: no state\n')
-    expect(await client.exists('sluice:api:nobody')).toBe(0)
+    await limiterOf('calm', [gcra({ quota: 5, window: '1d' })]).consume('somebody')
+    expect(await sluice('inspect', server.url, 'calm', 'nobody')).toBe('sluice:calm:nobody: no state\n')
+    expect(await client.exists('sluice:calm:nobody')).toBe(0)
   })
 
   it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
@@ -139,7 +221,7 @@ describe('sluice inspect', () => {
       await limiter.consume('k')
       nodes.disconnect()
       for (const { url } of cluster.nodes)
-        expect(await sluice('inspect', url, 'c', 'k', '--client', name)).toMatch(/gcra +[0-4] /)
+        expect(await sluice('inspect', url, 'c', 'k', '--client', name)).toMatch(/ +5 +[1-5] +[0-4] .* gcra\n/)
     },
   )
 })
@@ -150,7 +232,10 @@ describe('sluice reset', () => {
     await limiter.consume('a')
     await limiter.consume('b')
     expect(await sluice('reset', server.url, 'reset', 'a')).toBe('sluice:reset:a: deleted\n')
-    expect(await sluice('reset', server.url, 'reset', 'a', '--json')).toBe('{"key":"sluice:reset:a","deleted":false}\n')
+    expect(JSON.parse(await sluice('reset', server.url, 'reset', 'a', '--json'))).toEqual({
+      key: 'sluice:reset:a',
+      deleted: false,
+    })
     expect([(await limiter.consume('a')).allowed, (await limiter.consume('b')).allowed]).toEqual([true, false])
   })
 
@@ -167,20 +252,20 @@ describe('sluice reset', () => {
 
 describe('sluice reports a mistake', () => {
   it('in its arguments', async () => {
-    expect(await complaint('inspect', server.url)).toContain('Usage: sluice inspect <redis-url> <limiter> <key>')
-    expect(await complaint('inspect', 'localhost', 'a', 'b')).toContain(
+    expect(await misuse('inspect', server.url)).toContain('Usage: sluice inspect <redis-url> <limiter> <key>')
+    expect(await misuse('inspect', 'localhost', 'a', 'b')).toContain(
       'expected a URL such as redis://localhost:6379/0, got "localhost"',
     )
     for (const path of ['abc', '1/2', '-1']) {
-      expect(await complaint('inspect', `${server.url}/${path}`, 'a', 'b')).toContain('expected a URL such as')
+      expect(await misuse('inspect', `${server.url}/${path}`, 'a', 'b')).toContain('expected a URL such as')
     }
-    expect(await complaint('inspect', server.url, 'a', 'b', '--nonsense')).toContain('--nonsense')
+    expect(await misuse('inspect', server.url, 'a', 'b', '--nonsense')).toContain('--nonsense')
     expect(await sluice('--help')).toContain('sluice reset')
   })
 
   it('in the name of the client', async () => {
-    expect(await complaint('inspect', server.url, 'a', 'b', '--client', 'none')).toContain(
-      'Install one of ioredis, iovalkey, redis',
+    expect(await misuse('inspect', server.url, 'a', 'b', '--client', 'none')).toContain(
+      '--client: expected one of ioredis, iovalkey, redis',
     )
   })
 

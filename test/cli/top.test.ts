@@ -4,6 +4,7 @@ import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
 import type { Row } from '../../src/cli/top/ranking.ts'
+import { tableOf } from '../../src/cli/top/table.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
@@ -81,6 +82,16 @@ describe('sluice top', () => {
     expect(found.map(({ key, used }) => [key, used])).toEqual(
       ['k1999', 'k2999', 'k3999', 'k4999', 'k999'].map((key) => [key, 1000]),
     )
+  })
+
+  it('prints a table of any number of rows', () => {
+    const row = { limiter: 'api', limit: 'l', used: 5, capacity: 10, resetAfter: 1000, lockedFor: 0 }
+    const lines = tableOf(
+      Array.from({ length: 140_000 }, (_, i) => ({ ...row, key: `k${i}` })),
+      Infinity,
+    )
+    expect(lines).toHaveLength(140_001)
+    expect(lines.at(-1)).toMatch(/^ *5 {2}█{5}░{5} {2}10 +k139999 +l +api +1 s/)
   })
 
   it('reads all primaries of a cluster', { timeout: 60_000 }, async () => {

@@ -2,6 +2,20 @@ import { inFile } from './mutation.mjs'
 
 const reading = (file) => inFile(`src/cli/logs/${file}.ts`, { files: ['test/cli/logs'] })
 const replay = (file) => inFile(`src/cli/replay/${file}.ts`, { files: ['test/cli/replay.test.ts'] })
+const sorting = (file) => inFile(`src/cli/logs/${file}.ts`, { files: ['test/cli/logs/sorting.test.ts'] })
+const commands = (file) => inFile(`src/cli/${file}.ts`, { files: ['test/cli/exit-codes.test.ts'] })
+const late = reading('late')
+const temporary = sorting('late')
+const read = reading('read')
+const merge = sorting('read')
+const outcome = commands('outcome')
+const connect = commands('connect')
+const decisionsFile = inFile('src/cli/replay/decisions-file.ts', { files: ['test/cli/logs/sorting.test.ts'] })
+const page = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
+const plots = inFile('src/cli/replay/plots.ts', { files: ['test/cli/replay-html.test.ts'] })
+const replayText = replay('print')
+const topTable = inFile('src/cli/top/table.ts', { files: ['test/cli/top.test.ts'], name: 'any number of rows' })
+const program = inFile('src/cli/sluice.ts', { files: ['test/cli/cli.test.ts'] })
 const bytes = reading('bytes')
 const lines = reading('lines')
 const reorder = reading('reorder')
@@ -31,6 +45,35 @@ export const logs = [
   clf('takes the virtual host for the client', '? end + 1 : 0', '? 0 : 0'),
   clf('takes an IPv6 address for a host and a port', 'isIP(line.slice(0, end)) === 0 ?', 'end > 0 ?'),
   json('counts the lines of an application as requests', 'if (responseTime === undefined) return NO_REQUEST', ''),
+  late('sorts late lines by their lines only', 'one.readDoubleLE(at) - other.readDoubleLE(otherAt) ||', ''),
+  late('forgets the late lines in memory', 'if (rest !== undefined) runs.push(new Run(rest, rest.length))', ''),
+  late('keeps the runs of a full level', '    level.ends = []\n', ''),
+  temporary('leaves the name of a temporary file', '      unlinkSync(path)\n', ''),
+  read('reads lines that were appended meanwhile', '?.bytes ?? Infinity }))', '?.bytes && Infinity }))'),
+  read('takes a file that changed meanwhile', 'source.lateLines !== lateLines', 'false'),
+  merge('forgets the order of lines of one time', ' || first.line - second.line', ''),
+  merge('takes a log of which most is omitted', 'const MOST_OMITTED = 0.01', 'const MOST_OMITTED = 1'),
+  merge('reads a pipe as a file', "if (path === '-') return false", ''),
+  decisionsFile('writes the decisions of both passes', 'if (isFile) ftruncateSync(descriptor)', ''),
+  replayText('prints the table of a comparison below', 'decisions === undefined ? [...table', 'false ? [...table'),
+  page('shows a table that is wider than a phone', '@media (max-width: 40rem)', '@media (max-width: 4rem)'),
+  page('shows red against green', '--plain: #0072b2; --striped: #d55e00;', '--plain: #2f7d4f; --striped: #c8402f;'),
+  plots('has no legend', "${legend('admitted', verb)}", ''),
+  plots('has no unit', 'requests per ${roughDuration(width)}', 'requests'),
+  topTable(
+    'passes all rows as arguments',
+    'cells.reduce((most, line) => Math.max(most, charactersOf(line[column]!).length), 0)',
+    'Math.max(...cells.map((line) => charactersOf(line[column]!).length))',
+  ),
+  outcome('takes a number that is out of range for a failure', "  'OUT_OF_RANGE',\n", ''),
+  outcome('takes an unknown option for a failure', ' || isParsing', ''),
+  connect(
+    'decodes a password that is not encoded',
+    '    return undefined\n  }\n}\n\nasync function installed',
+    '    return text\n  }\n}\n\nasync function installed',
+  ),
+  program('lists a limiter that has keys', '!known.names.includes(limiter)', 'true'),
+  program('looks at all keys for the names of limiters', 'const MOST_KEYS = 100_000', 'const MOST_KEYS = Infinity'),
   exactLog('counts a request for as long as its window and no less', '! <= until', '! < until'),
   limiters('decides at the time of the request before', '    set(entry.request.time)\n', ''),
 ]

@@ -7,9 +7,14 @@ const CHUNK = 524_288
 /**
  * The bytes of a file, or of the standard input for `-`. Data that begins as gzip does is decompressed, whatever its name. A chunk is
  * valid until the next one is asked for.
+ * @param most the bytes of a file that are read at most
  */
-export async function* bytesOf(path: string, read: (bytes: number) => void): AsyncGenerator<Buffer, void> {
-  const input = path === '-' ? process.stdin : fileBytes(path)
+export async function* bytesOf(
+  path: string,
+  read: (bytes: number) => void,
+  most: number = Infinity,
+): AsyncGenerator<Buffer, void> {
+  const input = path === '-' ? process.stdin : fileBytes(path, most)
   const chunks = counted(input, read)
   const first = await start(chunks)
   const whole = joined(first, chunks)
@@ -17,11 +22,16 @@ export async function* bytesOf(path: string, read: (bytes: number) => void): Asy
 }
 
 /** Reads a file into one buffer. A stream takes twice as long, since it has a new buffer for each chunk. */
-function* fileBytes(path: string): Generator<Buffer, void> {
+function* fileBytes(path: string, most: number): Generator<Buffer, void> {
   const file = openSync(path, 'r')
   try {
     const buffer = Buffer.allocUnsafeSlow(CHUNK)
-    for (let size = readSync(file, buffer); size > 0; size = readSync(file, buffer)) yield buffer.subarray(0, size)
+    for (let left = most; left > 0;) {
+      const size = readSync(file, buffer, 0, Math.min(CHUNK, left), null)
+      if (size === 0) break
+      left -= size
+      yield buffer.subarray(0, size)
+    }
   } finally {
     closeSync(file)
   }

@@ -35,19 +35,24 @@ export class Queue implements Ordered {
 }
 
 /** A binary heap. It takes all entries, and is slower than a queue. */
-export class Heap implements Ordered {
-  readonly #entries: LogEntry[] = []
+export class Heap<Entry> {
+  readonly #entries: Entry[] = []
+  readonly #isBefore: (one: Entry, other: Entry) => boolean
 
-  get first(): LogEntry | undefined {
+  constructor(before: (one: Entry, other: Entry) => boolean) {
+    this.#isBefore = before
+  }
+
+  get first(): Entry | undefined {
     return this.#entries[0]
   }
 
-  add(entry: LogEntry): boolean {
+  add(entry: Entry): boolean {
     const entries = this.#entries
     let at = entries.push(entry) - 1
     while (at > 0) {
       const parent = (at - 1) >> 1
-      if (!isBefore(entry, entries[parent]!)) break
+      if (!this.#isBefore(entry, entries[parent]!)) break
       entries[at] = entries[parent]!
       at = parent
     }
@@ -63,8 +68,8 @@ export class Heap implements Ordered {
     for (;;) {
       let child = 2 * at + 1
       if (child >= entries.length) break
-      if (child + 1 < entries.length && isBefore(entries[child + 1]!, entries[child]!)) child++
-      if (!isBefore(entries[child]!, last)) break
+      if (child + 1 < entries.length && this.#isBefore(entries[child + 1]!, entries[child]!)) child++
+      if (!this.#isBefore(entries[child]!, last)) break
       entries[at] = entries[child]!
       at = child
     }

@@ -1,3 +1,5 @@
+import { roughDuration } from '../../util/duration.ts'
+
 /** A line that was not read. */
 export interface Sample {
   readonly file: string
@@ -21,10 +23,12 @@ const SAMPLE_LENGTH = 120
 export class Problems {
   /** Lines that are not empty. */
   lines = 0
-  /** Lines that came later than the reorder window. */
+  /** Lines that came later than the reorder window and are omitted. */
   late = 0
   /** The longest of these delays, in milliseconds. */
   latest = 0
+  /** Lines of files that came later than the reorder window and were sorted. */
+  sorted = 0
   /** Requests without a key. */
   withoutKey = 0
   /** True once a time has a fraction of a second. */
@@ -55,3 +59,8 @@ export class Problems {
 }
 
 const LATE = 'later than the reorder window'
+
+/** Says how late the lines are that a reorder window does not take. */
+export function lateText(reorder: number): string {
+  return reorder === 0 ? 'out of order' : `more than ${roughDuration(reorder)} late`
+}

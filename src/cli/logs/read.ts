@@ -1,10 +1,12 @@
 import { statSync } from 'node:fs'
 import { SluiceError } from '../../util/errors.ts'
+import { grouped, percent } from '../table.ts'
 import type { LogEntry } from './entry.ts'
-import type { LogSettings } from './options.ts'
-import { Problems } from './problems.ts'
+import { type LateLine, LateLines } from './late.ts'
+import { LONGEST_REORDER, type LogSettings } from './options.ts'
+import { lateText, Problems } from './problems.ts'
 import { openProgress } from './progress.ts'
-import { Source } from './source.ts'
+import { type Input, type OnLate, Source } from './source.ts'
 
 /** What was read of logs. */
 export interface ReadLogs {
@@ -16,68 +18,214 @@ export interface ReadLogs {
   readonly formats: readonly (readonly [file: string, format: string])[]
 }
 
+/** Receives the entries of logs in order, each with its file. */
+export type EachEntry = (entry: LogEntry, file: string) => void
+
 const MOST_FILES = 1000
+/** The share of the requests of the standard input that may be omitted. */
+const MOST_OMITTED = 0.01
 
 /**
  * Reads all files at once and passes their entries on in the order of their times, so that rotated files, and files of several servers,
- * can be given in any order. Throws `LOG_UNREADABLE` for a file that cannot be read, and if there is no line that can be.
+ * can be given in any order. Entries of one time are in the order of the files and of their lines.
+ *
+ * Files are read once if no line is later than the reorder window. Otherwise the late lines are sorted, the files are read again, and all
+ * entries are passed on again. Late lines of the standard input are omitted.
+ *
+ * Throws `LOG_UNREADABLE` for a file that cannot be read, if there is no line that can be, and if more than 1 % of the requests of the
+ * standard input are omitted.
+ * @param begin called before the first entry is passed on: returns what receives the entries
+ * @param once true if entries must not be passed on twice: files are read twice in any case
  */
 export async function readLogs(
   paths: readonly string[],
   options: LogSettings,
-  each: (entry: LogEntry, file: string) => void,
+  begin: () => EachEntry,
+  once = false,
 ): Promise<ReadLogs> {
   if (paths.length > MOST_FILES) throw new SluiceError('INVALID_OPTION', `expected at most ${MOST_FILES} files`)
-  const problems = new Problems()
-  const progress = openProgress(sizeOf(paths))
-  const sources = paths.map((path) => new Source(path, options, problems, progress.add))
-  let [requests, from, until] = [0, NaN, NaN]
+  const inputs = paths.map((path, place): Input => ({ path, place, isFile: isFile(path), most: Infinity }))
+  const files = inputs.filter((each) => each.isFile)
+  // The standard input cannot be read again.
+  const isTrial = !once && files.length === inputs.length
+  const late = new LateLines()
   try {
-    await merge(sources, (entry, file) => {
-      until = entry.request.time
-      if (requests++ === 0) from = until
+    const first = await firstPass(files, options, late, isTrial ? begin() : undefined)
+    const last = isTrial && late.count === 0 ? first : await secondPass(inputs, options, late, begin(), first.sources)
+    return checked(last, options)
+  } finally {
+    late.close()
+  }
+}
+
+/** What was read of all inputs. */
+interface Pass {
+  readonly sources: readonly Source[]
+  readonly problems: Problems
+  requests: number
+  from: number
+  until: number
+}
+
+/** Passes entries on until the first late line. Collects all late lines. */
+async function firstPass(
+  files: readonly Input[],
+  options: LogSettings,
+  late: LateLines,
+  each: EachEntry | undefined,
+): Promise<Pass> {
+  const collect: OnLate = ({ place }, { request, line }, _, text) =>
+    late.add({ time: request.time, file: place, line, text })
+  return pass(files, options, collect, undefined, (entry, file) => {
+    if (late.count === 0) each?.(entry, file)
+  })
+}
+
+/** Passes all entries on, the late ones of files at their times. */
+async function secondPass(
+  inputs: readonly Input[],
+  options: LogSettings,
+  late: LateLines,
+  each: EachEntry,
+  before: readonly Source[],
+): Promise<Pass> {
+  const known = new Map(before.map((source) => [source.place, source]))
+  // A server may have appended lines since.
+  const again = inputs.map((input) => ({ ...input, most: known.get(input.place)?.bytes ?? Infinity }))
+  const omit: OnLate = ({ path, isFile: isSorted }, { line }, by, text, problems) => {
+    if (!isSorted) problems.countLate(by, path, line, text)
+  }
+  const done = await pass(again, options, omit, late, each)
+  for (const source of done.sources) {
+    const { bytes, late: count, lateLines } = known.get(source.place) ?? source
+    if (source.bytes !== bytes || source.late !== count || source.lateLines !== lateLines) throw changed(source)
+  }
+  done.problems.sorted = late.count
+  return done
+}
+
+/** @param late lines to sort in between the others */
+async function pass(
+  inputs: readonly Input[],
+  options: LogSettings,
+  onLate: OnLate,
+  late: LateLines | undefined,
+  each: EachEntry,
+): Promise<Pass> {
+  const problems = new Problems()
+  const progress = openProgress(sizeOf(inputs))
+  const sources = inputs.map((input) => new Source(input, options, problems, progress.add, onLate))
+  const heads = late === undefined ? sources : [...sources, new LateHead(late.sorted(), sources)]
+  const done: Pass = { sources, problems, requests: 0, from: NaN, until: NaN }
+  try {
+    await merge(heads, (entry, file) => {
+      done.until = entry.request.time
+      if (done.requests++ === 0) done.from = done.until
       each(entry, file)
     })
   } finally {
     progress.close()
   }
+  return done
+}
+
+/** Entries in order. */
+interface Head {
+  /** The next entry, its file, and the place of the file in the list of all. */
+  readonly next: LogEntry | undefined
+  readonly path: string
+  readonly place: number
+  /** Removes the next entry. */
+  take(): void
+  /** Reads until there is a next entry. Returns false at the end. */
+  fill(): boolean | Promise<boolean>
+}
+
+/** The late lines of all files. */
+class LateHead implements Head {
+  next: LogEntry | undefined
+  path = ''
+  place = 0
+  readonly #lines: Generator<LateLine, void>
+  readonly #sources: ReadonlyMap<number, Source>
+
+  constructor(lines: Generator<LateLine, void>, sources: readonly Source[]) {
+    this.#lines = lines
+    this.#sources = new Map(sources.map((source) => [source.place, source]))
+  }
+
+  take(): void {
+    this.next = undefined
+    const { value, done } = this.#lines.next()
+    if (done === true) return
+    const source = this.#sources.get(value.file)!
+    const entry = source.entryOf(value.text, value.line)
+    if (typeof entry === 'string') throw changed(source)
+    this.next = entry
+    this.path = source.path
+    this.place = source.place
+  }
+
+  fill(): boolean {
+    this.take()
+    return this.next !== undefined
+  }
+}
+
+async function merge(heads: readonly Head[], each: EachEntry): Promise<void> {
+  let open: Head[] = []
+  for (const head of heads) if (await head.fill()) open.push(head)
+  while (open.length > 0) {
+    const first = earliest(open)!
+    const second = earliest(open, first)
+    const limit = second?.next?.request.time ?? Infinity
+    for (let entry = first.next; entry !== undefined && entry.request.time <= limit; entry = first.next) {
+      if (entry.request.time === limit && !isBefore(first, second!)) break
+      const { path } = first
+      first.take()
+      each(entry, path)
+    }
+    if (first.next === undefined && !(await first.fill())) open = open.filter((head) => head !== first)
+  }
+}
+
+/** Returns the head with the earliest entry, except one of them. */
+function earliest(heads: readonly Head[], except?: Head): Head | undefined {
+  let found: Head | undefined
+  for (const head of heads) if (head !== except && (found === undefined || isBefore(head, found))) found = head
+  return found
+}
+
+function isBefore(one: Head, other: Head): boolean {
+  const [first, second] = [one.next!, other.next!]
+  const difference = first.request.time - second.request.time || one.place - other.place || first.line - second.line
+  return difference < 0
+}
+
+function checked({ sources, problems, requests, from, until }: Pass, { reorder }: LogSettings): ReadLogs {
   if (requests === 0) throw nothingRead(problems)
+  for (const { isFile: isSorted, path, late, requests: read } of sources) {
+    if (!isSorted && late > MOST_OMITTED * (late + read)) throw tooLate(path, late, late + read, problems, reorder)
+  }
   const formats = sources.map(({ path, format }) => [path, format.name ?? 'unknown'] as const)
   return { problems, requests, from, until, formats }
 }
 
-async function merge(sources: readonly Source[], each: (entry: LogEntry, file: string) => void): Promise<void> {
-  let open: Source[] = []
-  for (const source of sources) if (await source.fill()) open.push(source)
-  while (open.length > 0) {
-    const first = earliest(open)
-    const limit = timeOfSecond(open, first)
-    for (let entry = first.next; entry !== undefined && entry.request.time <= limit; entry = first.next) {
-      first.take()
-      each(entry, first.path)
-    }
-    if (first.next === undefined && !(await first.fill())) open = open.filter((each) => each !== first)
+/** True for what can be read again, and false for a pipe. */
+function isFile(path: string): boolean {
+  if (path === '-') return false
+  try {
+    return statSync(path).isFile()
+  } catch {
+    // Opening it throws the error to report.
+    return true
   }
 }
 
-/** Returns the source with the earliest entry, the first of equal ones. */
-function earliest(sources: readonly Source[]): Source {
-  let found = sources[0]!
-  for (const source of sources) if (source.next!.request.time < found.next!.request.time) found = source
-  return found
-}
-
-/** Returns the time until which one source is earlier than all others. */
-function timeOfSecond(sources: readonly Source[], first: Source): number {
-  let time = Infinity
-  for (const source of sources) if (source !== first) time = Math.min(time, source.next!.request.time)
-  return time
-}
-
-/** Returns the bytes of all files, 0 if they are not known. */
-function sizeOf(paths: readonly string[]): number {
+/** Returns the bytes of all inputs, 0 if they are not known. */
+function sizeOf(inputs: readonly Input[]): number {
   try {
-    return paths.reduce((sum, path) => sum + statSync(path === '-' ? '/dev/stdin' : path).size, 0)
+    return inputs.reduce((sum, { path }) => sum + statSync(path === '-' ? '/dev/stdin' : path).size, 0)
   } catch {
     return 0
   }
@@ -88,4 +236,19 @@ function nothingRead({ lines, unread }: Problems): SluiceError {
   const reasons = unread.map((each) => `${each.lines} ${each.reason}`).join(', ')
   const hint = 'Set --format, or --time for JSON lines of another program'
   return new SluiceError('LOG_UNREADABLE', `none of ${lines} lines can be read: ${reasons}. ${hint}`)
+}
+
+function tooLate(path: string, late: number, all: number, { latest }: Problems, reorder: number): SluiceError {
+  const name = path === '-' ? 'the standard input' : path
+  const seconds = Math.ceil(latest / 1000)
+  const hint = latest > LONGEST_REORDER ? '' : `, or set --reorder ${seconds}s`
+  return new SluiceError(
+    'LOG_UNREADABLE',
+    `${name}: ${grouped(late)} of ${grouped(all)} requests (${percent(late, all)}) are ${lateText(reorder)}, ` +
+      `so the figures would be wrong. Write the log to a file, which is sorted${hint}`,
+  )
+}
+
+function changed({ path }: Source): SluiceError {
+  return new SluiceError('LOG_UNREADABLE', `${path}: the file changed while it was sorted. Copy it, and read the copy`)
 }

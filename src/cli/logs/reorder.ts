@@ -26,7 +26,7 @@ export class Reorder {
   #bytes = 0
   #size = 0
   /** An entry is added to the first of them that takes it. */
-  readonly #parts: readonly Ordered[] = [...Array.from({ length: QUEUES }, () => new Queue()), new Heap()]
+  readonly #parts: readonly Ordered[] = [...Array.from({ length: QUEUES }, () => new Queue()), new Heap(isBefore)]
 
   /** @param window milliseconds */
   constructor(window: number, bounds: ReorderBounds = BOUNDS) {

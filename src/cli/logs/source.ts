@@ -8,13 +8,38 @@ import type { Problems } from './problems.ts'
 import { Reorder } from './reorder.ts'
 import type { LoggedRequest } from './request.ts'
 
-/** One file, as entries in the order of their times. */
+/** What is read: the standard input, or a file. */
+export interface Input {
+  readonly path: string
+  /** Its place in the list of all. Requests of one time are in the order of this list. */
+  readonly place: number
+  /** True for a file that can be read again. */
+  readonly isFile: boolean
+  /** The bytes that are read at most. */
+  readonly most: number
+}
+
+/** Receives the lines that come later than the reorder window, and by how many milliseconds. */
+export type OnLate = (source: Source, entry: LogEntry, by: number, text: string, problems: Problems) => void
+
+/** One file, as entries in the order of their times, without its late lines. */
 export class Source {
   readonly path: string
+  readonly place: number
+  readonly isFile: boolean
+  /** The requests that were not late. */
+  requests = 0
+  /** The late ones. */
+  late = 0
+  /** The sum of their line numbers. */
+  lateLines = 0
+  /** The bytes that were read. */
+  bytes = 0
   readonly format: Format
   readonly #options: LogSettings
   readonly #problems: Problems
   readonly #chunks: AsyncGenerator<Buffer, void>
+  readonly #onLate: OnLate
   readonly #lines: Lines
   readonly #reorder: Reorder
   #chunk: Chunk = { size: 0, held: 0 }
@@ -23,13 +48,20 @@ export class Source {
   #at = 0
 
   /** @param read called with the number of bytes of each read */
-  constructor(path: string, options: LogSettings, problems: Problems, read: (bytes: number) => void) {
-    this.path = path
+  constructor(input: Input, options: LogSettings, problems: Problems, read: (bytes: number) => void, onLate: OnLate) {
+    this.path = input.path
+    this.place = input.place
+    this.isFile = input.isFile
     this.#options = options
     this.#problems = problems
+    this.#onLate = onLate
     this.format = new Format(options.format, options.parse)
     this.#reorder = new Reorder(options.reorder)
-    this.#chunks = bytesOf(path, read)
+    const count = (bytes: number): void => {
+      this.bytes += bytes
+      read(bytes)
+    }
+    this.#chunks = bytesOf(input.path, count, input.most)
     this.#lines = new Lines((line) => this.#add(line))
   }
 
@@ -64,7 +96,7 @@ export class Source {
   #end(): boolean {
     this.#lines.end()
     this.#reorder.flush(this.#ready)
-    if (this.#reorder.hasOverflowed && this.next === undefined)
+    if (this.#reorder.hasOverflowed && this.next === undefined && !this.isFile)
       this.#problems.notes.push(`${this.path}: the reorder window was full, so it was shorter than --reorder says`)
     return this.next !== undefined
   }
@@ -87,15 +119,29 @@ export class Source {
     if (line === '') return
     this.#problems.lines++
     if (line === undefined) return this.#refuse(`longer than ${LONGEST_LINE / 1024} KiB`, '')
-    const request = this.format.parse(line)
-    if (typeof request === 'string') return this.#refuse(request, line)
+    const entry = this.entryOf(line, this.#line)
+    if (typeof entry === 'string') return this.#refuse(entry, line)
+    if (entry.key === '') this.#problems.withoutKey++
+    if (!Number.isInteger(entry.request.time / 1000)) this.#problems.hasFractions = true
+    const by = this.#reorder.add(entry)
+    if (by === 0) this.requests++
+    else this.#passOn(entry, by, line)
+  }
+
+  #passOn(entry: LogEntry, by: number, line: string): void {
+    this.late++
+    this.lateLines += entry.line
+    this.#onLate(this, entry, by, line, this.#problems)
+  }
+
+  /** Returns the request of a line, or why there is none. */
+  entryOf(text: string, line: number): LogEntry | string {
+    const request = this.format.parse(text)
+    if (typeof request === 'string') return request
     const cost = this.#options.costOf(request)
-    if (cost === undefined) return this.#refuse('no cost that is a whole number from 0', line)
+    if (cost === undefined) return 'no cost that is a whole number from 0'
     const key = this.#options.keyOf(request)
-    if (key === '') this.#problems.withoutKey++
-    if (!Number.isInteger(request.time / 1000)) this.#problems.hasFractions = true
-    const late = this.#reorder.add({ request: this.#kept(request), key, cost, line: this.#line, chunk: this.#chunk })
-    if (late > 0) this.#problems.countLate(late, this.path, this.#line, line)
+    return { request: this.#kept(request), key, cost, line, chunk: this.#chunk }
   }
 
   /** Drops what is no longer needed, so that long JSON lines do not fill the reorder window. */

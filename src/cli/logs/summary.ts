@@ -1,7 +1,6 @@
-import { roughDuration } from '../../util/duration.ts'
 import { grouped } from '../table.ts'
-import type { LogSettings } from './options.ts'
-import type { Unread } from './problems.ts'
+import { LONGEST_REORDER, type LogSettings } from './options.ts'
+import { lateText, type Unread } from './problems.ts'
 import type { ReadLogs } from './read.ts'
 
 /** What was read, and what was not. */
@@ -31,13 +30,16 @@ export function summaryOf(read: ReadLogs, options: LogSettings): LogSummary {
 }
 
 function notesOf({ problems, requests }: ReadLogs, { reorder }: LogSettings): string[] {
-  const { late, latest, withoutKey, hasFractions, notes } = problems
+  const { late, latest, sorted, withoutKey, hasFractions, notes } = problems
   const found = [...notes]
-  if (late > 0)
+  if (sorted > 0)
     found.push(
-      `${grouped(late)} lines are omitted: they are more than ${roughDuration(reorder)} late. ` +
-        `--reorder ${Math.ceil(latest / 1000)}s includes them`,
+      `${grouped(sorted)} ${sorted === 1 ? 'line was' : 'lines were'} ${lateText(reorder)}. They were sorted by time`,
     )
+  if (late > 0) {
+    const hint = latest > LONGEST_REORDER ? '' : `. --reorder ${Math.ceil(latest / 1000)}s includes them`
+    found.push(`${grouped(late)} lines are omitted: they are ${lateText(reorder)}${hint}`)
+  }
   if (withoutKey > 0)
     found.push(
       `${grouped(withoutKey)} of ${grouped(requests + late)} requests have no key. They share one key, as in a server`,

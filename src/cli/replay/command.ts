@@ -4,7 +4,7 @@ import type { RulesDocument } from '../../rules/document.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings, type LogSettings } from '../logs/options.ts'
-import { readLogs } from '../logs/read.ts'
+import { type EachEntry, readLogs } from '../logs/read.ts'
 import { summaryOf } from '../logs/summary.ts'
 import type { Outcome } from '../outcome.ts'
 import { loadDocument } from '../rules/load.ts'
@@ -56,15 +56,21 @@ export async function replayCommand(args: readonly string[]): Promise<Outcome> {
 async function replayed(paths: readonly string[], values: Values): Promise<Report> {
   const document = await documentOf(values)
   const options = logSettings(values, document !== undefined)
-  const replay = replayOf(values, document, options)
-  const missing = document && new MissingFacts(document)
+  let replay = replayOf(values, document, options)
+  let missing = document && new MissingFacts(document)
   const decisions = values.decisions === undefined ? undefined : openDecisions(values.decisions)
   try {
-    const read = await readLogs(paths, options, (entry, file) => {
-      missing?.see(entry.request)
-      const { allowed, limits } = replay.decide(entry)
-      decisions?.add(entry, file, allowed, limits)
-    })
+    const begin = (): EachEntry => {
+      replay = replayOf(values, document, options)
+      missing = document && new MissingFacts(document)
+      decisions?.clear()
+      return (entry, file) => {
+        missing?.see(entry.request)
+        const { allowed, limits } = replay.decide(entry)
+        decisions?.add(entry, file, allowed, limits)
+      }
+    }
+    const read = await readLogs(paths, options, begin, decisions?.isFile === false)
     const { notes, ...report } = replay.report()
     return { log: summaryOf(read, options), ...report, notes: [...notes, ...(missing?.notes ?? [])] }
   } finally {

@@ -1,21 +1,30 @@
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import type { LimitStatus } from '../../stores/limit-status.ts'
-import { SluiceError } from '../../util/errors.ts'
 import type { LogEntry } from '../logs/entry.ts'
 
 const BUFFERED = 65_536
 
 /** Writes every decision as a line of JSON. */
 export interface DecisionsFile {
+  /** False for a pipe or a device, which cannot be cleared. */
+  readonly isFile: boolean
+  /** Empties the file. The first decision is written after it. */
+  clear(): void
   add(entry: LogEntry, file: string, allowed: boolean | undefined, limits: readonly LimitStatus[]): void
   close(): void
 }
 
-/** Opens a file of decisions. Throws `INVALID_OPTION` if it cannot be written. */
+/** Opens a file of decisions. */
 export function openDecisions(path: string): DecisionsFile {
   const descriptor = opened(path)
+  const isFile = fstatSync(descriptor).isFile()
   let buffer = ''
   return {
+    isFile,
+    clear() {
+      buffer = ''
+      if (isFile) ftruncateSync(descriptor)
+    },
     add({ request, line }, file, allowed, limits) {
       const time = new Date(request.time).toISOString()
       buffer += `${JSON.stringify({ file, line, time, allowed, limits: limits.map(verdict) })}\n`
@@ -32,9 +41,10 @@ export function openDecisions(path: string): DecisionsFile {
 
 function opened(path: string): number {
   try {
-    return openSync(path, 'w')
-  } catch (error) {
-    throw new SluiceError('INVALID_OPTION', `--decisions: ${(error as Error).message}`, { cause: error })
+    // Writes at the end of the file, which moves when the file is cleared.
+    return openSync(path, 'a')
+  } catch (cause) {
+    throw new Error(`--decisions: ${(cause as Error).message}`, { cause })
   }
 }
 

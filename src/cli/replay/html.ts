@@ -2,23 +2,40 @@ import { createHash } from 'node:crypto'
 import { grouped, percent } from '../table.ts'
 import { summaryLines } from '../logs/summary.ts'
 import { escapedHtml as html } from './escape.ts'
-import { bars, timelinePlot } from './plots.ts'
+import { bars, STRIPES, timelinePlot } from './plots.ts'
 import type { LimitReport } from './replay.ts'
 import type { Report } from './report.ts'
 
 const STYLE = `
-:root { color-scheme: light dark; --admitted: #2f7d4f; --denied: #c8402f; --line: #8888; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
+:root { color-scheme: light dark; --paper: #ffffff; --plain: #0072b2; --striped: #d55e00; --stripe: #7a3300; --line: #8888; }
+@media (prefers-color-scheme: dark) { :root { --paper: #121212; --plain: #56b4e9; --striped: #e69f00; --stripe: #6b4700; } }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; background: var(--paper); }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; overflow-wrap: anywhere; }
-div.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 td.number, th.number { text-align: right; }
 td.text { overflow-wrap: anywhere; min-width: 8rem; }
-svg { width: 100%; height: auto; margin: .5rem 0; }
-svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
-.admitted { fill: var(--admitted); } .denied { fill: var(--denied); } .axis { stroke: var(--line); }
+figure { margin: 1rem 0; }
+figure svg { display: block; width: 100%; height: 10rem; border-bottom: 1px solid var(--line); }
+figure svg.swatch { display: inline-block; width: 20px; height: 14px; border: 0; vertical-align: -1px; }
+figure li svg { height: 1rem; border: 0; }
+figure ul { list-style: none; margin: 0; padding: 0; } figure li { margin: .5rem 0; overflow-wrap: anywhere; }
+.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.5rem; }
+.unit { margin: .25rem 0; font-size: .85rem; } .unit.time { text-align: right; }
+.frame { display: flex; gap: .5rem; }
+.scale, .times { display: flex; justify-content: space-between; font-size: .85rem; font-variant-numeric: tabular-nums; }
+.scale { flex-direction: column; text-align: right; line-height: 1; }
+.hidden { position: absolute; width: 0; height: 0; }
+.plain { fill: var(--plain); } .striped { fill: url(#stripes); } .ground { fill: var(--striped); } .stripe { fill: var(--stripe); }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  table, tbody, tr, td { display: block; }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  tr { padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  td, td.number { display: flex; gap: 1rem; justify-content: space-between; padding: 0; border: 0; text-align: right; overflow-wrap: anywhere; }
+  td::before { content: attr(data-label); flex: none; text-align: left; opacity: .75; }
+}
 `
 
 /**
@@ -32,9 +49,9 @@ export function htmlOf(report: Report): string {
   const parts = [
     '<h1>What limits would have decided</h1>',
     `<pre>${html([...summaryLines(log), ...notes.map((note) => `note: ${note}`)].join('\n'))}</pre>`,
+    limits.some(({ exact }) => exact !== undefined) ? differences(limits) : '',
     decisions === undefined ? '' : section('All limits together', decisions, undefined),
     limitTable(limits),
-    limits.some(({ exact }) => exact !== undefined) ? differences(limits) : '',
     ...limits.map((each) => section(each.limit, each, hardestTable(each))),
   ]
   return `<!doctype html>
@@ -42,11 +59,12 @@ export function htmlOf(report: Report): string {
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>sluice replay</title>
 <style>${STYLE}</style>
 </head>
 <body>
+${STRIPES}
 ${parts.filter((each) => each !== '').join('\n')}
 </body>
 </html>
@@ -58,7 +76,7 @@ function section(title: string, tally: Omit<LimitReport, 'limit' | 'exact'>, mor
   const refused = denied + shadow
   const verb = shadow > 0 ? 'would be denied' : 'denied'
   const line = `${grouped(admitted)} of ${grouped(requests)} requests admitted, ${grouped(refused)} ${verb} (${percent(refused, requests)})`
-  return [`<h2>${html(title)}</h2>`, `<p>${line}</p>`, timelinePlot(timeline, title), more ?? ''].join('\n')
+  return [`<h2>${html(title)}</h2>`, `<p>${line}</p>`, timelinePlot(timeline, title, verb), more ?? ''].join('\n')
 }
 
 function limitTable(limits: readonly LimitReport[]): string {
@@ -102,6 +120,9 @@ function hardestTable({ hardest }: LimitReport): string {
 function table(headings: readonly string[], rows: readonly (readonly string[])[], texts: number): string {
   const kind = (i: number): string => (i < texts ? 'text' : 'number')
   const head = headings.map((each, i) => `<th scope="col" class="${kind(i)}">${each}</th>`).join('')
-  const body = rows.map((row) => `<tr>${row.map((cell, i) => `<td class="${kind(i)}">${cell}</td>`).join('')}</tr>`)
-  return `<div class="wide"><table><thead><tr>${head}</tr></thead><tbody>\n${body.join('\n')}\n</tbody></table></div>`
+  const body = rows.map(
+    (row) =>
+      `<tr>${row.map((cell, i) => `<td class="${kind(i)}" data-label="${headings[i]}"><span>${cell}</span></td>`).join('')}</tr>`,
+  )
+  return `<table><thead><tr>${head}</tr></thead><tbody>\n${body.join('\n')}\n</tbody></table>`
 }

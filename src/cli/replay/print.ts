@@ -15,15 +15,11 @@ export function printed(report: Report): string {
           `${grouped(decisions.admitted)} requests admitted, ${grouped(decisions.denied)} denied (${percent(decisions.denied, decisions.requests)})`,
           '',
         ]
-  return [
-    ...summaryLines(log),
-    ...notes.map((note) => `note: ${note}`),
-    '',
-    ...overall,
-    ...limitTable(limits),
-    ...limits.flatMap(hardestTable),
-    '',
-  ].join('\n')
+  const head = [...summaryLines(log), ...notes.map((note) => `note: ${note}`)]
+  const table = limitTable(limits)
+  // A comparison is about its table, which lists of keys would push off the screen.
+  const first = decisions === undefined ? [...table, '', ...head] : [...head, '', ...overall, ...table]
+  return [...first, ...limits.flatMap(hardestTable), ''].join('\n')
 }
 
 function limitTable(limits: readonly LimitReport[]): string[] {

@@ -9,7 +9,7 @@ import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { clients } from '../clients.ts'
 import { withRedis } from '../connect.ts'
-import type { Outcome } from '../outcome.ts'
+import { EXIT, type Outcome } from '../outcome.ts'
 import { differences, printedDifferences } from './diff.ts'
 import { explain, printedExplanation } from './explain.ts'
 import { documentOf, isProblems, isRedisUrl, loadDocument, loadText, noRules, type Place } from './load.ts'
@@ -99,9 +99,9 @@ function misuse(expected: string): SluiceError {
 async function check([from]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
   const found = await documentOf(await loadText(from!, place))
   const problems = isProblems(found) ? found : []
-  const exitCode = problems.length === 0 ? 0 : 1
-  if (json) return { text: lines({ valid: exitCode === 0, problems }), exitCode }
-  return { text: exitCode === 0 ? `${from}: no mistakes\n` : problemLines(problems), exitCode }
+  const exitCode = problems.length === 0 ? EXIT.done : EXIT.failed
+  if (json) return { text: lines({ valid: exitCode === EXIT.done, problems }), exitCode }
+  return { text: exitCode === EXIT.done ? `${from}: no mistakes\n` : problemLines(problems), exitCode }
 }
 
 function problemLines(problems: readonly RulesProblem[]): string {
@@ -123,7 +123,7 @@ async function push([from, url]: readonly string[], values: Values, place: Place
   const { text, format } = loaded
   const found = await documentOf(loaded)
   if (isProblems(found))
-    return { text: json ? lines({ pushed: false, problems: found }) : problemLines(found), exitCode: 1 }
+    return { text: json ? lines({ pushed: false, problems: found }) : problemLines(found), exitCode: EXIT.failed }
   try {
     const made = await withRedis(url!, place.client, async (_, client) => {
       const base = version === undefined ? await pullRules(client, { name, prefix }) : undefined
@@ -139,7 +139,7 @@ async function push([from, url]: readonly string[], values: Values, place: Place
     return { text: json ? lines({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n` }
   } catch (error) {
     if (!json || !(error instanceof SluiceError) || error.code !== 'RULES_CONFLICT') throw error
-    return { text: lines({ pushed: false, conflict: error.cause as RulesPush }), exitCode: 1 }
+    return { text: lines({ pushed: false, conflict: error.cause as RulesPush }), exitCode: EXIT.failed }
   }
 }
 

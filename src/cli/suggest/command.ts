@@ -35,8 +35,11 @@ export async function suggestCommand(args: readonly string[]): Promise<Outcome> 
   if (values.help) return { text: USAGE }
   if (positionals.length === 0) throw new SluiceError('INVALID_OPTION', `expected a log\n\n${USAGE}`)
   const options = logSettings(values, false)
-  const activity = new Activity(options.maxKeys)
-  const read = await readLogs(positionals, options, ({ key, request, cost }) => activity.add(key, request.time, cost))
+  let activity = new Activity(options.maxKeys)
+  const read = await readLogs(positionals, options, () => {
+    activity = new Activity(options.maxKeys)
+    return ({ key, request, cost }) => activity.add(key, request.time, cost)
+  })
   const windows = activity.finish().map(figuresOf)
   const log = summaryOf(read, options)
   const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows }

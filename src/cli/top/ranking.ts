@@ -77,7 +77,7 @@ function rowOf(named: { limiter: string; key: string }, { limit, verdict, locked
   return {
     ...named,
     limit,
-    used: verdict && Math.max(0, verdict.capacity - verdict.remaining),
+    used: verdict?.used,
     capacity: verdict?.capacity,
     resetAfter: verdict?.resetAfter,
     lockedFor,

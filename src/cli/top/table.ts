@@ -11,7 +11,9 @@ const BAR = 10
 /** Returns the rows as lines of at most `width` characters. Control characters are escaped. */
 export function tableOf(rows: readonly Row[], width: number): string[] {
   const cells = [HEADINGS, ...rows.map((row) => cellsOf(row, width))]
-  const widths = HEADINGS.map((_, column) => Math.max(...cells.map((line) => charactersOf(line[column]!).length)))
+  const widths = HEADINGS.map((_, column) =>
+    cells.reduce((most, line) => Math.max(most, charactersOf(line[column]!).length), 0),
+  )
   return cells.map((line) => cut(line.map((cell, column) => padded(cell, widths[column]!, column)).join('  '), width))
 }
 

@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { LogEntry } from '../../../src/cli/logs/entry.ts'
+import { LateLines } from '../../../src/cli/logs/late.ts'
 import { Lines, LONGEST_LINE } from '../../../src/cli/logs/lines.ts'
 import { logSettings, type LogValues } from '../../../src/cli/logs/options.ts'
 import { openProgress } from '../../../src/cli/logs/progress.ts'
@@ -27,8 +28,9 @@ function file(name: string, content: string | Buffer): string {
 /** Returns what is read, and the paths and keys of the requests in their order. */
 async function read(paths: readonly string[], values: Partial<LogValues> = {}): Promise<ReadLogs & { seen: string[] }> {
   const seen: string[] = []
-  const found = await readLogs(paths, logSettings({ ...VALUES, ...values }, false), ({ request, key }) => {
-    seen.push(`${request.path} ${key}`)
+  const found = await readLogs(paths, logSettings({ ...VALUES, ...values }, false), () => {
+    seen.length = 0
+    return ({ request, key }) => void seen.push(`${request.path} ${key}`)
   })
   return { ...found, seen }
 }
@@ -149,14 +151,39 @@ describe('logs', () => {
     expect((await read([older, newer, other])).seen).toEqual(expected)
   })
 
-  it('keep times that run backwards within the window, and count what comes later', async () => {
+  it('keep times that run backwards within the window, and sort what comes later', async () => {
     const path = file('backwards.log', [at(0), at(20), at(12), at(5), at(30), at(29)].join('\n'))
-    const found = await read([path])
-    expect(found.seen.map((each) => each.split(' ')[0])).toEqual(['/0', '/12', '/20', '/29', '/30'])
-    expect(found.problems).toMatchObject({ late: 1, latest: 15_000, lines: 6 })
-    expect(found.problems.unread).toMatchObject([{ lines: 1, samples: [{ line: 4 }] }])
-    expect((await read([path], { reorder: '15s' })).problems.late).toBe(0)
-    expect((await read([path], { reorder: '0' })).problems.late).toBe(3)
+    for (const [reorder, sorted] of Object.entries({ '10s': 1, '15s': 0, '0': 3 })) {
+      const found = await read([path], { reorder })
+      expect(found.seen.map((each) => each.split(' ')[0])).toEqual(['/0', '/5', '/12', '/20', '/29', '/30'])
+      expect(found.problems).toMatchObject({ sorted, late: 0, lines: 6, unread: [] })
+    }
+  })
+
+  it('are read as far as they were at first, if a server appends lines meanwhile', async () => {
+    const path = file('growing.log', `${[at(0), at(100), at(2)].join('\n')}\n`)
+    let passes = 0
+    const lines: number[] = []
+    const settings = logSettings(VALUES, false)
+    const { requests } = await readLogs([path], settings, () => {
+      if (passes++ === 1) appendFileSync(path, `${at(1)}\n${at(200)}\n`)
+      return ({ line }) => void lines.push(line)
+    })
+    expect([passes, requests, lines.slice(-3)]).toEqual([2, 3, [1, 3, 2]])
+  })
+
+  it.each([
+    ['shorter', () => at(0)],
+    ['sorted', () => [at(0), at(2), at(100), at(101)].join('\n')],
+    ['of another order', () => [at(0), at(100), at(101), at(2)].join('\n')],
+  ])('that become %s while they are sorted are an error', async (_, content) => {
+    const path = file('changing.log', [at(0), at(100), at(2), at(101)].join('\n'))
+    let passes = 0
+    const reading = readLogs([path], logSettings(VALUES, false), () => {
+      if (passes++ === 1) writeFileSync(path, content())
+      return () => undefined
+    })
+    await expect(reading).rejects.toThrow('changing.log: the file changed while it was sorted')
   })
 
   it('count lines that cannot be read by reason, with the first of them', async () => {
@@ -272,7 +299,7 @@ describe('the fields of a line', () => {
     const path = file('facts.log', JSON.stringify({ t: START, a: 'x', headers: { b: 'y' } }))
     const settings = logSettings({ ...VALUES, time: 't', key: ['a'] }, keepsFacts)
     const seen: LogEntry[] = []
-    await readLogs([path], settings, (entry) => seen.push(entry))
+    await readLogs([path], settings, () => (entry) => void seen.push(entry))
     expect(seen[0]?.key).toBe('x')
     expect(seen[0]?.request.fields).toEqual(keepsFacts ? { t: START, a: 'x', headers: { b: 'y' } } : undefined)
     expect(seen[0]?.request.headers).toEqual(keepsFacts ? { b: 'y' } : undefined)
@@ -292,5 +319,46 @@ describe('the progress bar', () => {
     const silent = openProgress(1, { ...output, isTTY: false } as NodeJS.WriteStream)
     silent.add(1)
     silent.close()
+  })
+})
+
+describe('late lines', () => {
+  it('are sorted by time, file and line, in memory or in any number of runs', () => {
+    const lines = fc.array(
+      fc.tuple(
+        fc.constantFrom(0, 1, 1.5, 7e11, START),
+        fc.nat(3),
+        fc.constantFrom('', 'é', '€\u{1f600}', 'x'.repeat(99)),
+      ),
+      { maxLength: 200 },
+    )
+    const bounds = fc.record({
+      bytes: fc.integer({ min: 400, max: 3000 }),
+      lines: fc.integer({ min: 1, max: 50 }),
+      runs: fc.integer({ min: 2, max: 5 }),
+    })
+    fc.assert(
+      fc.property(lines, bounds, (given, bound) => {
+        const late = new LateLines(bound)
+        const added = given.map(([time, place, text], i) => ({ time, file: place, line: i + 1, text }))
+        for (const each of added) late.add(each)
+        const expected = added.toSorted(
+          (one, other) => one.time - other.time || one.file - other.file || one.line - other.line,
+        )
+        expect([...late.sorted()]).toEqual(expected)
+        expect(late.count).toBe(given.length)
+        late.close()
+      }),
+    )
+  })
+
+  it('of the longest kind fit into every buffer', () => {
+    const late = new LateLines({ bytes: 400_000, lines: 10, runs: 3 })
+    const text = '\ufffd'.repeat(LONGEST_LINE)
+    for (let line = 9; line > 0; line--) late.add({ time: line, file: 0, line, text })
+    const sorted = [...late.sorted()]
+    expect(sorted.map(({ line }) => line)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    expect(sorted.every((each) => each.text === text)).toBe(true)
+    late.close()
   })
 })

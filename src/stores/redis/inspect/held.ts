@@ -43,6 +43,7 @@ export interface HeldByLimit {
 
 export interface HeldVerdict {
   readonly remaining: number
+  readonly used: number
   /** Units that a key without a state has. */
   readonly capacity: number
   readonly resetAfter: number
@@ -127,7 +128,8 @@ function verdict(
 ): HeldVerdict {
   const { remaining, reset } = outcomeOf(algorithm, parameters, cells, list, now)
   const capacity = algorithm.capacity?.(parameters) ?? outcomeOf(algorithm, parameters, [], [], now).remaining
-  return { remaining, capacity, resetAfter: reset / parameters['perMs']! }
+  const used = Math.max(0, capacity - remaining)
+  return { remaining, used, capacity, resetAfter: reset / parameters['perMs']! }
 }
 
 function outcomeOf(

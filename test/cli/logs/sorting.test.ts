@@ -1,0 +1,316 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Report } from '../../../src/cli/replay/report.ts'
+import type { Suggestion } from '../../../src/cli/suggest/command.ts'
+import { CommandLine } from '../../support/command-line.ts'
+import { clfLine } from '../../support/logs.ts'
+
+const START = Date.parse('2026-11-22T11:00:00Z')
+const LIMIT = ['--limit', 'slidingWindowLog 5/1m']
+
+let cli: CommandLine
+let home: string
+/** The folder of the temporary files of a test. */
+let temporary: string
+beforeAll(() => {
+  cli = new CommandLine()
+  home = mkdtempSync(join(tmpdir(), 'sluice-sorting-'))
+}, 60_000)
+afterAll(() => {
+  cli.remove()
+  rmSync(home, { recursive: true, force: true })
+})
+beforeEach(() => {
+  temporary = mkdtempSync(join(home, 'tmp-'))
+})
+
+/** Returns lines of several clients in the order of their times, a few per second, so that many times are equal. */
+function inOrder(count: number, seed = 7): string[] {
+  const random = xoroshiro128plus(seed)
+  const next = (below: number): number => (random.next() >>> 0) % below
+  let second = 0
+  return Array.from({ length: count }, (_, i) => {
+    if (next(3) === 0) second += next(8)
+    return clfLine(START + second * 1000, `192.0.2.${next(9)}`, `/${i}`)
+  })
+}
+
+/** Puts blocks of lines in another order. The lines of one second stay in their order, if `size` is 1 for sorted lines. */
+function shuffled(lines: readonly string[], seed = 3): string[] {
+  const random = xoroshiro128plus(seed)
+  const tagged = lines.map((line) => ({ line, place: random.next() }))
+  return tagged.toSorted((one, other) => one.place - other.place).map(({ line }) => line)
+}
+
+const timeOf = (line: string): string => /\[(.*?)\]/.exec(line)![1]!
+
+/** Returns lines by their times. Lines of one second keep their order. */
+function sorted(lines: readonly string[]): string[] {
+  return lines.toSorted((one, other) => (timeOf(one) < timeOf(other) ? -1 : timeOf(one) > timeOf(other) ? 1 : 0))
+}
+
+const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('')
+
+async function replayed(...words: readonly string[]): Promise<Report> {
+  return JSON.parse(await cli.output('replay', ...words, ...LIMIT, '--json')) as Report
+}
+
+/** Returns the file and the line of each decision, in their order. */
+async function orderOf(...words: readonly string[]): Promise<[string, number][]> {
+  await cli.output('replay', ...words, ...LIMIT, '--decisions', 'order.jsonl')
+  const lines = readFileSync(join(cli.home, 'order.jsonl'), 'utf8').trimEnd().split('\n')
+  return lines.map((line) => {
+    const { file, line: number } = JSON.parse(line) as { file: string; line: number }
+    return [file, number]
+  })
+}
+
+describe('a file that is out of order', { timeout: 120_000 }, () => {
+  it('is replayed as its sorted copy, compressed or not', async () => {
+    const lines = shuffled(inOrder(3000))
+    cli.file('sorted.log', text(sorted(lines)))
+    cli.file('shuffled.log', text(lines))
+    cli.file('shuffled.log.gz', gzipSync(text(lines)))
+    const expected = await replayed('sorted.log')
+    expect(expected.decisions!.denied).toBeGreaterThan(100)
+    expect(expected.decisions!.admitted).toBeGreaterThan(100)
+    for (const name of ['shuffled.log', 'shuffled.log.gz']) {
+      const found = await replayed(name)
+      expect(found.decisions).toEqual(expected.decisions)
+      expect(found.limits).toEqual(expected.limits)
+      expect(found.log).toMatchObject({ lines: 3000, requests: 3000, unread: [] })
+      expect(found.log.notes.join()).toMatch(/[\d,]+ lines were more than 10 s late. They were sorted by time/)
+    }
+  })
+
+  it('gives the same figures in suggest as its sorted copy', async () => {
+    const lines = shuffled(inOrder(3000))
+    cli.file('sorted.log', text(sorted(lines)))
+    cli.file('shuffled.log', text(lines))
+    const suggested = async (name: string): Promise<Suggestion> =>
+      JSON.parse(await cli.output('suggest', name, '--json')) as Suggestion
+    const [expected, found] = [await suggested('sorted.log'), await suggested('shuffled.log')]
+    expect(found.windows).toEqual(expected.windows)
+    expect(found.log.requests).toBe(3000)
+  })
+
+  it('keeps the order of lines of one time', async () => {
+    const lines = shuffled(inOrder(2000))
+    cli.file('ties.log', text(lines))
+    const order = await orderOf('ties.log')
+    const expected = lines
+      .map((line, i) => ({ time: timeOf(line), number: i + 1 }))
+      .toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : one.number - other.number))
+    expect(order.map(([, number]) => number)).toEqual(expected.map(({ number }) => number))
+  })
+
+  it.each(['0', '10s', '1h'])(
+    'is complete with a few lines that are hours late, with --reorder %s',
+    async (reorder) => {
+      const lines = inOrder(4000)
+      const late = [5, 900, 901, 1500].map((at) => lines[at]!)
+      const others = lines.filter((line) => !late.includes(line))
+      const mixed = [...others.slice(0, 3000), ...late, ...others.slice(3000)]
+      cli.file('late.log', text(mixed))
+      cli.file('sorted.log', text(sorted(mixed)))
+      const found = await replayed('late.log', '--reorder', reorder)
+      expect(found.limits).toEqual((await replayed('sorted.log')).limits)
+      expect(found.log).toMatchObject({ requests: 4000, unread: [] })
+    },
+  )
+
+  it('is read to the end behind one line of a wrong year', async () => {
+    const lines = inOrder(500)
+    cli.file('future.log', text([lines[0]!.replace('2026', '2036'), ...lines]))
+    expect((await replayed('future.log')).log).toMatchObject({ requests: 501, until: '2036-11-22T11:00:00.000Z' })
+  })
+})
+
+describe('several files', { timeout: 120_000 }, () => {
+  it('are one log, in any order of the files, if some of them are out of order', async () => {
+    const lines = inOrder(3000)
+    const parts = [lines.slice(0, 1000), shuffled(lines.slice(1000, 2000)), shuffled(lines.slice(2000))]
+    for (const [i, part] of parts.entries()) cli.file(`part${i}.log`, text(part))
+    cli.file('part2.log.gz', gzipSync(text(parts[2]!)))
+    const expected = [...parts.entries()]
+      .flatMap(([i, part]) => part.map((line, at) => ({ time: timeOf(line), file: i, number: at + 1 })))
+      .toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0))
+      .map(({ file, number }) => [file, number])
+    const found = await orderOf('part0.log', 'part1.log', 'part2.log.gz')
+    expect(found.map(([name, number]) => [Number(name[4]), number])).toEqual(expected)
+    const seconds = async (...names: string[]): Promise<Report['decisions']> => (await replayed(...names)).decisions
+    const whole = await seconds('part0.log', 'part1.log', 'part2.log')
+    expect(await seconds('part2.log', 'part0.log', 'part1.log')).toEqual(whole)
+    expect(await seconds('part2.log.gz', 'part1.log', 'part0.log')).toEqual(whole)
+  })
+
+  it('that are rotated logs in order are merged in any order, without a sort', async () => {
+    const lines = inOrder(2000)
+    cli.file('access.log', text(lines.slice(1400)))
+    cli.file('access.log.1', text(lines.slice(700, 1400)))
+    cli.file('access.log.2.gz', gzipSync(text(lines.slice(0, 700))))
+    cli.file('whole.log', text(lines))
+    const found = await replayed('access.log', 'access.log.1', 'access.log.2.gz')
+    expect(found.decisions).toEqual((await replayed('whole.log')).decisions)
+    expect(found.log.notes.join()).not.toContain('sorted')
+  })
+
+  it('are sorted beside the standard input', async () => {
+    const lines = inOrder(2000)
+    cli.file('half.log', text(shuffled(lines.slice(0, 1000))))
+    cli.file('whole.log', text(lines))
+    const { code, out, error } = await cli.run(['replay', 'half.log', '-', ...LIMIT, '--json'], {
+      input: text(lines.slice(1000)),
+    })
+    expect([code, error]).toEqual([0, ''])
+    expect((JSON.parse(out) as Report).decisions).toMatchObject({
+      requests: 2000,
+      admitted: (await replayed('whole.log')).decisions!.admitted,
+    })
+  })
+})
+
+describe('--decisions', { timeout: 120_000 }, () => {
+  it('has each decision once, in a file and in a pipe', async () => {
+    cli.file('shuffled.log', text(shuffled(inOrder(500))))
+    expect(await orderOf('shuffled.log')).toHaveLength(500)
+    const words = [cli.program, 'replay', 'shuffled.log', ...LIMIT, '--decisions', '/dev/stderr']
+    // A shell passes pipes, which a file in /dev can open.
+    const { stderr } = spawnSync('sh', ['-c', `"$@" 2>&1 >/dev/null | cat >&2`, 'sh', process.execPath, ...words], {
+      cwd: cli.home,
+      encoding: 'utf8',
+    })
+    expect(stderr.trimEnd().split('\n')).toHaveLength(500)
+  })
+})
+
+describe('the standard input', { timeout: 120_000 }, () => {
+  it('is an error if more than 1 % of its lines are late, and the error says what to do', async () => {
+    const input = text(shuffled(inOrder(1000)))
+    for (const words of [
+      ['replay', '-', ...LIMIT],
+      ['suggest', '-'],
+    ]) {
+      const { code, out, error } = await cli.run(words, { input })
+      expect([code, out]).toEqual([1, ''])
+      expect(error).toMatch(/^sluice: the standard input: \d+ of 1,000 requests \([\d.]+ %\) are more than 10 s late/)
+      expect(error).toMatch(/Write the log to a file, which is sorted, or set --reorder \d+s/)
+    }
+  })
+
+  it('is read with a note if at most 1 % are late', async () => {
+    const lines = inOrder(1000)
+    const mixed = (count: number): string =>
+      text([...lines.slice(0, 900), ...lines.slice(0, count), ...lines.slice(900)])
+    const few = await cli.run(['suggest', '-'], { input: mixed(10) })
+    expect(few.code).toBe(0)
+    expect(few.out).toContain('note: 10 lines are omitted: they are more than 10 s late')
+    expect((await cli.run(['suggest', '-'], { input: mixed(11) })).code).toBe(1)
+  })
+
+  it('needs a suitable --reorder only', async () => {
+    const lines = inOrder(1000)
+    const reversed = text(lines.toReversed())
+    expect((await cli.run(['suggest', '-', '--reorder', '1d'], { input: reversed })).code).toBe(0)
+  })
+})
+
+/** Writes a log of so many megabytes, the newest line first. */
+function reversedLog(name: string, megabytes: number): string {
+  const agent = `"-" "${'Mozilla/5.0 '.repeat(10)}"`
+  const lines = Array.from(
+    { length: 5000 * megabytes },
+    (_, i) => `${clfLine(START - i * 1000, '192.0.2.1', '/')} ${agent}`,
+  )
+  return cli.file(name, text(lines))
+}
+
+function started(words: readonly string[], flags: readonly string[] = []): ReturnType<typeof spawn> {
+  const env = { ...process.env, TMPDIR: temporary }
+  return spawn(process.execPath, [...flags, cli.program, ...words], { cwd: cli.home, env })
+}
+
+describe('temporary files', { timeout: 120_000 }, () => {
+  beforeAll(() => void reversedLog('long.log', 80), 60_000)
+
+  /** Waits until a process has a temporary file. */
+  async function sorting(pid: number): Promise<void> {
+    const folder = `/proc/${pid}/fd`
+    const isOpen = (): boolean =>
+      readdirSync(folder).some((each) => {
+        try {
+          return readlinkSync(join(folder, each)).startsWith(temporary)
+        } catch {
+          return false
+        }
+      })
+    for (const end = Date.now() + 30_000; Date.now() < end && !isOpen();) await pause(5)
+    expect(isOpen()).toBe(true)
+    // The name is removed right after the file is opened.
+    await pause(20)
+  }
+
+  const ended = (child: ReturnType<typeof spawn>): Promise<number | string | null> =>
+    new Promise((resolve) => void child.once('close', (code, signal) => resolve(code ?? signal)))
+
+  it('are removed at the end', async () => {
+    const child = started(['suggest', 'long.log'])
+    const end = ended(child)
+    await sorting(child.pid!)
+    expect(await end).toBe(0)
+    expect(readdirSync(temporary)).toEqual([])
+  })
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const)('are removed after %s', async (signal) => {
+    const child = started(['suggest', 'long.log'])
+    const end = ended(child)
+    await sorting(child.pid!)
+    child.kill(signal)
+    expect(await end).toBe(signal)
+    expect(readdirSync(temporary)).toEqual([])
+  })
+
+  it('are removed after an error', async () => {
+    const child = started(['replay', 'long.log', ...LIMIT, '--decisions', '/dev/full'])
+    const end = ended(child)
+    await sorting(child.pid!)
+    expect(await end).toBe(1)
+    expect(readdirSync(temporary)).toEqual([])
+  })
+
+  it('that cannot be written are an error that says what to do', async () => {
+    temporary = join(temporary, 'none')
+    const child = started(['suggest', 'long.log'])
+    let error = ''
+    child.stderr!.on('data', (data: Buffer) => (error += data.toString()))
+    expect(await ended(child)).toBe(1)
+    expect(error).toMatch(/^sluice: A log is out of order.*ENOENT.*Set TMPDIR to a folder with enough room/)
+  })
+
+  it('are not needed for a log in order, and for a few late lines', async () => {
+    temporary = join(temporary, 'none')
+    writeFileSync(join(cli.home, 'few.log'), text(shuffled(inOrder(2000))))
+    const child = started(['suggest', 'few.log'])
+    expect(await ended(child)).toBe(0)
+  })
+
+  it('bound the memory', async () => {
+    mkdirSync(temporary, { recursive: true })
+    const report = `process.on('exit', () => process.stderr.write('\\n' + process.resourceUsage().maxRSS))`
+    const peak = async (name: string): Promise<number> => {
+      const child = started(['suggest', name], [`--import=data:text/javascript,${encodeURIComponent(report)}`])
+      let error = ''
+      child.stderr!.on('data', (data: Buffer) => (error += data.toString()))
+      expect(await ended(child)).toBe(0)
+      return Number(error.split('\n').at(-1)) / 1024
+    }
+    reversedLog('short.log', 20)
+    expect((await peak('long.log')) - (await peak('short.log'))).toBeLessThan(60)
+  })
+})
