@@ -56,7 +56,7 @@ const before: Readonly<Record<string, (fails: Fails) => AnyOptions>> = {
   'clock.now': (fails) => ({ keyer: everyone, limits: LIMIT, store: memoryStore({ clock: { now: fails } }) }),
   'attributes of rules': (attributes) => ({
     rules: createRules(
-      { policies: [{ name: 'api', key: 'tenant', limits: [{ quota: 1, window: '1m' }] }] },
+      { policies: [{ name: 'api', key: 'attribute:tenant', limits: [{ quota: 1, window: '1m' }] }] },
       { attributes },
     ),
   }),

@@ -55,8 +55,8 @@ describe('a new algorithm is found by', () => {
     expect(found.limits).toMatchObject([
       { limit: 'new', algorithm: 'paced', state: [{ name: 'all back' }], verdict: { remaining: 4 } },
     ])
-    expect(printed(found, false)).toMatch(/new +paced +4 +19 min/)
-    expect(printed(found, false)).toMatch(/pace 600000000, units 6\n +state +all back 20\d\d-\d\d-\d\dT[\d:.]+Z\n/)
+    expect(printed(found, false)).toMatch(/new +6 +2 +4 +19 min .*paced/)
+    expect(printed(found, true)).toMatch(/pace 600000000, units 6\n +state +all back 20\d\d-\d\d-\d\dT[\d:.]+Z\n/)
   })
 
   it('the check of the table of algorithms', () => {

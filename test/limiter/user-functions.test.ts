@@ -163,7 +163,7 @@ describe('a promise where a value is expected', () => {
 })
 
 describe('attributes of rules', () => {
-  const keyed = { policies: [{ name: 'api', key: 'tenant', limits: [{ quota: 5, window: '1m' }] }] }
+  const keyed = { policies: [{ name: 'api', key: 'attribute:tenant', limits: [{ quota: 5, window: '1m' }] }] }
 
   test.each(failures)('that %s reach the caller', async (_, attributes) => {
     const found = unhandled()

@@ -8,7 +8,7 @@ const page = new URL('../../docs/internals/performance.md', import.meta.url)
 const BEGIN = '<!-- sizes -->'
 const END = '<!-- end of sizes -->'
 /** No adapter may be larger, in kB. */
-const LARGEST = 65
+const LARGEST = 67
 /** What has the Lua texts, or the suites. */
 const LARGER = ['sluice/redis', 'sluice/testing']
 

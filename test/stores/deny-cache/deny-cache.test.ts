@@ -84,12 +84,10 @@ describe('a denial', () => {
         expect(limits).toMatchObject([{ retryAfter: 840_000, lockedFor: 840_000 }])
       }),
     ).toBe(0)
-    await on(store, one, 'free').consume('b')
-    const { limits } = await on(store, one, 'free').consume('b')
-    expect([limits, (await on(store, one, 'free').consume('b')).limits]).toMatchObject([
-      [{ lockedFor: 0 }],
-      [{ lockedFor: 0 }],
-    ])
+    const free = on(store, one, 'free')
+    await free.consume('b')
+    const { limits } = await free.consume('b')
+    expect([limits, (await free.consume('b')).limits]).toMatchObject([[{ lockedFor: 0 }], [{ lockedFor: 0 }]])
   })
 
   it('is requested again after maxAge, by default a second', async () => {

@@ -21,8 +21,9 @@ function world(maxAge: '1h' | '1s' = '1h') {
   const memory = memoryStore({ clock })
   const held = new HeldStore(memory)
   let limit: Limit = ten
-  const limiterOn = (store: Store) =>
-    createLimiter<string>({ name: 'test', keyer: (key) => key, limits: () => limit, store })
+  // One limiter in each of several processes: the functions are the same.
+  const definition = { name: 'test', keyer: (key: string) => key, limits: () => limit }
+  const limiterOn = (store: Store) => createLimiter<string>({ ...definition, store })
   const limiter = limiterOn(denyCache(held, { maxAge }))
   /** Sends a request and leaves it on its way. */
   const send = async (under: Limit, work: () => unknown = () => limiter.consume('a')) => {

@@ -152,7 +152,7 @@ describe('a lock-out', () => {
     const { lock: _, ...bare } = remote()
     for (const store of [guard(bare), denyCache(bare)]) {
       expect(store.lock).toBeUndefined()
-      const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store })
+      const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store, shared: true })
       await expect(async () => limiter.block('a', '1h')).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
     }
   })
