@@ -1,47 +1,38 @@
-// A custom store. A store has one main method, `take`: it decides charges all or nothing and writes each verdict into its
-// charge. This one wraps another store and counts the denials of each limit.
+// A store for another database. `rowStore` needs one function, `transact`: it reads rows, calls `change`, and stores what that returns.
+// Here the database is a `Map`.
 import express from 'express'
-import { memoryStore, perMinute, type SyncStore } from 'sluice'
+import { perMinute, type RowDatabase, rowStore, type RowWrite } from 'sluice'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
-interface CountingStore extends SyncStore {
-  /** The number of denials, by the name of the limit. */
-  readonly denials: ReadonlyMap<string, number>
-}
-
-function countingStore(inner: SyncStore): CountingStore {
-  const denials = new Map<string, number>()
+export function mapDatabase(clock: { now(): number } = Date): RowDatabase {
+  const rows = new Map<string, RowWrite>()
+  const deleteExpired = (): void => {
+    for (const [key, { expiresAt }] of rows) if (expiresAt < clock.now()) rows.delete(key)
+  }
+  const timer = setInterval(deleteExpired, 60_000).unref()
   return {
-    sync: true,
-    clock: inner.clock,
-    denials,
-    take(charges, mode) {
-      const degraded = inner.take(charges, mode)
-      if (mode === 'peek') return degraded
-      for (const { allowed, limit } of charges) {
-        if (!allowed) denials.set(limit.name, (denials.get(limit.name) ?? 0) + 1)
+    // Nothing here waits, so no other transaction comes between. A real database locks the rows, in the order of the keys.
+    async transact(keys, change) {
+      const stored = keys.map((key) => rows.get(key)?.row)
+      const { writes, result } = change(stored, clock.now() * 1000)
+      for (const write of writes) {
+        if (write.row === undefined) rows.delete(write.key)
+        else rows.set(write.key, write)
       }
-      return degraded
+      return result
     },
-    adjust: (charges, units) => inner.adjust(charges, units),
-    forget: (limiter, key) => inner.forget(limiter, key),
-    // For `block` and `pause`. A store without `lock` refuses them.
-    ...(inner.lock !== undefined && { lock: inner.lock.bind(inner) }),
-    close: () => inner.close(),
+    close: () => clearInterval(timer),
   }
 }
 
-const store = countingStore(memoryStore())
+const store = rowStore(mapDatabase())
 
 const app = express()
-app.get('/denials', (_request, response) => {
-  response.json(Object.fromEntries(store.denials))
-})
 app.use(rateLimit({ keyer: byIP, limits: perMinute(2), store }))
 app.get('/', (_request, response) => {
   response.send('hello')
 })
 
 const server = app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
-await serve(server, ['GET /', 'GET /', 'GET /', 'GET /', 'GET /denials'])
+await serve(server, ['GET /', 'GET /', 'GET /'])

@@ -71,4 +71,13 @@ export {
 } from './metrics/top-denied.ts'
 export type { RuleSource, RulesInput } from './limiter/rule-source.ts'
 export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory/index.ts'
+export {
+  type Change,
+  type Changes,
+  type RowDatabase,
+  rowStore,
+  type RowStoreOptions,
+  type RowWrite,
+  type SyncRowDatabase,
+} from './stores/rows.ts'
 export type { WaitOptions } from './limiter/waiter.ts'

@@ -74,11 +74,6 @@ export interface Cell<Name extends string = string> {
    * the present, with all of its times. They do not change states without this mark.
    */
   readonly newest?: true
-  /**
-   * For the time from which on a key is new again: the parameter with the ticks for which a denied key is kept beyond its wait. Stores
-   * move the time of a key that is denied, by whichever limit, to so long after the end of the wait.
-   */
-  readonly outlasts?: Name
 }
 
 /**

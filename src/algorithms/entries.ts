@@ -17,7 +17,7 @@ export interface Edit {
 
 /**
  * The entries of a key whose state grows with use: (time, cost), oldest first. A time is a whole number and occurs once; a
- * cost is above 0. A store answers each question in far fewer steps than there are entries.
+ * cost is above 0.
  */
 export interface Entries {
   /** Returns the cost of all entries up to and including a time. */
@@ -59,105 +59,140 @@ export const noEntries: Entries = {
   beforeNewest: () => -Infinity,
 }
 
-/** A copy of entries that can be edited: times, and the sum of costs up to each. Each method is a binary search. */
+/** Idle places at the start of a list, before it is packed. */
+const IDLE = 32
+
+/**
+ * The entries of one key: times, and the sum of costs up to each, so that each question is a binary search. Dropped entries stay at the
+ * start until they are more than half of the list, so that dropping costs little.
+ */
 export class EntryArray implements Entries {
-  readonly #times: number[] = []
-  readonly #totals: number[] = []
-  /** The cost that was dropped. */
+  #times: number[] = []
+  #totals: number[] = []
+  /** The index of the oldest entry. */
+  #first = 0
+  /** The cost that was dropped. It is in all totals, and may be a part of the oldest entry. */
   #dropped = 0
 
+  /** How many entries there are. */
+  get length(): number {
+    return this.#times.length - this.#first
+  }
+
   costUntil(time: number): number {
-    const count = firstThat(this.#times.length, (i) => this.#times[i]! > time)
-    return Math.max(0, this.#totalBefore(count) - this.#dropped)
+    return this.#totalBefore(this.#after(time)) - this.#dropped
   }
 
   timeOf(cost: number): number {
-    const i = firstThat(this.#times.length, (each) => this.#totals[each]! - this.#dropped >= cost)
-    return this.#times[i] ?? -Infinity
+    return this.#times[this.#reaching(cost + this.#dropped, false)] ?? -Infinity
   }
 
   costAt(time: number): number {
-    return this.costUntil(time) - this.costUntil(time - 1)
+    const i = this.#after(time) - 1
+    return i >= this.#first && this.#times[i] === time ? this.#costOf(i) : 0
   }
 
   beforeNewest(): number {
     const i = this.#times.length - 2
-    return i >= 0 && this.#totals[i]! > this.#dropped ? this.#times[i]! : -Infinity
+    return i >= this.#first ? this.#times[i]! : -Infinity
   }
 
-  clear(): void {
-    this.#times.length = 0
-    this.#totals.length = 0
-    this.#dropped = 0
+  /** Calls `visit` for each entry, oldest first. */
+  each(visit: (time: number, cost: number) => void): void {
+    for (let i = this.#first; i < this.#times.length; i++) visit(this.#times[i]!, this.#costOf(i))
   }
 
-  /** Applies an edit that subtracts nothing. */
-  apply(edit: Edit): void {
-    this.#dropped = Math.min(this.#dropped + edit.drop, this.#totalBefore(this.#times.length))
-    if (edit.pushCost > 0) this.push(edit.pushTime, edit.pushCost)
+  copy(): EntryArray {
+    const copy = new EntryArray()
+    this.each((time, cost) => copy.push(time, cost))
+    return copy
   }
 
+  apply({ drop, takeTime, takeCost, pushTime, pushCost }: Readonly<Edit>): void {
+    if (drop > 0) this.#drop(drop)
+    if (takeCost > 0) this.#take(takeTime, takeCost)
+    if (pushCost > 0) this.push(pushTime, pushCost)
+  }
+
+  /** Adds an entry, which is not older than the newest one. */
   push(time: number, cost: number): void {
+    // Totals are exact below 2^53.
+    if (this.#totalBefore(this.#times.length) + cost > Number.MAX_SAFE_INTEGER) this.#pack()
     const newest = this.#times.length - 1
     const total = this.#totalBefore(newest + 1) + cost
-    if (this.#times[newest] === time) this.#totals[newest] = total
+    if (newest >= this.#first && this.#times[newest] === time) this.#totals[newest] = total
     else {
       this.#times.push(time)
       this.#totals.push(total)
     }
   }
 
+  clear(): void {
+    this.#times = []
+    this.#totals = []
+    this.#first = 0
+    this.#dropped = 0
+  }
+
+  #drop(cost: number): void {
+    const { length } = this.#times
+    this.#dropped += cost
+    this.#first = this.#reaching(this.#dropped, true)
+    if (this.#first === length) this.clear()
+    else if (this.#first > IDLE && 2 * this.#first > length) this.#pack()
+  }
+
+  #take(time: number, cost: number): void {
+    const at = this.#after(time) - 1
+    if (at < this.#first || this.#times[at] !== time) return
+    const taken = Math.min(cost, this.#costOf(at))
+    const isGone = taken === this.#costOf(at)
+    for (let i = at; i < this.#totals.length; i++) this.#totals[i]! -= taken
+    if (!isGone) return
+    this.#times.splice(at, 1)
+    this.#totals.splice(at, 1)
+    if (this.length === 0) this.clear()
+  }
+
+  /** Removes what was dropped, so that the memory is free and the totals begin at 0. */
+  #pack(): void {
+    this.#times = this.#times.slice(this.#first)
+    this.#totals = this.#totals.slice(this.#first).map((total) => total - this.#dropped)
+    this.#first = 0
+    this.#dropped = 0
+  }
+
+  /** Returns the index of the first entry whose total is at least `total`, or more than that. */
+  #reaching(total: number, isMore: boolean): number {
+    let low = this.#first
+    let high = this.#totals.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const each = this.#totals[middle]!
+      if (each > total || (each === total && !isMore)) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+
+  /** Returns the index behind the last entry up to and including a time. */
+  #after(time: number): number {
+    let low = this.#first
+    let high = this.#times.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#times[middle]! > time) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+
+  /** Returns the total of the entries before an index, at least what was dropped. */
   #totalBefore(i: number): number {
-    return i === 0 ? 0 : this.#totals[i - 1]!
-  }
-}
-
-/** Returns the first of `count` indices for which a condition is true, or `count`. It must also be true for all later ones. */
-function firstThat(count: number, holds: (index: number) => boolean): number {
-  let low = 0
-  let high = count
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (holds(middle)) high = middle
-    else low = middle + 1
-  }
-  return low
-}
-
-/** A view of entries after an edit that subtracts nothing. */
-export class EditedEntries implements Entries {
-  #base: Entries = noEntries
-  #edit!: Readonly<Edit>
-  /** What is left of the base. */
-  #left = 0
-
-  /** Shows `base` after `edit`. Neither may change while this is in use. */
-  aim(base: Entries, edit: Readonly<Edit>): this {
-    this.#base = base
-    this.#edit = edit
-    this.#left = Math.max(0, base.costUntil(Infinity) - edit.drop)
-    return this
+    return i <= this.#first ? this.#dropped : this.#totals[i - 1]!
   }
 
-  costUntil(time: number): number {
-    const { drop, pushTime, pushCost } = this.#edit
-    return Math.max(0, this.#base.costUntil(time) - drop) + (pushTime <= time ? pushCost : 0)
-  }
-
-  timeOf(cost: number): number {
-    const { drop, pushTime, pushCost } = this.#edit
-    if (cost <= this.#left) return this.#base.timeOf(cost + drop)
-    return cost <= this.#left + pushCost ? pushTime : -Infinity
-  }
-
-  costAt(time: number): number {
-    return this.costUntil(time) - this.costUntil(time - 1)
-  }
-
-  beforeNewest(): number {
-    const { pushTime, pushCost } = this.#edit
-    const newest = pushCost > 0 ? pushTime : this.timeOf(this.#left)
-    const before = this.costUntil(newest - 1)
-    return before > 0 ? this.timeOf(before) : -Infinity
+  #costOf(i: number): number {
+    return this.#totals[i]! - this.#totalBefore(i)
   }
 }

@@ -9,7 +9,7 @@ import { refuse, wholeNumber } from '../util/validate.ts'
  *
  * State: the state of the bucket, and the time at which the key is new again, one window after the bucket is full. A refund fills
  * the bucket earlier but does not change that time: another request may have a `retryAfter` before it, and a new key has fewer
- * tokens. A denial by any limit moves it to one window after the wait, for the same reason.
+ * tokens. A key that another limit denies for longer than that is new again, too.
  */
 type Name = 'taken' | 'idle'
 
@@ -101,7 +101,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     name,
     options: [...bucket.options, 'initial'],
     parameters: [...bucket.parameters, 'taken', 'idle'],
-    cells: [...bucket.cells, { name: 'new again', ticks: 1, outlasts: 'idle' }],
+    cells: [...bucket.cells, { name: 'new again', ticks: 1 }],
     initialState: [...bucket.initialState, -Infinity],
     compatibleWith: [bucket],
     deriveParameters(input) {

@@ -162,7 +162,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   /** Waiters may have to wait longer than was predicted, or shorter. */
   #changed(charges: readonly Charge[]): void {
-    for (const each of [this, ...this.#variants.values()]) each.#queue.changed(charges)
+    for (const each of [this, ...this.#variants.values()]) each.#queue.wake(charges)
   }
 
   #consume(input: Input, options: ConsumeOptions | undefined): MaybePromise<Decision> {

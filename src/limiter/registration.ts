@@ -1,5 +1,5 @@
 import { limit } from '../limits/limit.ts'
-import { isMemoryStore } from '../stores/memory/tables.ts'
+import { isMemoryStore } from '../stores/memory/key-counts.ts'
 import { identitiesBeside, whenNeighbours } from '../stores/places.ts'
 import type { Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'

@@ -2,8 +2,11 @@ import type { Charge } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import type { Waiter } from './waiter.ts'
 
-/** The waiters for one key under one limit, in the order of their arrival. */
-type Line = Set<Waiter>
+/** The waiters for one key under one limit, in the order of their arrival, and the cost of all of them. */
+interface Line {
+  readonly waiters: Set<Waiter>
+  cost: number
+}
 
 /** By what a store counts in, then by limiter, limit and key. An empty line is removed. */
 const linesIn = shared('lines', () => new WeakMap<object, Map<string, Line>>())
@@ -17,28 +20,24 @@ export function addToLines(waiter: Waiter): void {
     const lines = linesIn.get(place) ?? new Map<string, Line>()
     linesIn.set(place, lines)
     const name = lineName(charge)
-    const line = lines.get(name)
-    if (line === undefined) lines.set(name, new Set([waiter]))
-    else line.add(waiter)
+    const line = lines.get(name) ?? { waiters: new Set(), cost: 0 }
+    lines.set(name, line)
+    line.waiters.add(waiter)
+    line.cost += charge.cost
   }
 }
 
-/**
- * Removes a waiter from its lines, and calls `emptied` for each charge whose line is gone.
- * @returns the waiters that are first in these lines now
- */
-export function removeFromLines(waiter: Waiter, emptied: (charge: Charge) => void): Set<Waiter> {
+/** Removes a waiter from its lines. Returns the waiters that are first in these lines now. */
+export function removeFromLines(waiter: Waiter): Set<Waiter> {
   const first = new Set<Waiter>()
   for (const charge of waiter.charges) {
     const line = lineOf(charge)
     if (line === undefined) continue
-    line.delete(waiter)
-    const next = line.values().next().value
+    line.waiters.delete(waiter)
+    line.cost -= charge.cost
+    const next = line.waiters.values().next().value
     if (next !== undefined) first.add(next)
-    else {
-      removeLine(charge)
-      emptied(charge)
-    }
+    else removeLine(charge)
   }
   return first
 }
@@ -47,7 +46,7 @@ export function removeFromLines(waiter: Waiter, emptied: (charge: Charge) => voi
 export function isFirst(waiter: Waiter): boolean {
   return waiter.charges.every((charge) => {
     const line = lineOf(charge)
-    return line === undefined || line.values().next().value === waiter
+    return line === undefined || line.waiters.values().next().value === waiter
   })
 }
 
@@ -55,7 +54,7 @@ export function isFirst(waiter: Waiter): boolean {
 export function firstIn(charges: readonly Charge[]): Set<Waiter> {
   const first = new Set<Waiter>()
   for (const charge of charges) {
-    const waiter = lineOf(charge)?.values().next().value
+    const waiter = lineOf(charge)?.waiters.values().next().value
     if (waiter !== undefined) first.add(waiter)
   }
   return first
@@ -64,6 +63,11 @@ export function firstIn(charges: readonly Charge[]): Set<Waiter> {
 /** True when any waiter is to be served before these charges. */
 export function isAheadOf(charges: readonly Charge[]): boolean {
   return charges.some((charge) => lineOf(charge) !== undefined)
+}
+
+/** Returns the cost of all waiters for the key of a charge under its limit. */
+export function costInLine(charge: Charge): number {
+  return lineOf(charge)?.cost ?? 0
 }
 
 function lineOf(charge: Charge): Line | undefined {

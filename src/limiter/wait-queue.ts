@@ -1,12 +1,11 @@
-import type { Forecast } from '../stores/forecast.ts'
-import type { Charge, DecisionMode, Store } from '../stores/store.ts'
+import { Charge, type DecisionMode, type Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { wholeNumber } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import { combine, type Decision } from './decision.ts'
-import { addToLines, firstIn, isAheadOf, isFirst, removeFromLines } from './wait-lines.ts'
+import { addToLines, costInLine, firstIn, isAheadOf, isFirst, removeFromLines } from './wait-lines.ts'
 import { Waiter, type WaitOptions } from './waiter.ts'
 
 /** How many requests can wait on a store by default. */
@@ -33,9 +32,6 @@ export function waitQueueOf(store: Store): WaitQueue {
 export class WaitQueue {
   /** In the order of their arrival. */
   readonly #waiters = new Set<Waiter>()
-  #forecast: Forecast<Charge> | undefined
-  /** True when the forecast counts waiters that left early: it is too long, never too short. */
-  #isTooLong = false
   #warned = false
 
   /** Resolves once the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`. */
@@ -58,44 +54,24 @@ export class WaitQueue {
 
   /** Denies charges that waiters are ahead of, until those are served. Charges nothing. */
   deny(store: Store, charges: readonly Charge[]): MaybePromise<Decision> {
-    const verdicts = copies(charges)
-    const degraded = store.take(verdicts, 'peek') as MaybePromise<Decision['degraded']>
-    return chain(degraded, (known) => this.#denied(store, verdicts, known))
+    const behind = charges.map((charge) => withAhead(charge, costInLine(charge) + charge.cost))
+    return chain(decide(store, behind, 'peek'), ({ degraded }) => {
+      const verdicts = charges.map((charge, i) => verdictBehind(charge, behind[i]!))
+      return combine(verdicts, degraded)
+    })
   }
 
-  /** Asks again for the first waiters, of these charges or of all: what they wait for may have been refunded. */
+  /** Asks again for the first waiters, of these charges or of all: states have changed, so that they wait shorter or longer. */
   wake(charges?: readonly Charge[]): void {
     if (this.#waiters.size === 0) return
-    this.#isTooLong = true
     for (const waiter of charges === undefined ? this.#waiters : firstIn(charges)) if (isFirst(waiter)) waiter.wake()
-  }
-
-  /** The same after states have changed so that requests may be admitted later than was predicted, too. */
-  changed(charges: readonly Charge[]): void {
-    this.#forecast = undefined
-    this.wake(charges)
-  }
-
-  #denied(store: Store, verdicts: readonly Charge[], degraded: Decision['degraded']): Decision {
-    const forecast = this.#openForecast(store)
-    const wait = forecast === undefined ? 1 : Math.max(1, forecast.add(verdicts, false) - forecast.now())
-    for (const verdict of verdicts) {
-      if (!isAheadOf([verdict])) continue
-      verdict.allowed = false
-      verdict.remaining = 0
-      verdict.delay = 0
-      verdict.retryAfter = Math.max(wait, verdict.retryAfter)
-      verdict.resetAfter = Math.max(wait, verdict.resetAfter)
-    }
-    return combine(verdicts, degraded)
   }
 
   async #serve(waiter: Waiter): Promise<void> {
     waiter.isServed = true
     try {
-      this.#forecast?.add(waiter.charges, true)
       while (this.#waiters.has(waiter)) {
-        const asked = ask(waiter, 'consume')
+        const asked = decide(waiter.store, sameCharges(waiter), 'consume')
         const decision = isPromise(asked) ? await asked : asked
         if (!this.#waiters.has(waiter)) await this.#giveBack(waiter, decision)
         else if (decision.allowed) this.#admit(waiter, decision)
@@ -116,43 +92,19 @@ export class WaitQueue {
     this.#leave(waiter)
   }
 
-  /** Rejects a waiter behind others as soon as it is known that its wait is too long. */
+  /**
+   * Rejects a waiter behind others at once if its wait is surely too long. Asks when a request would be admitted that costs as much as the waiter
+   * and all before it. Where that is more than a limit ever admits at once, the rest of the wait is known when the turn of the waiter comes.
+   */
   async #judge(waiter: Waiter): Promise<void> {
     try {
-      const asked = ask(waiter, 'peek')
-      const decision = isPromise(asked) ? await asked : asked
-      if (!this.#waiters.has(waiter) || waiter.isServed) return
-      if (!this.#refused(waiter, this.#waitOf(waiter, decision), decision)) this.#forecast?.add(waiter.charges, true)
+      // The waiter is the last one in its lines.
+      const behind = waiter.charges.map((charge) => withAhead(charge, costInLine(charge)))
+      const decision = await decide(waiter.store, behind, 'peek')
+      if (this.#waiters.has(waiter) && !waiter.isServed) this.#refused(waiter, decision.retryAfter, decision)
     } catch (error) {
       this.#giveUp(waiter, error)
     }
-  }
-
-  /** Milliseconds until a waiter is admitted after those before it; at least so many where the store has no forecast. */
-  #waitOf(waiter: Waiter, { retryAfter }: Decision): number {
-    if (retryAfter === Infinity || waiter.isPatient) return retryAfter
-    let wait = this.#forecastOf(waiter)
-    if (wait !== undefined && this.#isTooLong && waiter.isTooLong(wait)) {
-      this.#forecast = undefined
-      wait = this.#forecastOf(waiter)
-    }
-    return wait ?? retryAfter
-  }
-
-  #forecastOf(waiter: Waiter): number | undefined {
-    const forecast = this.#openForecast(waiter.store, waiter)
-    return forecast && forecast.add(waiter.charges, false) - forecast.now()
-  }
-
-  /** The forecast of all waiters but `last`, each of which is added once. */
-  #openForecast(store: Store, last?: Waiter): Forecast<Charge> | undefined {
-    if (this.#forecast !== undefined) return this.#forecast
-    const forecast = store.forecast?.()
-    if (forecast !== undefined)
-      for (const waiter of this.#waiters) if (waiter !== last) forecast.add(waiter.charges, true)
-    this.#isTooLong = false
-    this.#forecast = forecast
-    return forecast
   }
 
   #refused(waiter: Waiter, wait: number, decision: Decision): boolean {
@@ -167,7 +119,6 @@ export class WaitQueue {
     if (waiter.held !== undefined) void this.#giveBack(waiter, waiter.held)
     waiter.reject(reason)
     this.#leave(waiter)
-    this.#isTooLong = true
   }
 
   /** Refunds the charge of a waiter that has left. Its promise is settled, so a failure is a warning. */
@@ -183,32 +134,40 @@ export class WaitQueue {
 
   #leave(waiter: Waiter): void {
     if (!this.#waiters.delete(waiter)) return
-    const next = removeFromLines(waiter, (charge) => {
-      try {
-        this.#forecast?.forget(charge)
-      } catch {
-        // The forecast of a user's store has failed. It is made again when it is needed.
-        this.#forecast = undefined
-      }
-    })
-    if (this.#waiters.size === 0) this.#forecast = undefined
-    for (const first of next) if (!first.isServed && isFirst(first)) void this.#serve(first)
+    for (const first of removeFromLines(waiter)) if (!first.isServed && isFirst(first)) void this.#serve(first)
   }
 }
 
 /** Undoes a decision that nothing waits for any longer. */
 export type Refund = (decision: Decision) => MaybePromise<void>
 
-/** A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
-function ask({ store, charges }: Waiter, mode: DecisionMode): MaybePromise<Decision> {
-  const asked = copies(charges)
-  const degraded = store.take(asked, mode, true) as MaybePromise<Decision['degraded']>
-  return chain(degraded, (known) => combine(asked, known))
+/** Decides charges. A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
+function decide(store: Store, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
+  const degraded = store.take(charges, mode, true) as MaybePromise<Decision['degraded']>
+  return chain(degraded, (known) => combine(charges, known))
 }
 
-/** The same charges, not decided yet. */
-function copies(charges: readonly Charge[]): Charge[] {
+/** The charges of a waiter, not decided yet. */
+function sameCharges({ charges }: Waiter): Charge[] {
   return charges.map((charge) => charge.copy())
+}
+
+/** Returns a charge with a cost that includes those ahead of it, as far as its limit ever admits them at once. */
+function withAhead({ policy, key, cost }: Charge, sum: number): Charge {
+  return new Charge(policy, key, Math.max(cost, Math.min(sum, policy.compiled.capacity)))
+}
+
+/** Returns the verdict of a charge that waiters are ahead of. */
+function verdictBehind(charge: Charge, behind: Charge): Charge {
+  const verdict = charge.copy()
+  verdict.adopt(behind)
+  if (!isAheadOf([charge])) return verdict
+  verdict.allowed = false
+  verdict.remaining = 0
+  verdict.delay = 0
+  verdict.retryAfter = Math.max(1, verdict.retryAfter)
+  verdict.resetAfter = Math.max(verdict.retryAfter, verdict.resetAfter)
+  return verdict
 }
 
 function queueFull(maxQueue: number): SluiceError {

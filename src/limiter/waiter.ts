@@ -36,8 +36,6 @@ export class Waiter {
   readonly store: Store
   readonly charges: readonly Charge[]
   readonly promise: Promise<Decision>
-  /** True when there is no bound to its wait. */
-  readonly isPatient: boolean
   /** True once it asks the store. */
   isServed = false
   /** Set when it is admitted and waits for the end of its delay. */
@@ -71,7 +69,6 @@ export class Waiter {
     this.store = store
     this.charges = charges
     this.refund = refund
-    this.isPatient = maxWait === Infinity
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
@@ -82,7 +79,7 @@ export class Waiter {
     this.#since = this.#now()
     const late = (): void =>
       giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`))
-    this.#cancelDeadline = this.isPatient ? () => undefined : sleep(maxWait + TOLERANCE, late, this.#clock)
+    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, late, this.#clock)
     this.#ignoreAbort =
       signal === undefined ? () => undefined : onAbort(signal, () => giveUp(this, signal.reason as unknown))
   }

@@ -4,8 +4,13 @@ import { closed } from '../algorithms/closed.ts'
 import { compiledBlock, type GrowingBlock, type Growth } from './block.ts'
 import { SluiceError } from '../util/errors.ts'
 
-/** Everything that is needed to step a limit. It is derived once, when the limit is made. */
-export interface CompiledLimit {
+/**
+ * Everything that is needed to step a limit. It is derived once, when the limit is made.
+ *
+ * All limits have one shape, so that a decision finds each property at one place: V8 needs the same properties in the same order, and knows a
+ * number that can be large if it was a fraction at first.
+ */
+export class CompiledLimit {
   readonly algorithm: Algorithm
   readonly parameters: Parameters
   /** The same parameters without `strict`: nothing is charged while a key is locked out. */
@@ -14,7 +19,7 @@ export interface CompiledLimit {
   readonly initialState: Float64Array
   /** The algorithm's name and parameters: equal for limits whose states are interchangeable. */
   readonly signature: string
-  /** The algorithm's step. Limits have one shape and algorithms have many, so it is found faster here. */
+  /** The algorithm's step. */
   readonly step: Algorithm['step']
   /** Ticks in a millisecond: 1000, or 1. */
   readonly perMs: number
@@ -23,11 +28,7 @@ export interface CompiledLimit {
   /** Which number of a state is its newest time. */
   readonly newest: number
   /** Ticks in a unit of the newest time; 0 if the algorithm names none. */
-  readonly newestTicks: number
-  /** Which number of a state is the time from which on its key is new again; -1 if none is. */
-  readonly renewal: number
-  /** The ticks for which a denied key is kept beyond its wait. */
-  readonly idle: number
+  readonly newestTicks: number = 0.5
   /** How many numbers a state has, not counting entries. */
   readonly cells: number
   readonly hasEntries: boolean
@@ -35,13 +36,38 @@ export interface CompiledLimit {
   /** False for a shadow limit. */
   readonly enforced: boolean
   /** The first lock-out after denials, in microseconds; 0 for none. */
-  readonly block: number
+  readonly block: number = 0.5
   /** How lock-outs grow; undefined if each denial begins one of the same length. */
   readonly growth: Growth | undefined
   /** The units that can be used back to back; 0 if nothing is ever admitted. */
-  readonly capacity: number
+  readonly capacity: number = 0.5
   /** The epoch milliseconds from which and until which the parameters are valid. Absent: they are always valid. */
   readonly validity: readonly [from: number, until: number] | undefined
+
+  /** @param own the parameters of the algorithm itself */
+  constructor(data: LimitNumbers, algorithm: Algorithm, own: Readonly<Record<string, number>>, perMs: number) {
+    const { cells } = algorithm
+    const { block, growth } = compiledBlock(data.block, data.window)
+    this.algorithm = algorithm
+    this.strict = data.strict === true
+    this.nonStrict = new ParameterSet(algorithm, own, perMs, 0)
+    this.parameters = this.strict ? new ParameterSet(algorithm, own, perMs, 1) : this.nonStrict
+    this.initialState = Float64Array.from(algorithm.initialState)
+    this.signature = signed(algorithm, this.parameters)
+    this.step = algorithm.step
+    this.perMs = perMs
+    this.micros = 1000 / perMs
+    const newest = cells.findIndex((each) => each.newest)
+    this.newest = Math.max(0, newest)
+    this.newestTicks = newest === -1 ? 0 : ticksOf(cells[newest]!, this.parameters)
+    this.cells = algorithm.initialState.length
+    this.hasEntries = algorithm.entries === true
+    this.enforced = data.shadow !== true
+    this.block = block
+    this.growth = growth
+    this.capacity = algorithm.capacity?.(this.parameters) ?? data.quota
+    this.validity = algorithm.validity?.(this.parameters)
+  }
 }
 
 /** The part of a limit from which parameters are derived. */
@@ -62,13 +88,22 @@ export function compile(data: LimitNumbers, named: Algorithm, time?: number): Co
     const parameters = new ParameterSet(algorithm, own, perMs, data.strict === true ? 1 : 0)
     if (Math.max(algorithm.maxValue(parameters), data.window * perMs) >= LARGEST) continue
     const isClosed = data.quota === 0 || algorithm.capacity?.(parameters) === 0
-    return isClosed ? assembled(data, closed, {}, perMs) : assembled(data, algorithm, own, perMs)
+    return isClosed ? new CompiledLimit(data, closed, {}, perMs) : new CompiledLimit(data, algorithm, own, perMs)
   }
   throw new SluiceError(
     'OUT_OF_RANGE',
     `A quota of ${data.quota} per ${data.window} ms cannot be counted exactly: its products reach 2^52 even in milliseconds. ` +
       'Choose a smaller quota or capacity, or numbers with a common divisor.',
   )
+}
+
+/** Returns a limit as another process has compiled it, from what it has stored: enough to read and to convert its states. */
+export function fromParameters(
+  algorithm: Algorithm,
+  own: Readonly<Record<string, number>>,
+  perMs: number,
+): CompiledLimit {
+  return new CompiledLimit({ quota: 0, window: 0 }, algorithm, own, perMs)
 }
 
 /** A quota of 0 is replaced by 1, so that the algorithm still checks its options. */
@@ -83,55 +118,12 @@ function inputOf(data: LimitNumbers, perMs: number, time: number | undefined): P
   }
 }
 
-function assembled(
-  data: LimitNumbers,
-  algorithm: Algorithm,
-  own: Readonly<Record<string, number>>,
-  perMs: number,
-): CompiledLimit {
-  const strict = data.strict === true
-  const nonStrict = new ParameterSet(algorithm, own, perMs, 0)
-  const parameters = strict ? new ParameterSet(algorithm, own, perMs, 1) : nonStrict
-  return {
-    algorithm,
-    parameters,
-    nonStrict,
-    initialState: Float64Array.from(algorithm.initialState),
-    signature: signed(algorithm, parameters),
-    step: algorithm.step,
-    perMs,
-    micros: 1000 / perMs,
-    ...newestTime(algorithm, parameters),
-    ...renewalTime(algorithm, parameters),
-    cells: algorithm.initialState.length,
-    hasEntries: algorithm.entries === true,
-    strict,
-    enforced: data.shadow !== true,
-    ...compiledBlock(data.block, data.window),
-    capacity: algorithm.capacity?.(parameters) ?? data.quota,
-    validity: algorithm.validity?.(parameters),
-  }
-}
-
-/** Finds the newest time in the states of an algorithm. */
-function newestTime({ cells }: Algorithm, parameters: Parameters): Pick<CompiledLimit, 'newest' | 'newestTicks'> {
-  const newest = cells.findIndex((each) => each.newest)
-  if (newest === -1) return { newest: 0, newestTicks: 0 }
-  return { newest, newestTicks: ticksOf(cells[newest]!, parameters) }
-}
-
-/** Finds the time in the states of an algorithm from which on a key is new again. */
-function renewalTime({ cells }: Algorithm, parameters: Parameters): Pick<CompiledLimit, 'renewal' | 'idle'> {
-  const renewal = cells.findIndex(({ outlasts }) => outlasts !== undefined)
-  return { renewal, idle: renewal === -1 ? 0 : parameters[cells[renewal]!.outlasts!]! }
-}
-
 /** Returns the ticks in a unit of a point in time. */
 export function ticksOf({ ticks = 1 }: Cell, parameters: Parameters): number {
   return ticks === 1 ? 1 : parameters[ticks]!
 }
 
-/** Parameters in the order of the algorithm, so that all limits of an algorithm have one shape. */
+/** Parameters in the order of the algorithm, each a fraction at first, so that all limits of an algorithm have one shape. */
 class ParameterSet {
   readonly perMs: number
   readonly strict: number;
@@ -140,7 +132,10 @@ class ParameterSet {
   constructor(algorithm: Algorithm, own: Readonly<Record<string, number>>, perMs: number, strict: number) {
     this.perMs = perMs
     this.strict = strict
-    for (const name of algorithm.parameters) this[name] = own[name]!
+    for (const name of algorithm.parameters) {
+      this[name] = 0.5
+      this[name] = own[name]!
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 import { type StoreEvent, storeChanges } from '../stores/guard/reporter.ts'
-import { isMemoryStore, type KeyCount, keyCounts } from '../stores/memory/tables.ts'
+import { isMemoryStore, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
 import type { Store } from '../stores/store.ts'
 
 /** References to objects, which it does not keep alive. */

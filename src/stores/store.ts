@@ -3,7 +3,6 @@ import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled, compiledAt } from '../limits/limit.ts'
 import { brand, hasBrand } from '../util/copies.ts'
 import type { DecisionMode, Degraded } from './decision-mode.ts'
-import type { Forecast } from './forecast.ts'
 import type { LimitStatus } from './limit-status.ts'
 import type { LockMode } from './lock-mode.ts'
 import type { CacheEntry } from './policy-cache.ts'
@@ -46,7 +45,7 @@ export const CHARGE: unique symbol = Symbol.for('sluice.Charge')
 
 /**
  * A charge: limit, key and cost on the way into a store, and the store's verdict on the way out.
- * @example see `docs/extending/store.md`
+ * @example see `docs/extending/store.md#a-wrapper-store`
  */
 export class Charge implements LimitStatus {
   readonly limit: Limit
@@ -170,11 +169,6 @@ interface StoreBase {
   /** True if this store and `other` can decide one transaction together. A store always can with itself. */
   joins?(other: Store): boolean
   /**
-   * Predicts when requests would be admitted, each after those before it. Without it, `wait` notices only when a request is
-   * served that `maxWait` is too short.
-   */
-  forecast?(): Forecast<Charge>
-  /**
    * Returns the name of the part that decides about a key, such as one server of a cluster. Parts fail on their own.
    * Default: the store is one part.
    */
@@ -253,6 +247,6 @@ export interface AsyncStore extends StoreBase {
 
 /**
  * The contract of a store. The store owns the clock and reads it once per `take`.
- * @example see `examples/custom-store.ts`
+ * @example see `docs/extending/store.md#a-wrapper-store`
  */
 export type Store = SyncStore | AsyncStore

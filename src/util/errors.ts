@@ -18,6 +18,7 @@ export type SluiceErrorCode =
   | 'STORE_CLOSED'
   | 'STORE_FAILED'
   | 'STORE_REJECTED'
+  | 'DAMAGED_ROW'
   | 'WAIT_TOO_LONG'
   | 'WAIT_QUEUE_FULL'
   | 'NEVER_ADMITTED'

@@ -16,6 +16,17 @@ function pathsIn(markdown: string): string[] {
   return [...new Set([...inFolders, ...atTheTop])]
 }
 
+/** Returns the paths of files that a row of a table names by their names alone, such as `row.ts` next to `src/engine/`: in each folder of the row. */
+function filesInRows(markdown: string): string[][] {
+  return markdown.split('\n').flatMap((row) => {
+    if (!row.startsWith('|')) return []
+    const spans = [...row.matchAll(/`([\w./-]+)`/g)].map(([, span]) => span!)
+    const folders = spans.filter((span) => span.endsWith('/'))
+    const files = spans.filter((span) => /^\w[\w-]*\.ts$/.test(span))
+    return files.map((file) => folders.map((folder) => `${folder}${file}`))
+  })
+}
+
 /** Returns every folder below a folder, as a path that ends with a slash. */
 function foldersIn(top: string): string[] {
   const entries = readdirSync(join(root, top), { recursive: true, withFileTypes: true })
@@ -42,8 +53,19 @@ describe('ARCHITECTURE.md', () => {
     expect(architecture).toContain('`src/testing/`')
   })
 
-  it('fits on one page', () => {
-    expect(architecture.split('\n').length).toBeLessThan(100)
+  it('names only files that exist in the folders of their row', () => {
+    const files = filesInRows(architecture)
+    expect(files).toContainEqual(['src/engine/row.ts'])
+    expect(files.filter((paths) => !paths.some((path) => existsSync(join(root, path))))).toEqual([])
+  })
+
+  it('names every file of the engine', () => {
+    const files = readdirSync(join(root, 'src/engine')).map((file) => `src/engine/${file}`)
+    expect(files.filter((path) => !filesInRows(architecture).flat().includes(path))).toEqual([])
+  })
+
+  it('is short', () => {
+    expect(architecture.split('\n').length).toBeLessThan(120)
   })
 })
 
@@ -51,5 +73,10 @@ describe('the check of paths', () => {
   it('finds paths in text, code spans and commands', () => {
     const markdown = 'See `src/util/`, [it](docs/guides/redis.md) and README.md.\n\n    npx vitest run test/http -t x\n'
     expect(pathsIn(markdown)).toEqual(['src/util/', 'docs/guides/redis.md', 'test/http', 'README.md'])
+  })
+
+  it('finds names of files in rows of tables', () => {
+    const markdown = '| `src/a/`, `src/b/` | This (`one.ts`), `src/c/two.ts` and `name`. |\n`src/a/` and `three.ts`\n'
+    expect(filesInRows(markdown)).toEqual([['src/a/one.ts', 'src/b/one.ts']])
   })
 })

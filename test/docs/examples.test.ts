@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { rowStore } from '../../src/index.ts'
+import { storeBehaviours } from '../../src/testing.ts'
 import { freePort, redisCommand } from '../support/redis.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -153,10 +155,6 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
     '  hello',
     'GET /: 429, RateLimit: "2-per-1m";r=0, Retry-After: n',
     '  quota exceeded: 2-per-1m',
-    'GET /: 429, RateLimit: "2-per-1m";r=0, Retry-After: n',
-    '  quota exceeded: 2-per-1m',
-    'GET /denials: 200',
-    '  {"2-per-1m":2}',
   ],
   'custom-algorithm': [
     'POST /codes: 200, RateLimit: "codes";r=2',
@@ -266,4 +264,9 @@ describe('custom-algorithm', { timeout: MINUTE }, async () => {
   await import('../algorithms/adjust.test.ts')
   await import('../algorithms/convert.test.ts')
   await import('../algorithms/lua.test.ts')
+})
+
+describe('custom-store', { timeout: MINUTE }, async () => {
+  const { mapDatabase } = await import('../../examples/custom-store.ts')
+  for (const { name, run } of storeBehaviours((clock) => rowStore(mapDatabase(clock)))) it(name, run)
 })

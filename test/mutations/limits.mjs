@@ -14,7 +14,6 @@ const warnings = inFile('src/util/warn.ts', userFunctions)
 const shadow = inFile('src/rules/shadow.ts', userFunctions)
 const events = inFile('src/rules/rules.ts', userFunctions)
 const memory = inFile('src/stores/memory/index.ts', userFunctions)
-const waits = inFile('src/limiter/wait-queue.ts', userFunctions)
 const timers = inFile('src/util/timer.ts', userFunctions)
 const promisesIn = inFile('src/util/validate.ts', userFunctions)
 const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
@@ -73,11 +72,6 @@ export const limits = [
     'an error of onFull that reaches a request',
     'checkedMaxKeys(maxKeys), observe,',
     'checkedMaxKeys(maxKeys), onFull,',
-  ),
-  waits(
-    'a forecast that fails outside of the wait',
-    '    try {\n      this.#forecast?.add(waiter.charges, true)\n',
-    '    this.#forecast?.add(waiter.charges, true)\n    try {\n',
   ),
   timers(
     'a cancelled timer of a clock that throws',

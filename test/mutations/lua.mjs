@@ -37,7 +37,7 @@ const locks = inFile(
   'Lua',
 )
 const adjust = inFile('src/stores/redis/lua/adjust.ts', decisions, 'Lua')
-const outlasting = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/initial.test.ts'] }, 'Lua')
+const locking = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/blocks.test.ts'] }, 'Lua')
 const changes = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/adjust.test.ts'] }, 'Lua')
 const lockedAndNew = inFile(
   'src/stores/redis/lua/adjust.ts',
@@ -165,18 +165,11 @@ export const lua = [
     'or not allowed and not attempt.persist',
   ),
   decide('an expiry for the shorter of two limits', 'max(lasting, reset /', 'min(lasting, reset /'),
-  outlasting(
-    'a block that a part-full key does not outlast',
+  locking(
+    'an end of a lock-out that does nothing',
     'if ending == 0 and attempt.lock == 0',
     'if attempt.lock == ending',
   ),
-  outlasting('a key that is new before its wait is over', 'place] >= tick + left', 'place] >= tick'),
-  outlasting(
-    'a block that a new key does not outlast',
-    'if state[5] == 0 then return end',
-    'if not state[8] then return end',
-  ),
-  outlasting('a block without a beginning', 'begins and params.capacity + 1 or 0', '0'),
   decide('a cost of 0 that writes', 'if cost > 0 and (allowed and', 'if cost >= 0 and (allowed and'),
   decide('the tick of a step in the past not reported', 'at ~= tick or charged', 'at ~= tick and charged'),
   state('limits that are not charged written', 'if isPartial then keepOthers', 'if not isPartial then keepOthers'),

@@ -11,7 +11,6 @@ const verdicts = {
 
 const runner = inFile('src/stores/redis/runner.ts', functions)
 const failure = inFile('src/stores/redis/failure.ts', functions)
-const slots = inFile('src/stores/redis/cross-slot.ts', { files: ['test/stores/redis/changed-retry.test.ts'] })
 const reply = inFile('src/stores/redis/reply.ts', verdicts)
 
 /** Small mistakes in how a Redis store calls its program and reads the reply. */
@@ -29,5 +28,4 @@ export const redis = [
   reply('the tick of a charge in microseconds', 'perMs === 1000 ? now :', 'perMs !== 1 ? 0 :'),
   reply('an infinite wait read as −1', 'return number === -1 ? Infinity : number', 'return number'),
   reply('a lock shorter than a wait', 'Math.max(charge.retryAfter, lock)', 'Math.min(charge.retryAfter, lock)'),
-  slots('a key of another slot that is new before its wait is over', 'renewal !== -1 && cost > 0', 'renewal === -1'),
 ]

@@ -12,12 +12,10 @@ const fixed = inFile('src/algorithms/fixed-window.ts', algorithm('fixedWindow|fi
 const log = inFile('src/algorithms/sliding-window-log.ts', algorithm('slidingWindowLog|the log|a log'))
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('slidingWindowBuckets|buckets'))
 const bytesOfKeys = { files: ['test/stores/memory/keys.test.ts', 'test/util/bounded-key.test.ts'] }
-const longLists = { files: ['test/stores/memory/entry-lists.test.ts'] }
 const threads = inFile('src/stores/memory/cluster-warning.ts', {
   files: ['test/stores/memory/cluster-warning.test.ts'],
 })
-const lists = inFile('src/stores/memory/entry-lists.ts', longLists)
-const spans = inFile('src/stores/memory/entry-spans.ts', longLists)
+const entries = inFile('src/algorithms/entries.ts', { files: ['test/algorithms/entries.test.ts'] })
 const counter = inFile('src/algorithms/sliding-window-counter.ts', algorithm('slidingWindowCounter|counter'))
 const hybrid = inFile('src/algorithms/quota-linear.ts', algorithm('quotaLinear|hybrid'))
 const measured = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
@@ -26,19 +24,30 @@ const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('
 const limiter = inFile('src/limiter/options.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
 })
-const clockFault = inFile('src/stores/clock-fault.ts', {
-  files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'],
+const engine = (file, files) => inFile(`src/engine/${file}.ts`, { files })
+const row = engine('row', ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'])
+const changedRow = engine('row', ['test/stores/redis/adjust.test.ts', 'test/stores/memory/refund.test.ts'])
+const adjusted = engine('adjust', [
+  'test/stores/redis/adjust.test.ts',
+  'test/stores/memory/refund.test.ts',
+  'test/stores/memory/clock-fault.test.ts',
+  'test/stores/memory/locker.test.ts',
+])
+const codec = engine('codec', ['test/stores/rows/rows.test.ts'])
+const rows = inFile('src/stores/rows.ts', { files: ['test/stores/rows/rows.test.ts'] })
+const deciding = engine('decide', [
+  'test/stores/memory/decide.test.ts',
+  'test/limiter/limiter.test.ts',
+  'test/limiter/block.test.ts',
+  'test/limiter/wait.test.ts',
+])
+const shared = inFile('src/stores/memory/shared-rows.ts', {
+  files: ['test/stores/memory/overflow.test.ts', 'test/stores/memory/locker.test.ts'],
 })
-const faultInMemory = (file) =>
-  inFile(`src/stores/memory/${file}.ts`, { files: ['test/stores/memory/clock-fault.test.ts'] })
-const outlasting = (file) =>
-  inFile(`src/stores/memory/${file}.ts`, {
-    files: ['test/stores/redis/initial.test.ts', 'test/limiter/wait.test.ts'],
-  })
-const changes = (file) =>
-  inFile(`src/stores/memory/${file}.ts`, {
-    files: ['test/stores/redis/adjust.test.ts', 'test/stores/memory/refund.test.ts'],
-  })
+const memoryStore = inFile('src/stores/memory/index.ts', { files: ['test/stores/memory/overflow.test.ts'] })
+const table = inFile('src/stores/memory/table.ts', {
+  files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/memory/memory-store.test.ts'],
+})
 const charged = inFile('src/limiter/charged.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/limiter/mistakes.test.ts'],
 })
@@ -52,16 +61,6 @@ const decision = inFile('src/limiter/decision.ts', {
 const charges = inFile('src/limiter/charges.ts', {
   files: ['test/limiter/charges.test.ts', 'test/limiter/limiter.test.ts'],
 })
-const memory = (file) =>
-  inFile(`src/stores/memory/${file}.ts`, {
-    files: ['test/stores/memory/decide.test.ts', 'test/limiter/limiter.test.ts', 'test/limiter/wait.test.ts'],
-  })
-const adjusting = memory('adjust')
-const deciding = memory('decide')
-const locking = memory('locks')
-const state = memory('state')
-const slab = memory('slab')
-const verdict = memory('verdict')
 
 /** Small mistakes in TypeScript: one character or one token each. */
 export const typescript = [
@@ -139,9 +138,9 @@ export const typescript = [
   log('a strict charge above the quota', 'persist ? Math.min(cost, quota) : 0', 'persist ? cost : 0'),
   log('a refund of more than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
 
-  lists('a span that reaches the cost passed', 'sum + spans!.sum(s) < cost', 'sum + spans!.sum(s) <= cost'),
-  lists('a refund not taken off its span', 'spans!.change(s, -cost, 0)', 'spans!.change(s, 0, 0)'),
-  spans('short spans never joined', '> SPAN) return', '> 0) return'),
+  entries('an entry passed that has the cost', 'each === total && !isMore', 'each === total && isMore'),
+  entries('a refund that leaves later totals', 'this.#totals[i]! -= taken', 'this.#totals[at]! -= taken'),
+  entries('totals beyond 2^53', '> Number.MAX_SAFE_INTEGER) this.#pack()', '< 0) this.#pack()'),
 
   buckets('one bucket forgotten', 'life: buckets + 1', 'life: buckets'),
 
@@ -247,82 +246,86 @@ export const typescript = [
   ),
   deciding('the denied charged instead of the allowed', '(allowed ? admitted', '(!allowed ? admitted'),
   deciding(
-    'what a key holds without a charge that was made',
-    'if (charge.allowed && !admitted && charge.cost > 0)',
-    'if (charge.allowed && admitted && charge.cost > 0)',
+    'what a key has without a charge that was made',
+    'if (admitted || charge.cost === 0) return',
+    'if (!admitted || charge.cost === 0) return',
   ),
-  deciding('a peek that charges', 'else if (write) this.#keep', 'else if (!write) this.#keep'),
-  deciding('a shadow limit that denies', ' && compiled.enforced', ''),
-  deciding('a limit that locks taken for one that does not', ' && compiled.block === 0', ''),
-  clockFault('a fault within a second', 'TOLERANCE_MS * perMs', '0'),
-  clockFault('a state left in the future', 'cells[newest]! * newestTicks - tick', '0'),
-  clockFault(
+  deciding('a peek that charges', 'else if (write) keep(row', 'else if (!write) keep(row'),
+  deciding('a shadow limit that denies', 'if (compiled.enforced) admitted', 'admitted'),
+  deciding('a lock-out by a limit without a block', '!charge.allowed && compiled.block !== 0', '!charge.allowed'),
+  deciding('`≥` for `>` where a lock opens', 'if (row.locked > now) denyLocked', 'if (row.locked >= now) denyLocked'),
+  deciding('a lock in the past', 'row.locked = now + length', 'row.locked = now - length'),
+  deciding(
+    'a lock reported shorter than a wait',
+    'charge.retryAfter = Math.max(charge.retryAfter, ms)',
+    'charge.retryAfter = Math.min(charge.retryAfter, ms)',
+  ),
+  deciding('a cost of 0 locked out', 'charge.allowed = charge.cost === 0', 'charge.allowed = charge.cost < 0'),
+  deciding('a wait in ticks', 'outcome.retry / charge.policy', 'outcome.retry * charge.policy'),
+  row('a fault within a second', 'TOLERANCE_MS * perMs', '0'),
+  row('a state left in the future', 'moved[newest]! * newestTicks - this.tick', '0'),
+  inFile('src/stores/redis/lua/clock-fault.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
     'a state left in the future in Lua',
     'params, kind.times[newest]) - tick',
     'params, kind.times[newest]) * 0',
   ),
-  faultInMemory('slab')(
-    'memory kept until a wrong clock is reached',
-    'Math.min(expiry, second',
-    'Math.max(expiry, second',
+  row('a lock-out of a wrong clock kept', 'since > now + TOLERANCE_MS * 1000 ?', 'since < now - TOLERANCE_MS * 1e9 ?'),
+  inFile('src/stores/redis/lua/clock-fault.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
+    'a lock-out of a wrong clock kept in Lua',
+    '1000 and now + (ending',
+    '1000 and since + (ending',
   ),
-  clockFault(
-    'a lock-out of a wrong clock kept',
-    'since > now + TOLERANCE_MS * 1000 ?',
-    'since < now - TOLERANCE_MS * 1e9 ?',
+  table('memory kept until a wrong clock is reached', 'Math.min(expiry, second', 'Math.max(expiry, second'),
+  adjusted('a refund to a wrong clock', 'chargedAt <= now + TOLERANCE_MS * 1000', 'chargedAt > 0'),
+  adjusted('a refund of a charge before a change', '!row.hasChanged(chargedAt, now) && ', ''),
+  adjusted(
+    'a refund under another algorithm',
+    '!isCompatible(algorithm, writer.algorithm)',
+    'isCompatible(algorithm, writer.algorithm)',
   ),
-  clockFault('a lock-out of a wrong clock kept in Lua', '1000 and now + (ending', '1000 and since + (ending'),
-  faultInMemory('adjust')('a refund to a wrong clock', 'chargedAt <= now + TOLERANCE_MS * 1000', 'chargedAt > 0'),
-  inFile('src/stores/memory/adjust.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
-    'a settlement that ends with the limit of its charge',
-    'Math.max(life, this.#life(writer, at, units, now))',
-    'life',
+  adjusted('a row of several keys locked for a shorter time', 'if (isLonger && row.isShared) return length === 0', ''),
+  changedRow(
+    'a refund of a charge before a reset',
+    'if (until > now) this.noteChange(now, until)\n  }\n\n  /** Returns true',
+    '}\n\n  /** Returns true',
   ),
+  changedRow('a change forgotten with what comes after', 'Math.max(until, this.changeUntil)', 'until'),
+  inFile('src/engine/row.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
+    'a state that starts at the time of another key',
+    'if (this.isShared) compiled.algorithm.toShared',
+    'if (!this.isShared) compiled.algorithm.toShared',
+  ),
+  codec('a row that is not checked', ' || reader.u32() !== hash(bytes)', ' || reader.u32() < 0'),
+  codec('a row that is read beyond its end', 'if (at + length > this.#bytes.length) throw damaged()', ''),
+  codec('a row that may be of any size', 'if (row.length > MOST_BYTES)', 'if (row.length > 2 * MOST_BYTES)'),
+  rows('two transactions on one key', 'const taken = new Set(this.#busy)', 'const taken = new Set<string>()'),
+  rows('an operation that overtakes another one', 'for (const key of each.keys) taken.add(key)', 'void taken'),
+  rows('a peek that writes', 'writes: readOnly ? [] : writes', 'writes'),
+  rows('an attempt that stays in a charge', 'charge.markCharged(0, 0)', 'void charge'),
+  shared(
+    'a key that pays for others under another limit',
+    'if (row.isShared && isOther && row.countsUntil(now) > now) deny(row, now)',
+    '',
+  ),
+  shared('a row of several keys taken for one', 'row.isShared ? SEVERAL : this.#markOf(key)', 'this.#markOf(key)'),
+  shared(
+    'a refund, in a table, of a charge that others shared',
+    'if (isShared) row.noteChange(now, until)',
+    'if (isShared) row.until = until',
+  ),
+  memoryStore('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
   inFile('src/limiter/wait-queue.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',
     'const place = store.identity ?? store',
     'const place = store',
   ),
-  outlasting('state')('a key that is new before its wait is over', 'renewal]! >= ending', 'renewal]! >= tick'),
-  outlasting('locker')('a block that a key does not outlast', 'attempt.moveRenewal(under, length)', ''),
-  outlasting('locker')('a block without a beginning', 'under.capacity + 1)', '0)'),
-  outlasting('forecast')('a birth forgotten in a forecast', 'if (persist) attempt', 'if (!persist) attempt'),
-  changes('adjust')('a refund of a charge before a change', '!slab.hasChanged(slot, chargedAt, now) && ', ''),
-  inFile('src/stores/memory/sketch.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
-    'a refund of a charge that was in a counter of others',
-    'this.#claims[slot] = now',
-    '',
+  inFile('src/limiter/wait-queue.ts', { files: ['test/limiter/wait.test.ts', 'test/limiter/wait-order.test.ts'] })(
+    'waiters ahead that cost nothing',
+    'Math.max(cost, Math.min(sum, policy.compiled.capacity))',
+    'cost',
   ),
-  inFile('src/stores/memory/overflow.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
-    'what a key owes under another limit lost to another key of its transaction',
-    'if (lost > now)',
-    'if (lost < now)',
-  ),
-  changes('state')('a refund of a charge before a reset', 'slab.markChange(slot, now, until)\n', ''),
-  inFile('src/stores/memory/sketch.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
-    'a refund, beyond maxKeys, of a charge before a reset',
-    '!reset(this.slab, slot, now)',
-    'true',
-  ),
-  inFile('src/stores/memory/sketch.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
-    'a refund, in a table, of a charge before a reset',
-    'this.#lastReset = now',
-    '',
-  ),
-  changes('slab')('a change noted when nothing is left to change', 'if (until <= now) return\n', ''),
-  changes('slab')(
-    'a change forgotten with what comes after',
-    ', this.changeUntil(slot))\n    this.#exp',
-    ', 0)\n    this.#exp',
-  ),
-  slab(
-    'another limit taken for the same',
-    'this.writtenBy(slot) !== compiled) return',
-    'this.writtenBy(slot) === compiled) return',
-  ),
-  slab('a lock not looked for', 'this.locks[2 * slot] !== 0) return false', 'this.locks[2 * slot] === 0) return false'),
-  inFile('src/stores/memory/slab.ts', bytesOfKeys)(
-    'a sketch that expires from 2106 on',
+  inFile('src/stores/memory/table.ts', bytesOfKeys)(
+    'rows that expire from 2106 on',
     'expiry <= second && expiry < NEVER',
     'expiry <= second && expiry !== NEVER',
   ),
@@ -336,31 +339,12 @@ export const typescript = [
     'return boundedKey(String(key))',
     'return String(key)',
   ),
-  inFile('src/stores/memory/locker.ts', { files: ['test/stores/memory/locker.test.ts'] })(
-    'a row of several keys locked for a shorter time than before',
-    "isOwn ? mode : 'extend'",
-    'mode',
-  ),
   inFile('src/stores/guard/core.ts', { files: ['test/stores/guard/locks.test.ts'] })(
     'a lock-out that was reset in an outage sent later',
     'this.#backlog.forget(limiter, key)',
     'void this.#backlog',
   ),
-  locking('`≥` for `>` where a lock opens', 'if (attempt.lockedUntil > now)', 'if (attempt.lockedUntil >= now)'),
-  locking('a lock in the past', 'attempt.lockedUntil = now + length', 'attempt.lockedUntil = now - length'),
-  locking(
-    'a lock reported shorter than a wait',
-    'charge.retryAfter = Math.max(charge.retryAfter, ms)',
-    'charge.retryAfter = Math.min(charge.retryAfter, ms)',
-  ),
-  locking('a cost of 0 locked out', 'charge.allowed = charge.cost === 0', 'charge.allowed = charge.cost < 0'),
-  verdict('a wait in ticks', 'outcome.retry / charge.policy', 'outcome.retry * charge.policy'),
-  state('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
-  adjusting(
-    'a refund under another algorithm',
-    '!isCompatible(algorithm, writer.algorithm)',
-    'isCompatible(algorithm, writer.algorithm)',
-  ),
+  row('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
   threads('a warning about threads of different files', 'data.file !== file || ', ''),
   threads('a warning about two copies in one thread', ' || data.from === from', ''),
   threads('no reply to a later thread', 'if (!data.isReply) send', 'if (data.isReply) send'),

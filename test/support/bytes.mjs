@@ -41,7 +41,8 @@ const scenarios = {
   /** A limit function that returns a limit with a different name for each request. */
   async limitNames() {
     const store = memoryStore({ clock })
-    const limits = (key) => (key === 'regular' ? perSecond(1) : perMinute(10, { name: `of ${key}` }))
+    const usual = perSecond(1)
+    const limits = (key) => (key === 'regular' ? usual : perMinute(10, { name: `of ${key}` }))
     const limiter = createLimiter({ keyer: identity, limits, store })
     const marks = []
     const before = await held()

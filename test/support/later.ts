@@ -1,6 +1,5 @@
 import type { AsyncStore, Charge, DecisionMode, Degraded, Store, SyncStore } from '../../src/index.ts'
 import type { LockMode } from '../../src/stores/lock-mode.ts'
-import type { Forecast } from '../../src/stores/forecast.ts'
 
 /** A store that asks another one, later. Its place is its own, as that of a store in another process. */
 export class LaterStore implements AsyncStore {
@@ -42,10 +41,6 @@ export class LaterStore implements AsyncStore {
     await this.#pause()
     this.#inner.forget(limiter, key)
     await this.#pause()
-  }
-
-  forecast(): Forecast<Charge> {
-    return this.#inner.forecast!()
   }
 
   async close(): Promise<void> {

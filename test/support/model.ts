@@ -15,8 +15,6 @@ export interface Model {
   saturate(t: number, n: number): void
   /** Notes a denied request. */
   see(t: number): void
-  /** A key that starts part-full is not new again before one window after a wait. */
-  keep?(t: number, wait: number): void
 }
 
 /** Returns the model of a limit. `W` is its window in ticks. */
@@ -61,11 +59,10 @@ const whole = (n: number): bigint => BigInt(n)
 function leaking(L: number, W: number, B: number, initial: number | undefined): Model {
   let level = 0n
   let last: number | undefined
-  let kept = -Infinity
   const startsPartFull = initial !== undefined && initial < B
-  // The key is new again after a full bucket for one window, and not before it was kept.
+  // The key is new again after a full bucket for one window.
   const isNew = (t: number): boolean =>
-    last === undefined || (level - whole(t - last) * whole(L) + whole(W) * whole(L) <= 0n && t >= kept)
+    last === undefined || level - whole(t - last) * whole(L) + whole(W) * whole(L) <= 0n
   const at = (t: number): bigint => {
     if (last === undefined || (startsPartFull && isNew(t)))
       return initial === undefined ? 0n : whole(B - initial) * whole(W)
@@ -86,9 +83,6 @@ function leaking(L: number, W: number, B: number, initial: number | undefined): 
     see: (t) => {
       if (startsPartFull && isNew(t)) set(t, at(t))
     },
-    keep: (t, wait) => {
-      if (startsPartFull && !isNew(t)) kept = Math.max(kept, t + wait + W)
-    },
   }
 }
 
@@ -97,13 +91,12 @@ function intervals(L: number, W: number, B: number, initial: number | undefined)
   const birth = initial === undefined ? 0 : B - initial
   let used = 0
   let start: number | undefined
-  let kept = -Infinity
   const pass = (t: number): { used: number; start: number } => {
     if (start === undefined) return { used: birth, start: t }
     let now = { used, start }
     while (now.used > 0 && t >= now.start + W) now = { used: Math.max(0, now.used - L), start: now.start + W }
     if (now.used > 0) return now
-    const isNew = birth > 0 ? t >= now.start + W && t >= kept : true
+    const isNew = birth === 0 || t >= now.start + W
     return { used: isNew ? birth : 0, start: t }
   }
   const set = (to: { used: number; start: number }): void => {
@@ -118,10 +111,6 @@ function intervals(L: number, W: number, B: number, initial: number | undefined)
     saturate: (t) => set({ used: B, start: pass(t).start }),
     see: (t) => {
       if (birth > 0 && isNew(t)) set(pass(t))
-    },
-    keep: (t, wait) => {
-      if (birth > 0 && (used > 0 || start !== undefined) && !(isNew(t) && start !== t))
-        kept = Math.max(kept, t + wait + W)
     },
   }
 }

@@ -4,7 +4,6 @@ import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'
 import { assertStore, STORE } from '../assert-store.ts'
-import type { Forecast } from '../forecast.ts'
 import type { LockMode } from '../lock-mode.ts'
 import {
   type AsyncStore,
@@ -73,7 +72,6 @@ class DenyCache implements AsyncStore {
   readonly sync = false
   readonly clock: Clock | undefined
   readonly identity: object
-  readonly forecast?: () => Forecast<Charge>
   readonly partOf?: (limiter: string, key: string) => string
   readonly describe?: () => StoreDescription
   readonly withOutage?: (onOutage: Degraded) => AsyncStore
@@ -88,7 +86,6 @@ class DenyCache implements AsyncStore {
     this.#inner = inner
     this.clock = inner.clock
     this.identity = inner.identity ?? inner
-    if (inner.forecast !== undefined) this.forecast = () => inner.forecast!()
     if (inner.lock !== undefined)
       this.lock = (charges, ms, mode) => this.#lock(charges, () => inner.lock!(charges, ms, mode))
     if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)

@@ -2,7 +2,6 @@ import type { Clock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { STORE } from '../assert-store.ts'
-import type { Forecast } from '../forecast.ts'
 import type { LockMode } from '../lock-mode.ts'
 import {
   type AsyncStore,
@@ -22,7 +21,6 @@ export class GuardedStore implements AsyncStore {
   readonly clock: Clock | undefined
   readonly identity: object
   readonly onOutage: Degraded
-  readonly forecast?: () => Forecast<Charge>
   readonly partOf?: (limiter: string, key: string) => string
   readonly describe?: () => StoreDescription
   readonly lock?: (charges: readonly Charge[], ms: number, mode: LockMode) => Promise<void>
@@ -35,7 +33,6 @@ export class GuardedStore implements AsyncStore {
     this.clock = inner.clock
     this.identity = inner.identity ?? inner
     this.onOutage = onOutage
-    if (inner.forecast !== undefined) this.forecast = () => inner.forecast!()
     if (inner.lock !== undefined) this.lock = (charges, ms, mode) => this.#lock(charges, ms, mode)
     if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
     if (inner.describe !== undefined) this.describe = () => inner.describe!()

@@ -1,19 +1,31 @@
+import { adjust, lock, reset, type LockMode } from '../../engine/adjust.ts'
+import { commit, evaluate } from '../../engine/decide.ts'
+import { NOWHERE, Row } from '../../engine/row.ts'
+import type { Limit } from '../../limits/limit.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
-import { brand } from '../../util/copies.ts'
-import { STORE } from '../assert-store.ts'
-import type { Forecast } from '../forecast.ts'
-import type { LockMode } from '../lock-mode.ts'
-import type { Charge, Degraded, Store, SyncStore, DecisionMode } from '../store.ts'
+import { brand, shared } from '../../util/copies.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { observer, warn } from '../../util/warn.ts'
-import { Adjuster } from './adjust.ts'
+import { STORE } from '../assert-store.ts'
+import { cached } from '../policy-cache.ts'
+import type { Charge, Degraded, DecisionMode, Policy, Store, SyncStore } from '../store.ts'
 import { warnInCluster } from './cluster-warning.ts'
-import { Decider } from './decide.ts'
-import { MemoryForecast } from './forecast.ts'
-import { Locker } from './locker.ts'
-import { type FullTable, isMemoryStore, Tables } from './tables.ts'
+import { isMemoryStore, type KeyCount, tablesOf } from './key-counts.ts'
+import { deny, SharedRows } from './shared-rows.ts'
+import { type Beyond, Slab, Table as TableOf } from './table.ts'
 
-export type { FullTable }
+/** The keys of one limit. Those beyond `maxKeys` are in shared rows. */
+type Table = TableOf<SharedRows>
+
+/** Which limit has reached `maxKeys`. */
+export interface FullTable {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The name of the limit. */
+  readonly limit: Limit
+  /** The option `maxKeys` of the store. */
+  readonly maxKeys: number
+}
 
 /** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
@@ -76,16 +88,12 @@ class MemoryStore implements SyncStore {
   readonly sync = true
   readonly #clock: Clock
   readonly #tables: Tables
-  readonly #decider: Decider
-  readonly #adjuster: Adjuster
-  readonly #locker: Locker
+  /** One for each charge of a decision, used again by the next one. */
+  readonly #rows: Row[] = []
 
   constructor(maxKeys: number, onFull: (full: FullTable) => void, clock: Clock) {
     this.#clock = clock
     this.#tables = new Tables(this, maxKeys, onFull)
-    this.#decider = new Decider(this.#tables)
-    this.#adjuster = new Adjuster(this.#tables)
-    this.#locker = new Locker(this.#tables)
   }
 
   /** Undefined for its own clock, which never steps back and may differ from the time of day that clients use. */
@@ -101,27 +109,65 @@ class MemoryStore implements SyncStore {
     return isMemoryStore(other) && other.clock === this.clock
   }
 
+  /** Aims a row at the key of each charge, evaluates and commits, saves what has changed, and sweeps if that is due. */
   take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
     const now = microseconds(this.#clock)
-    this.#tables.now = now
-    const admitted = this.#decider.evaluate(charges, now)
-    this.#decider.commit(charges, now, admitted, mode === 'consume')
-    if (this.#decider.sweepIsDue) this.#decider.sweep(charges, now)
+    const tables = this.#tables
+    const rows = this.#rows
+    const { count } = moves
+    let sweepIsDue = this.#aim(charges, now)
+    // A limit with more cells has moved those that rows were aimed at.
+    if (moves.count !== count) sweepIsDue = this.#aim(charges, now)
+    const admitted = evaluate(rows, charges, now)
+    commit(rows, charges, now, admitted, mode === 'consume')
+    for (let i = 0; i < charges.length; i++) if (rows[i]!.changed) tables.save(rows[i]!, charges[i]!, now)
+    if (sweepIsDue) tables.sweep(charges, now)
     return undefined
   }
 
-  forecast(): Forecast<Charge> {
-    return new MemoryForecast(this.#tables, this.#clock)
+  /** Returns whether a table is to be swept after the decision. */
+  #aim(charges: readonly Charge[], now: number): boolean {
+    let sweepIsDue = false
+    for (let i = 0; i < charges.length; i++) {
+      const row = (this.#rows[i] ??= new Row())
+      const table = this.#tables.aim(row, charges[i]!, now)
+      if (row.slot < NOWHERE && i > 0) this.#follow(i, charges, now)
+      if (--table.untilSweep <= 0) sweepIsDue = true
+    }
+    return sweepIsDue
+  }
+
+  /** Two keys of one decision may share a row: the later one pays for both. */
+  #follow(i: number, charges: readonly Charge[], now: number): void {
+    const row = this.#rows[i]!
+    const { policy } = charges[i]!
+    const { beyond } = this.#tables.of(policy)
+    for (let j = 0; j < i; j++) {
+      const other = charges[j]!
+      if (this.#rows[j]!.slot !== row.slot || this.#tables.of(other.policy).beyond !== beyond) continue
+      row.isShared = true
+      row.after = this.#rows[j]!
+      row.ahead += other.cost
+      if (other.policy.compiled.signature !== policy.compiled.signature) deny(row, now)
+    }
   }
 
   adjust(charges: readonly Charge[], units: readonly number[]): void {
-    const now = microseconds(this.#clock)
-    for (let i = 0; i < charges.length; i++) if (units[i] !== 0) this.#adjuster.adjust(charges[i]!, units[i]!, now)
+    this.#change(charges, (row, charge, now, i) => units[i] === 0 || adjust(row, charge, units[i]!, now))
   }
 
   lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
+    this.#change(charges, (row, _, now) => lock(row, now, Math.round(ms * 1000), mode))
+  }
+
+  #change(charges: readonly Charge[], change: (row: Row, charge: Charge, now: number, i: number) => boolean): void {
     const now = microseconds(this.#clock)
-    for (const charge of charges) this.#locker.lock(charge, now, Math.round(ms * 1000), mode)
+    const row = (this.#rows[0] ??= new Row())
+    charges.forEach((charge, i) => {
+      this.#tables.aim(row, charge, now)
+      if (!change(row, charge, now, i)) this.#tables.warnShared()
+      if (row.changed) this.#tables.save(row, charge, now)
+    })
   }
 
   forget(limiter: string, key: string): void {
@@ -134,3 +180,172 @@ class MemoryStore implements SyncStore {
 }
 
 brand(MemoryStore, STORE)
+
+/** The most limits of a store that have their own table. An empty table takes about 3 kB. */
+const MOST_TABLES = 10_000
+/** Other tables that are swept after a sweep, so that unused ones are released. */
+const SWEPT_BESIDE = 2
+/** The owner of a table that no policy may find. */
+const NOBODY = {}
+
+/** How often cells have moved, so that rows have to be aimed again. */
+const moves = shared('moves', () => ({ count: 0 }))
+
+/** The tables of one store, by name of limiter and limit. */
+class Tables {
+  readonly #store: Store
+  readonly #tables = new Map<string, Map<string, Table>>()
+  /** All tables, in no order. */
+  readonly #all: Table[] = []
+  #sweepCursor = 0
+  /** A row for sweeps and resets. */
+  readonly #probe = new Row()
+  /** The rows of the keys of all limits beyond the most tables. */
+  readonly #common: Beyond<SharedRows> = { rows: undefined }
+  readonly #noSlab = new Slab(1)
+  readonly #maxKeys: number
+  readonly #onFull: (full: FullTable) => void
+  #warned = false
+
+  constructor(store: Store, maxKeys: number, onFull: (full: FullTable) => void) {
+    this.#store = store
+    this.#maxKeys = maxKeys
+    this.#onFull = onFull
+    tablesOf.set(store, this)
+  }
+
+  get keyCounts(): KeyCount[] {
+    return this.#all.map(({ limiter, limit, slots }) => ({ limiter, limit, count: slots.size }))
+  }
+
+  /** Returns the table of a policy. */
+  of(policy: Policy): Table {
+    const { cache } = policy
+    if (cache !== undefined && (cache.owner === this.#store || cache.owner === policy.store)) return cache as Table
+    // Stores that decide together use each other's tables.
+    return ((tablesOf.get(policy.store) as Tables | undefined) ?? this).own(policy)
+  }
+
+  own(policy: Policy): Table {
+    return cached(policy, this.#store, (given) => this.#open(given))
+  }
+
+  #open({ limiter, limit, compiled }: Policy): Table {
+    const table = this.#tables.get(limiter)?.get(limit.name) ?? this.#add({ limiter, limit: limit.name })
+    if (table.slab.fit(compiled)) moves.count++
+    return table
+  }
+
+  /** A limit beyond the most tables has no slots. It stays without them until nothing counts that was counted so. */
+  #add(names: { readonly limiter: string; readonly limit: string }): Table {
+    if (this.#all.length >= MOST_TABLES || this.#common.rows !== undefined)
+      return new TableOf<SharedRows>(NOBODY, names, 0, this.#common, this.#noSlab)
+    const table = new TableOf<SharedRows>(this.#store, names, this.#maxKeys)
+    const tables = this.#tables.get(names.limiter) ?? new Map<string, Table>()
+    this.#tables.set(names.limiter, tables.set(names.limit, table))
+    this.#all.push(table)
+    return table
+  }
+
+  /** Aims a row at the key of a charge. */
+  aim(row: Row, { policy, key }: Charge, now: number): Table {
+    const table = this.of(policy)
+    if (!table.aim(row, key)) this.#aimShared(row, policy, table, key, now)
+    return table
+  }
+
+  /** Aims at a shared row. When there is room, the key gets a slot from now on, with what is known of it. */
+  #aimShared(row: Row, { limiter, limit, compiled }: Policy, table: Table, key: string, now: number): void {
+    const { beyond } = table
+    if (beyond.rows?.hasExpired(now)) beyond.rows = undefined
+    if (beyond.rows === undefined) {
+      if (!table.isFull) return
+      if (beyond === this.#common) warnCrowded()
+      else this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })
+      beyond.rows = new SharedRows(this.#maxKeys, now)
+    }
+    // Perhaps a slot can be freed.
+    table.untilSweep = 0
+    beyond.rows.aim(row, table.sharedKey(key), compiled, now)
+    if (!table.isFull) beyond.rows.promote(row, compiled, now)
+  }
+
+  /** Writes what has changed in a row. */
+  save(row: Row, { policy, key }: Charge, now: number): void {
+    const table = this.of(policy)
+    if (row.slot < NOWHERE) table.beyond.rows!.save(row, table.sharedKey(key), now)
+    else table.save(row, key, now)
+  }
+
+  /** Frees what has expired, here and in a few other tables. Comes after a decision, because it moves slots. */
+  sweep(charges: readonly Charge[], now: number): void {
+    for (const { policy } of charges) {
+      const table = this.of(policy)
+      if (table.untilSweep <= 0) table.sweep(now, this.#probe)
+    }
+    if (this.#common.rows?.hasExpired(now)) this.#common.rows = undefined
+    for (let looks = Math.min(SWEPT_BESIDE, this.#all.length); looks > 0; looks--) this.#sweepNext(now)
+  }
+
+  /** Sweeps one table after another, and releases those that are empty and were not used since the last time. */
+  #sweepNext(now: number): void {
+    if (this.#sweepCursor >= this.#all.length) this.#sweepCursor = 0
+    const table = this.#all[this.#sweepCursor]!
+    table.sweep(now, this.#probe)
+    if (table.isEmpty && !table.isUsed) return this.#release(this.#sweepCursor)
+    table.isUsed = false
+    this.#sweepCursor++
+  }
+
+  forget(limiter: string, key: string, now: number): void {
+    let isForgotten = this.#common.rows === undefined
+    for (const table of this.#tables.get(limiter)?.values() ?? [])
+      if (!this.#forgetIn(table, key, now)) isForgotten = false
+    if (!isForgotten) this.warnShared()
+  }
+
+  #forgetIn(table: Table, key: string, now: number): boolean {
+    const row = this.#probe
+    const shared = table.beyond.rows
+    if (!table.slots.has(key)) return shared?.forget(row, table.sharedKey(key), now) ?? true
+    table.aim(row, key)
+    reset(row, now)
+    if (row.expiry() > now) table.save(row, key, now)
+    else table.remove(key)
+    return true
+  }
+
+  clear(): void {
+    for (const table of this.#all) table.clear()
+    this.#common.rows = undefined
+  }
+
+  /** Warns once that what a key has used cannot be refunded. */
+  warnShared(): void {
+    if (this.#warned) return
+    this.#warned = true
+    warn(
+      'SLUICE_SHARED_COUNTERS',
+      'reset, refund, settle or block was called for a key beyond `maxKeys`. The key shares its counters with other keys, so nothing is ' +
+        'refunded, and no lock-out becomes shorter. If the keys are real, increase `maxKeys`.',
+    )
+  }
+
+  #release(at: number): void {
+    const table = this.#all[at]!
+    table.owner = NOBODY
+    const tables = this.#tables.get(table.limiter)!
+    tables.delete(table.limit)
+    if (tables.size === 0) this.#tables.delete(table.limiter)
+    const last = this.#all.pop()!
+    if (last !== table) this.#all[at] = last
+  }
+}
+
+function warnCrowded(): void {
+  warn(
+    'SLUICE_MANY_LIMITS',
+    `A memory store has ${MOST_TABLES} limits with different names. The keys of further limits share counters and may be limited too ` +
+      'early. Put user data into the key, not into the name of a limiter or limit.',
+  )
+}

@@ -1,88 +1,300 @@
+import type { EntryArray } from '../../algorithms/entries.ts'
+import { NOWHERE, RARE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
+import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { copyText } from '../../util/copy-text.ts'
 import type { CacheEntry } from '../policy-cache.ts'
-import type { Sketch } from './sketch.ts'
-import { Slab } from './slab.ts'
-import { reset } from './state.ts'
 
+/** The expiry of a slot that never expires. */
+const NEVER = 0xffff_ffff
+/** The numbers of no limit, and of the limit that wrote all slots before another one did. */
+const NO_LIMIT = 0
+const FIRST_LIMIT = 1
 const FIRST_CAPACITY = 16
-const NONE = -1
 /** Slots that one sweep looks at, to free those that have expired. */
 const SWEPT = 16
-/** Decisions between two sweeps. A full table is swept at each decision, and more of it. */
-const SWEEP_INTERVAL = 16
 const SWEPT_WHEN_FULL = 32
+/** Decisions between two sweeps. A table is swept at once after a key has found no room. */
+const SWEEP_INTERVAL = 16
 
-/** Where the sketch of keys beyond `maxKeys` is: from the first such key on, until nothing in it counts. */
-export interface SketchHolder {
-  sketch: Sketch | undefined
+/**
+ * Rows in flat memory, each in a numbered slot: its cells, the second in which to look whether it has expired and, where they are needed, the
+ * limit that wrote it, entries and rare parts.
+ */
+export class Slab {
+  /** `stride` numbers for each slot. */
+  cells: Float64Array
+  stride: number
+  capacity: number
+  /** The limit that wrote all slots, until there are several. */
+  #writer: CompiledLimit | undefined
+  /** The number of the limit that wrote each slot, once there are several. */
+  #writers: Uint32Array | undefined
+  #limits: NumberedLimits | undefined
+  /** The entries of each slot. Absent until a limit keeps entries. */
+  #entries: (EntryArray | undefined)[] | undefined
+  /** The rare parts of rows: one number for each slot. Each is absent until a row has it. */
+  readonly #rare: (Float64Array | undefined)[] = new Array<undefined>(RARE).fill(undefined)
+  #hasRare = false
+  /** The epoch second in which each slot may have expired. Decisions in place do not write it: a sweep looks again then. */
+  #expiries: Uint32Array
+  /** The microseconds for which the most lasting row was kept. */
+  #longest = 0
+
+  constructor(capacity: number, stride = 1) {
+    this.capacity = capacity
+    this.stride = stride
+    this.cells = new Float64Array(capacity * stride)
+    this.#expiries = new Uint32Array(capacity)
+  }
+
+  /** Aims a row at a slot. */
+  aim(row: Row, slot: number): void {
+    row.aim(slot, this.cells, slot * this.stride, this.#entries?.[slot], this.#writerOf(slot))
+    if (this.#hasRare) this.#aimRare(row, slot)
+  }
+
+  #aimRare(row: Row, slot: number): void {
+    for (let i = 0; i < RARE; i++) {
+      const value = this.#rare[i]?.[slot] ?? 0
+      row.rare[i] = value
+      if (value !== 0) row.hasRare = true
+    }
+  }
+
+  /** Writes what has changed in a row, which may have been elsewhere, into a slot. */
+  save(row: Row, slot: number, now: number): void {
+    const { writer, own } = row
+    if (row.home === own && writer !== undefined)
+      for (let i = 0; i < writer.cells; i++) this.cells[slot * this.stride + i] = own[i]!
+    if (this.#entries !== undefined) this.#entries[slot] = row.entries
+    this.#setWriter(slot, writer)
+    if (row.hasRare || this.#hasRare) this.#saveRare(row, slot)
+    this.#setExpiry(slot, now, row.expiry())
+  }
+
+  #saveRare(row: Row, slot: number): void {
+    this.#hasRare = true
+    for (let i = 0; i < RARE; i++) {
+      const value = row.rare[i]!
+      if (value !== 0 || this.#rare[i] !== undefined) (this.#rare[i] ??= new Float64Array(this.capacity))[slot] = value
+    }
+  }
+
+  /** Expiry only frees memory, so it comes a second late. */
+  #setExpiry(slot: number, now: number, until: number): void {
+    this.#expiries[slot] = until === 0 ? 0 : Math.min(Math.floor(until * 1e-6) + 2, NEVER)
+    if (until - now > this.#longest) this.#longest = until - now
+  }
+
+  /** Returns whether a slot has expired. If it only seemed so, the sweep looks at it again when it can have expired. */
+  hasExpired(slot: number, probe: Row, now: number): boolean {
+    const second = Math.floor(now * 1e-6)
+    const expiry = this.possibleExpiry(this.#expiries[slot]!, second)
+    this.#expiries[slot] = expiry
+    if (!hasPassed(expiry, second)) return false
+    this.aim(probe, slot)
+    // A state is kept for the time by which a clock may step back. One of a clock that ran ahead would begin now at each look.
+    const oldest = now - TOLERANCE_MS * 1000
+    const until = probe.lastsUntil(oldest)
+    if (until <= oldest || probe.isCarriedOver) return true
+    this.#setExpiry(slot, now, until)
+    return false
+  }
+
+  /** Returns the epoch second at which a slot may have expired. */
+  expiry(slot: number): number {
+    return this.#expiries[slot]!
+  }
+
+  /** Returns an expiry as it can be at an epoch second. A later one was set by a clock that ran ahead, and would keep memory until then. */
+  possibleExpiry(expiry: number, second: number): number {
+    return Math.min(expiry, second + Math.ceil(this.#longest * 1e-6) + 2)
+  }
+
+  /** Makes room for the states of a limit. Returns true if cells have moved. */
+  fit({ cells, hasEntries }: CompiledLimit): boolean {
+    if (hasEntries) this.#entries ??= new Array<undefined>(this.capacity).fill(undefined)
+    if (cells <= this.stride) return false
+    const wider = new Float64Array(this.capacity * cells)
+    for (let slot = 0; slot < this.capacity; slot++)
+      for (let i = 0; i < this.stride; i++) wider[slot * cells + i] = this.cells[slot * this.stride + i]!
+    this.cells = wider
+    this.stride = cells
+    return true
+  }
+
+  clear(slot: number): void {
+    if (this.#writers !== undefined) this.#setWriter(slot, undefined)
+    this.#expiries[slot] = 0
+    if (this.#hasRare) for (const part of this.#rare) if (part !== undefined) part[slot] = 0
+    if (this.#entries !== undefined) this.#entries[slot] = undefined
+  }
+
+  /** Moves a slot into one that is clear. */
+  move(from: number, to: number): void {
+    const { stride } = this
+    this.cells.copyWithin(to * stride, from * stride, (from + 1) * stride)
+    this.#expiries[to] = this.#expiries[from]!
+    if (this.#hasRare) for (const part of this.#rare) if (part !== undefined) part[to] = part[from]!
+    if (this.#entries !== undefined) this.#entries[to] = this.#entries[from]
+    if (this.#writers !== undefined) this.#setWriter(to, this.#writerOf(from))
+    this.clear(from)
+  }
+
+  resize(capacity: number): void {
+    this.cells = copied(this.cells, new Float64Array(capacity * this.stride))
+    this.#expiries = copied(this.#expiries, new Uint32Array(capacity))
+    if (this.#writers !== undefined) this.#writers = copied(this.#writers, new Uint32Array(capacity))
+    for (let i = 0; i < RARE; i++) {
+      const part = this.#rare[i]
+      if (part !== undefined) this.#rare[i] = copied(part, new Float64Array(capacity))
+    }
+    if (this.#entries !== undefined) this.#entries = Array.from({ length: capacity }, (_, i) => this.#entries![i])
+    this.capacity = capacity
+  }
+
+  /** Returns the limit that wrote a slot that is in use. */
+  #writerOf(slot: number): CompiledLimit | undefined {
+    return this.#writers === undefined ? this.#writer : this.#limits!.at(this.#writers[slot]!)
+  }
+
+  #setWriter(slot: number, writer: CompiledLimit | undefined): void {
+    if (this.#writers === undefined) {
+      if (writer !== undefined && (this.#writer ??= writer).signature === writer.signature) return
+      this.#limits = new NumberedLimits(this.#writer)
+      this.#writers = new Uint32Array(this.capacity).fill(FIRST_LIMIT)
+    }
+    const before = this.#writers[slot]!
+    if (this.#limits!.at(before)?.signature === writer?.signature) return
+    this.#limits!.release(before)
+    this.#writers[slot] = writer === undefined ? NO_LIMIT : this.#limits!.use(writer)
+  }
 }
 
 /**
- * The keys of one limit: a `Map` from key to slot, and a slab of states. Slots in use are always the first `count`, so that
- * a slab shrinks from its end. Keys beyond `maxKeys` share counters in a sketch.
+ * Numbers for the limits that have written slots. A limit is forgotten when it has no slot, so that limits made for each request do not
+ * accumulate. The first one is kept.
  */
-export class Table implements CacheEntry {
+class NumberedLimits {
+  readonly #limits: (CompiledLimit | undefined)[]
+  readonly #uses = [0, Infinity]
+  readonly #numbers = new Map<string, number>()
+  readonly #free: number[] = []
+
+  constructor(first: CompiledLimit | undefined) {
+    this.#limits = [undefined, first]
+    if (first !== undefined) this.#numbers.set(first.signature, FIRST_LIMIT)
+  }
+
+  at(number: number): CompiledLimit | undefined {
+    return this.#limits[number]
+  }
+
+  /** Returns the number of a limit, with one more use of it. */
+  use(limit: CompiledLimit): number {
+    const number = this.#numbers.get(limit.signature) ?? this.#add(limit)
+    this.#uses[number]!++
+    return number
+  }
+
+  release(number: number): void {
+    if (number === NO_LIMIT || --this.#uses[number]! > 0) return
+    this.#numbers.delete(this.#limits[number]!.signature)
+    this.#limits[number] = undefined
+    this.#free.push(number)
+  }
+
+  #add(limit: CompiledLimit): number {
+    const number = this.#free.pop() ?? this.#limits.length
+    this.#numbers.set(limit.signature, number)
+    this.#limits[number] = limit
+    this.#uses[number] = 0
+    return number
+  }
+}
+
+/** What a table knows of the rows of keys beyond `maxKeys`. */
+interface Expiring {
+  /** Returns true when nothing in them counts at a microsecond. */
+  hasExpired(now: number): boolean
+}
+
+/** Where the rows of keys beyond `maxKeys` are: from the first such key on, until nothing in them counts. */
+export interface Beyond<Rows extends Expiring = Expiring> {
+  rows: Rows | undefined
+}
+
+/**
+ * The keys of one limit: a `Map` from key to slot, and a slab of rows. Slots in use are always the first `count`, so that
+ * a slab shrinks from its end.
+ */
+export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
   /** The store. Another object once the table is released, so that no policy finds it any longer. */
   owner: object
   readonly limiter: string
   readonly limit: string
   readonly slab: Slab
   readonly slots: Map<string, number> = new Map<string, number>()
-  readonly holder: SketchHolder
+  readonly beyond: Beyond<Rows>
+  /** Decisions until the next sweep. The first one is due at once, so that many short-lived tables are swept. */
+  untilSweep = 1
+  /** False from a sweep of all tables on, until it is used again. */
+  isUsed = true
   readonly #maxKeys: number
   #keys: string[] = []
   #count = 0
   /** The slot that a sweep looks at next. */
   #sweepCursor = 0
-  /** Decisions until the next sweep. The first one is due at once, so that many short-lived tables are swept. */
-  untilSweep = 1
 
-  /** @param holder where its sketch is, and any slab, for a table without keys of its own */
+  /** @param beyond where its shared rows are, and any slab, for a table without keys of its own */
   constructor(
     owner: object,
     { limiter, limit }: { readonly limiter: string; readonly limit: string },
     maxKeys: number,
-    holder: SketchHolder = { sketch: undefined },
+    beyond: Beyond<Rows> = { rows: undefined },
     slab: Slab = new Slab(FIRST_CAPACITY),
   ) {
     this.owner = owner
     this.limiter = limiter
     this.limit = limit
     this.#maxKeys = maxKeys
-    this.holder = holder
+    this.beyond = beyond
     this.slab = slab
   }
 
-  get sketch(): Sketch | undefined {
-    return this.holder.sketch
-  }
-
-  /** Returns a key as the sketch knows it, which tables may share. Lengths come first, so that no text can pass for a boundary. */
-  sketchKey(key: string): string {
+  /** Returns a key as shared rows know it, which tables may share. Lengths come first, so that no text can pass for a boundary. */
+  sharedKey(key: string): string {
     return `${this.limiter.length}:${this.limiter}${this.limit.length}:${this.limit}${key}`
   }
 
   /** True when nothing in it counts. */
   get isEmpty(): boolean {
-    return this.#count === 0 && this.sketch === undefined
-  }
-
-  /** Returns the slot of a key, -1 when it has none. */
-  slotOf(key: string): number {
-    return this.slots.get(key) ?? NONE
-  }
-
-  /** True when a key without a slot may have been counted in a sketch, or is to be. */
-  get overflows(): boolean {
-    return this.isFull || this.sketch !== undefined
+    return this.#count === 0 && this.beyond.rows === undefined
   }
 
   get isFull(): boolean {
     return this.#count >= this.#maxKeys
   }
 
-  /** Returns a slot for a key that has none. */
-  add(given: string): number {
+  /** Aims a row at a key. The row of a new key is nowhere. Returns false if the key may be in a shared row. */
+  aim(row: Row, key: string): boolean {
+    this.isUsed = true
+    const slot = this.slots.get(key)
+    if (slot === undefined) {
+      row.renew()
+      return this.beyond.rows === undefined && !this.isFull
+    }
+    this.slab.aim(row, slot)
+    return true
+  }
+
+  /** Writes what has changed in a row. */
+  save(row: Row, key: string, now: number): void {
+    if (row.slot === NOWHERE) row.slot = this.#add(key)
+    this.slab.save(row, row.slot, now)
+  }
+
+  #add(given: string): number {
     const key = copyText(given)
     const slot = this.#count
     const { capacity } = this.slab
@@ -91,35 +303,31 @@ export class Table implements CacheEntry {
     this.#count++
     this.slots.set(key, slot)
     this.#keys[slot] = key
-    if (this.isFull) this.untilSweep = 1
     return slot
   }
 
-  /** Deletes the state of a key. Returns false when it shares its counters, so that what others have used stays. */
-  forget(key: string, now: number): boolean {
-    const slot = this.slotOf(key)
-    if (slot === NONE) return this.sketch?.forget(this.sketchKey(key), now) ?? true
-    if (!reset(this.slab, slot, now)) this.#remove(slot)
-    return true
+  /** Forgets a key that has a slot. */
+  remove(key: string): void {
+    const slot = this.slots.get(key)
+    if (slot !== undefined) this.#remove(slot)
   }
 
   clear(): void {
     while (this.#count > 0) this.#remove(this.#count - 1)
-    this.holder.sketch = undefined
+    this.beyond.rows = undefined
   }
 
   /** Looks at a few slots, and forgets the keys whose states have expired at a microsecond. Frees memory that is idle. */
-  sweep(now: number): void {
-    const second = Math.floor(now / 1_000_000)
+  sweep(now: number, probe: Row): void {
     for (let looks = Math.min(this.#count, this.isFull ? SWEPT_WHEN_FULL : SWEPT); looks > 0; looks--) {
       if (this.#sweepCursor >= this.#count) this.#sweepCursor = 0
-      this.slab.correctExpiry(this.#sweepCursor, second)
-      if (this.slab.isExpired(this.#sweepCursor, second)) this.#remove(this.#sweepCursor)
+      if (this.slab.hasExpired(this.#sweepCursor, probe, now)) this.#remove(this.#sweepCursor)
       else this.#sweepCursor++
     }
-    this.untilSweep = this.isFull ? 1 : SWEEP_INTERVAL
-    this.slab.lists?.trim()
-    if (this.sketch?.hasExpired(now)) this.holder.sketch = undefined
+    // It refers to no entries of a key that is gone.
+    probe.renew()
+    this.untilSweep = SWEEP_INTERVAL
+    if (this.beyond.rows?.hasExpired(now)) this.beyond.rows = undefined
   }
 
   /** Forgets a slot's key; the last slot moves into the gap. */
@@ -147,4 +355,14 @@ export class Table implements CacheEntry {
     this.#keys = keys
     this.slab.resize(capacity)
   }
+}
+
+function copied<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: Numbers): Numbers {
+  to.set(from.length > to.length ? from.subarray(0, to.length) : from)
+  return to
+}
+
+/** Returns true when an expiry has passed at an epoch second. Seconds of more than 32 bits, from 2106 on, never pass. */
+export function hasPassed(expiry: number, second: number): boolean {
+  return expiry <= second && expiry < NEVER
 }

@@ -40,18 +40,14 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
     if (!denied) reserved.push(group)
   }
   if (!denied) return
-  const wait = mode === 'consume' ? waitOf(groups.flatMap(({ charges }) => charges)) : 0
-  for (const group of groups.toReversed()) {
-    if (reserved.includes(group)) await release(queue, group, mode, wait)
-    else await queue.sendAll(outlastOf(group, wait))
-  }
+  for (const group of reserved.toReversed()) await release(queue, group, mode)
 }
 
 /** Another slot has denied: refunds the reservation of this slot, and reports its state without it. */
-async function release(queue: RedisQueue, group: Group, mode: DecisionMode, wait: number): Promise<void> {
+async function release(queue: RedisQueue, group: Group, mode: DecisionMode): Promise<void> {
   const free = group.charges.map(({ policy, key }) => new Charge(policy, key, 0))
   const peek = transactionOf('peek', group.keys, free)
-  await queue.sendAll(mode === 'consume' ? releaseOf(group, [...outlastOf(group, wait), peek]) : [peek])
+  await queue.sendAll(mode === 'consume' ? releaseOf(group, [peek]) : [peek])
   for (const [i, charge] of group.charges.entries()) {
     charge.delay = 0
     charge.markCharged(0, 0)
@@ -63,27 +59,6 @@ async function release(queue: RedisQueue, group: Group, mode: DecisionMode, wait
 
 function releaseOf(group: Group, then: readonly Transaction[]): Transaction[] {
   return [transactionOf('release', group.keys, group.charges, group.charges.map(givenBack)), ...then]
-}
-
-/** Keeps keys that start part-full until a wait in microseconds is over: as new ones they would have fewer tokens. */
-function outlastOf({ keys, charges }: Group, wait: number): Transaction[] {
-  const kept = charges.filter(({ policy, cost }) => policy.compiled.renewal !== -1 && cost > 0)
-  if (wait === 0 || kept.length === 0) return []
-  const keysOf = kept.map((charge) => keys[charges.indexOf(charge)]!)
-  return [
-    transactionOf(
-      'outlast',
-      keysOf,
-      kept,
-      kept.map(() => wait),
-    ),
-  ]
-}
-
-/** Returns the microseconds that a denied request has to wait, 0 if it can never be admitted. */
-function waitOf(charges: readonly Charge[]): number {
-  const wait = Math.max(...charges.map((charge) => (vetoes(charge) ? charge.retryAfter : 0)))
-  return wait === Infinity ? 0 : Math.round(wait * 1000)
 }
 
 function vetoes({ allowed, limit }: Charge): boolean {

@@ -3,8 +3,8 @@ import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { luaPrelude } from '../../algorithms/arithmetic.ts'
 import { luaOf } from '../../algorithms/lua.ts'
 import { luaLockLength } from '../../limits/block.ts'
-import { luaClockFault } from '../clock-fault.ts'
 import { luaAdjust } from './lua/adjust.ts'
+import { luaClockFault } from './lua/clock-fault.ts'
 import { luaDecide } from './lua/decide.ts'
 import { luaEdits } from './lua/edits.ts'
 import { luaEntries } from './lua/entries.ts'
@@ -52,7 +52,7 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
     luaKindTable(sorted),
     luaKinds,
     sorted.some(({ entries }) => entries) ? luaEntries + luaEdits : '',
-    luaClockFault(),
+    luaClockFault,
     luaNames,
     luaRecords,
     luaState,
@@ -116,7 +116,6 @@ ${algorithms.map((each) => kindOf(each, texts.indexOf(luaOf(each)) + 1)).join(''
 function kindOf(algorithm: Algorithm, load: number): string {
   const { initialState, entries = false, compatibleWith, parameters } = algorithm
   const newest = algorithm.cells.findIndex((cell) => cell.newest) + 1
-  const renewal = algorithm.cells.findIndex((cell) => cell.outlasts) + 1
   const cells = initialState.map((cell) => (cell === -Infinity ? '-huge' : String(cell)))
   const words = ['perMs', ...parameters.map((_, i) => `w${i}`)].join(', ')
   const numbers = parameters.map((name, i) => `[${quoted(name)}] = numberIn(w${i})`)
@@ -124,7 +123,6 @@ function kindOf(algorithm: Algorithm, load: number): string {
 kinds[${quoted(kindName(algorithm))}] = {
   cells = ${cells.length}, blank = { ${cells.join(', ')} }, entries = ${entries}, load = loads[${load}],
   ${newest === 0 ? '' : `newest = ${newest}, times = { ${timesOf(algorithm)} },`}
-  ${renewal === 0 ? '' : `renewal = ${renewal}, idle = ${quoted(algorithm.cells[renewal - 1]!.outlasts!)},`}
   ${compatibleWith === undefined ? '' : `family = ${quoted(familyOf(algorithm))}, `}${entries ? `format = '<${'d'.repeat(cells.length)}I2I2I4I4',` : ''}
   parameters = function(signature, strict)
     local ${words} = string.match(signature, '${',([^,]*)'.repeat(parameters.length + 1)}')

@@ -10,12 +10,12 @@ import { signature } from './signature.ts'
 export type Mode = 'consume' | 'peek' | 'refuse' | 'forget' | ChangeMode
 
 /**
- * Modes that change states without a decision. Each charge has units, or for a lock and a wait microseconds. `release` is an adjustment of what
- * the same decision has charged just now. `outlast` keeps keys until a wait is over: as new ones they could have fewer tokens.
+ * Modes that change states without a decision. Each charge has units, or for a lock microseconds. `release` is an adjustment of what
+ * the same decision has charged just now.
  */
-export type ChangeMode = 'adjust' | 'release' | 'lock' | 'extend' | 'outlast'
+export type ChangeMode = 'adjust' | 'release' | 'lock' | 'extend'
 
-const CHANGES: ReadonlySet<Mode> = new Set<ChangeMode>(['adjust', 'release', 'lock', 'extend', 'outlast'])
+const CHANGES: ReadonlySet<Mode> = new Set<ChangeMode>(['adjust', 'release', 'lock', 'extend'])
 
 function changes(mode: Mode): mode is ChangeMode {
   return CHANGES.has(mode)

@@ -405,7 +405,6 @@ describe('guard', () => {
     expect([guarded.clock, guarded.identity]).toEqual([Date, store.identity])
     const bare = new TestStore()
     expect(guard(bare).identity).toBe(bare)
-    expect(guarded.forecast).toBeUndefined()
     expect(guarded.partOf).toBeUndefined()
   })
 

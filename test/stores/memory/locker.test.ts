@@ -4,15 +4,10 @@ import {
   createLimiter,
   type Decision,
   fixedWindow,
-  gcra,
   type Limiter,
   memoryStore,
   slidingWindowLog,
-  tokenBucket,
 } from '../../../src/index.ts'
-import { Locker } from '../../../src/stores/memory/locker.ts'
-import { Tables } from '../../../src/stores/memory/tables.ts'
-import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 
 const codes = (): unknown[] =>
@@ -80,19 +75,6 @@ it('a locked key moves into the table when there is room, and stays locked', () 
   expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
 })
 
-it('keys that are not locked out are decided in place although others are', () => {
-  const store = memoryStore({ clock: virtualClock() })
-  const tables = new Tables(store, 100, () => undefined)
-  const policy = createPolicy('test', gcra({ quota: 5, window: '1s' }), store, store)
-  const table = tables.of(policy)
-  const now = 1_767_225_600_000_000
-  const slot = table.add('free')
-  table.slab.setWriter(slot, policy.compiled)
-  new Locker(tables).lock(new Charge(policy, 'locked', 1), now, 1_000_000, 'set')
-  expect(table.slab.isPlain(slot, policy.compiled, now)).toBe(true)
-  expect(table.slab.isPlain(table.slotOf('locked'), policy.compiled, now)).toBe(false)
-})
-
 it.each([hourly, slidingWindowLog({ quota: 10, window: '1h' })])(
   'a lock-out is freed when it has ended, or was ended',
   (limits) => {
@@ -109,16 +91,3 @@ it.each([hourly, slidingWindowLog({ quota: 10, window: '1h' })])(
     }
   },
 )
-
-it('a key beyond maxKeys that starts part-full is admitted when its lock-out ends', () => {
-  const clock = virtualClock()
-  const store = memoryStore({ clock, maxKeys: 1, onFull: () => undefined })
-  const limits = tokenBucket({ quota: 10, window: '1s', initial: 0 })
-  const limiter = createLimiter({ keyer: (key: string) => key, limits, store })
-  limiter.block('first', '2d')
-  limiter.block('late', '1d')
-  clock.advance(60_000)
-  const { retryAfter } = limiter.consume('late')
-  clock.advance(retryAfter)
-  expect(limiter.consume('late').allowed).toBe(true)
-})

@@ -45,17 +45,15 @@ interface Account {
 }
 
 /**
- * All or nothing, by the book: every model admits, or none is charged. A model that denies has seen the key. A denial keeps all keys
- * until the end of its wait.
+ * All or nothing, by the book: every model admits, or none is charged. A model that denies has seen the key.
  */
-function decide(accounts: readonly Account[], now: number, cost: number, wait: number): boolean {
+function decide(accounts: readonly Account[], now: number, cost: number): boolean {
   const verdicts = accounts.map(({ model }) => cost === 0 || model.admits(now, cost))
   const admitted = verdicts.every(Boolean)
   for (const [i, { model }] of accounts.entries()) {
     if (admitted && cost > 0) model.charge(now, cost)
     else if (!verdicts[i]) model.see(now)
   }
-  if (!admitted && wait < Infinity) for (const { model } of accounts) model.keep?.(now, wait)
   return admitted
 }
 
@@ -87,7 +85,7 @@ it('a million random decisions agree with a slow, obvious model', { timeout: 180
       const accounts = [...personal, ...everyone]
       const now = Math.round(clock.now() * 1000)
       const decision = limiter.consume(key, { cost })
-      expect(decision.allowed).toBe(decide(accounts, now, cost, Math.round(decision.retryAfter * 1000)))
+      expect(decision.allowed).toBe(decide(accounts, now, cost))
       expect(decision.limits.map(({ remaining }) => remaining)).toEqual(
         accounts.map(({ model }) => model.remaining(now)),
       )

@@ -9,6 +9,8 @@ import {
   type Limiter,
   type LimitInput,
   memoryStore,
+  type RowDatabase,
+  rowStore,
   stack,
   type Store,
 } from '../../../src/index.ts'
@@ -172,7 +174,27 @@ async function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly
   return said
 }
 
-describe('memory and Redis decide the same', () => {
+/** A store of rows in a `Map`. Every third transaction is repeated, as after a conflict. */
+function rowsIn(clock: VirtualClock): Store {
+  const rows = new Map<string, Uint8Array>()
+  let transactions = 0
+  const database: RowDatabase = {
+    transact(keys, change) {
+      const stored = (): (Uint8Array | undefined)[] => keys.map((key) => rows.get(key)?.slice())
+      const now = clock.now() * 1000
+      if (transactions++ % 3 === 0) change(stored(), now)
+      const { writes, result } = change(stored(), now)
+      for (const { key, row } of writes) {
+        if (row === undefined) rows.delete(key)
+        else rows.set(key, row)
+      }
+      return result
+    },
+  }
+  return rowStore(database, { clock })
+}
+
+describe('memory, Redis and rows decide the same', () => {
   let server: Awaited<ReturnType<typeof anyRedis>>
   let client: Redis
   let runs = 0
@@ -196,15 +218,17 @@ describe('memory and Redis decide the same', () => {
       fc.array(step, { minLength: STEPS / 2, maxLength: STEPS }),
       async (setup, steps) => {
         const name = `run${runs++}`
-        const clocks = [virtualClock(), virtualClock()] as const
+        const clocks = [virtualClock(), virtualClock(), virtualClock()] as const
         const memory = await run(limiterOn(memoryStore({ clock: clocks[0] }), name, setup), clocks[0], steps)
         const redis = await run(
           limiterOn(redisStore(client, { clock: clocks[1], prefix: server.prefix }), name, setup),
           clocks[1],
           steps,
         )
+        const rows = await run(limiterOn(rowsIn(clocks[2]), name, setup), clocks[2], steps)
         compared += memory.length
         expect(redis).toEqual(memory)
+        expect(rows).toEqual(memory)
       },
     )
     const assert = (): Promise<void> => fc.assert(property, { numRuns: 50 })

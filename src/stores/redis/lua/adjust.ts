@@ -87,36 +87,6 @@ local function keepsCarriedOver(attempt)
   return writes
 end
 
--- The microseconds for which a denied request is asked to wait.
-local function waitOfAll()
-  local wait = 0
-  for i = 1, total do
-    local attempt = attempts[i]
-    local micros = 1000 / attempt.params.perMs
-    if attempt.shadow or attempt.cost == 0 then micros = 0
-    elseif not attempt.allowed then
-      wait = max(wait, attempt.retry * micros, groups[attempt.key].isUsual and 0 or attempt.lock - now)
-    elseif attempt.strict then wait = max(wait, waitAfter(attempt) * micros) end
-  end
-  return wait
-end
-
--- Steps to a state whose key is not new again before a wait is over, as a new one may have fewer tokens. Returns when it is, in ticks from
--- now; nothing when it is not before that anyway, or when the key is new.
-local function outlast(attempt, isCharged, reset, wait)
-  local params, kind = attempt.params, attempt.kind
-  if not kind.renewal or attempt.cost == 0 or reset == 0 or wait == huge then return nil end
-  local tick, place = attempt.isMicro and now or millis, attempt.offset + kind.renewal
-  if attempt.allowed and not isCharged then
-    local state = { attempt.step(params, attempt.cells, attempt.offset, tick, 0, attempt.entries) }
-    for k = 1, attempt.width do attempt.next[attempt.offset + k] = state[8 + k] end
-  end
-  local left = ceil(wait / (1000 / params.perMs)) + params[kind.idle]
-  if attempt.next[place] >= tick + left then return nil end
-  attempt.next[place] = tick + left
-  return left
-end
-
 -- The state of a charge as it was written, and what wrote it; nothing when none of it is left, since that may be absent, too.
 local function writtenState(attempt, key)
   local kind, record = writerOf(attempt), attempt.record
@@ -176,33 +146,11 @@ local function adjustOne(group, attempt, units, chargedAt)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
--- Keeps a key that starts part-full for so many microseconds: as a new one it would have fewer tokens. A new key begins now if it is to.
-local function keepOld(group, attempt, length, begins)
-  if attempt.own then return end
-  current = attempt
-  local kind, signature, cells = writtenState(attempt, group.key)
-  if not kind and begins then kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank end
-  if not kind or not kind.renewal then return end
-  local params = parametersOf(kind, signature, '')
-  local tick = tickOf(params)
-  local state = { twinOf(kind).step(params, cells, 0, tick, begins and params.capacity + 1 or 0) }
-  if state[5] == 0 then return end
-  local place = 8 + kind.renewal
-  state[place] = max(state[place], tick + ceil(length / (1000 / params.perMs)) + params[kind.idle])
-  keepAdjusted(group, attempt, kind, signature, { true, unpack(state, 9, 8 + kind.cells) })
-  group.changes, group.lasting = true, max(group.lasting, (state[place] - tick) / params.perMs / 1000)
-end
-
-local function outlastWait(group, attempt, wait)
-  keepOld(group, attempt, wait, false)
-end
-
 -- Locks a key out for so many microseconds from now on; 0 ends a lock-out.
 local function lockOne(group, attempt, length)
   if plan.mode == 'extend' and lockEnd(attempt.lockedSince, attempt.lock) >= now + length then return end
   local ending = length > 0 and now + length or 0
   if ending == 0 and attempt.lock == 0 then return end
-  if length > 0 then keepOld(group, attempt, length, true) end
   attempt.lock, attempt.lockedSince = ending, now
   group.changes, group.lasting = true, max(group.lasting, length / 1000000)
 end

@@ -64,7 +64,6 @@ end
 -- Charges all limits or none, and replies. This is the only place that says what is charged.
 local function commit(admitted)
   local lasting, isChanged, isPartial = 0, false, false
-  local wait = groups.outlasts and writes and not admitted and waitOfAll()
   for i = 1, total do
     local attempt = attempts[i]
     local cost, allowed, remaining, reset = attempt.cost, attempt.allowed, attempt.remaining, attempt.reset
@@ -77,8 +76,6 @@ local function commit(admitted)
         isCharged = reset > 0 and keepsCarriedOver(attempt)
       end
     end
-    local kept = wait and outlast(attempt, isCharged, reset, wait)
-    if kept then isCharged, reset, attempt.reset = writes, kept, kept end
     if isCharged then isChanged, lasting = true, max(lasting, reset / attempt.perSecond) else isPartial = true end
     attempt.isCharged = isCharged
     local retry = allowed and 0 or attempt.retry

@@ -53,7 +53,7 @@ end
 export const luaRequests: string = String.raw`
 local plans = newCache()
 
-local changesOf = { adjust = adjustOne, release = adjustOne, lock = lockOne, extend = lockOne, outlast = outlastWait }
+local changesOf = { adjust = adjustOne, release = adjustOne, lock = lockOne, extend = lockOne }
 
 local function readGrowth(text)
   local after, factor, upTo, memory = match(text, '^([^;]+);([^;]+);([^;]+);([^;]+)$')
@@ -94,7 +94,6 @@ local function prepare(plan)
     local kind = kindOf(attempt.signature)
     attempt.kind, attempt.step, attempt.width = kind, twinOf(kind).step, kind.cells
     attempt.params = parametersOf(kind, attempt.signature, attempt.strict and 'strict' or '')
-    if kind.renewal then plan.groups.outlasts = true end
     attempt.isMicro, attempt.perSecond = attempt.params.perMs == 1000, attempt.params.perMs * 1000
     if kind.entries then attempt.entries = newEntries('log:' .. attempt.name) end
   end

@@ -1,0 +1,86 @@
+import { isCompatible } from '../algorithms/algorithm.ts'
+import { rescale } from '../algorithms/arithmetic.ts'
+import type { CompiledLimit } from '../limits/compiled-limit.ts'
+import type { Charged } from './decide.ts'
+import { LOCKED_AT, lockEnd, Row, TOLERANCE_MS } from './row.ts'
+
+/** What becomes of a lock-out that has not ended: `'set'` replaces it, and `'extend'` keeps the one that ends later. */
+export type LockMode = 'set' | 'extend'
+
+/**
+ * Adds units to the key of a charge, or refunds them if negative, under the limit that wrote the row. Returns false if nothing is refunded
+ * because other keys share the row.
+ */
+export function adjust(row: Row, charge: Charged, units: number, now: number): boolean {
+  const { compiled } = charge.policy
+  if (row.isShared && units < 0) return false
+  if (row.isForeign) lockLonger(row, charge, units, now)
+  else adjustOwn(row, compiled, charge.at, units, now)
+  return true
+}
+
+function adjustOwn(row: Row, compiled: CompiledLimit, chargedAt: number, units: number, now: number): void {
+  const writer = liveWriter(row, compiled, now)
+  if (units < 0 && (writer?.signature !== compiled.signature || !isCertain(row, compiled, chargedAt, now))) return
+  const under = writer ?? compiled
+  row.read(under, now)
+  // The same if a clock that ran ahead wrote the state.
+  if (units < 0 && row.isCarriedOver) return
+  row.adjust(under, rescale(chargedAt, compiled.parameters, under.parameters), units)
+  if (!row.outcome.persist) return
+  row.keep(under, now)
+  row.until = row.countsUntil(now)
+  row.changed = true
+}
+
+/**
+ * Locks a key out for `length` microseconds from `now` on; 0 ends a lock-out. Where others share the row, it never becomes shorter: returns
+ * false if it would.
+ */
+export function lock(row: Row, now: number, length: number, mode: LockMode): boolean {
+  const until = now + length
+  const isLonger = lockEnd(row.rare[LOCKED_AT]!, row.lockedUntil, now) >= until
+  if (isLonger && mode === 'extend') return true
+  if (isLonger && row.isShared) return length === 0
+  if (length > 0) row.lock(now, until)
+  else row.unlock()
+  row.until = row.countsUntil(now)
+  return true
+}
+
+/**
+ * Deletes the state. While it would have counted, it is known that nothing is refunded that was charged before. Returns false where other
+ * keys share the row: what they have used stays.
+ */
+export function reset(row: Row, now: number): boolean {
+  if (row.isShared) return false
+  row.clear(now, Math.max(row.countsUntil(now), row.changeUntil))
+  return true
+}
+
+/** Where another limit wrote for other keys, units count as a lock-out: until what is there and all of the units would be over. */
+function lockLonger(row: Row, { policy: { compiled }, at }: Charged, units: number, now: number): void {
+  const alone = new Row()
+  alone.read(compiled, now)
+  alone.adjust(compiled, at, units)
+  alone.keep(compiled, now)
+  row.lock(now, row.lockedUntil + alone.countsUntil(now) - now)
+}
+
+/**
+ * Returns true when it is known how much is left of a charge: its limit has not changed since, as another limit may have drained it, and no
+ * clock that ran ahead wrote its time.
+ */
+function isCertain(row: Row, { micros }: CompiledLimit, at: number, now: number): boolean {
+  const chargedAt = at * micros
+  return !row.hasChanged(chargedAt, now) && chargedAt <= now + TOLERANCE_MS * 1000
+}
+
+/** Returns the limit that wrote a row, when its algorithm is compatible and anything of its state is left. */
+function liveWriter(row: Row, { algorithm }: CompiledLimit, now: number): CompiledLimit | undefined {
+  const { writer } = row
+  if (writer === undefined || !isCompatible(algorithm, writer.algorithm)) return undefined
+  row.read(writer, now)
+  row.step(writer, writer.nonStrict, 0)
+  return row.outcome.reset === 0 ? undefined : writer
+}

@@ -1,0 +1,343 @@
+import { createOutcome, isCompatible, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
+import { clearEdit, EntryArray, type Entries, noEntries } from '../algorithms/entries.ts'
+import { type CompiledLimit, ticksOf } from '../limits/compiled-limit.ts'
+
+/** The tolerated difference of clocks. The time of a key does not move until a clock that is behind by less has caught up. */
+export const TOLERANCE_MS = 1000
+
+// The rare parts of a row. Times are microseconds since 1970, and 0 where there is none.
+/** The end of the lock-out, and its begin. */
+export const LOCKED_UNTIL = 0
+export const LOCKED_AT = 1
+/** How many denials count, the time of the latest one, and until when they count. */
+export const DENIALS = 2
+export const DENIED_AT = 3
+export const DENIALS_UNTIL = 4
+/** When another limit wrote over a state or the key was reset, and until when that state would have counted. */
+export const CHANGED_AT = 5
+export const CHANGE_UNTIL = 6
+/** How many rare parts there are. */
+export const RARE = 7
+
+/** Where a row is that no store keeps yet. */
+export const NOWHERE = -1
+
+/** A step of a state as it was written. */
+const written = createOutcome()
+
+/**
+ * What is kept of one key under one limit, and the outcome of its step while it is decided. A store aims a row at a state: at numbers in place,
+ * such as a slot of a table, or at the row's own. One object serves any number of decisions in turn.
+ *
+ * Its life in a decision: the store aims it, `evaluate` reads and steps it, `commit` keeps the next state, and the store saves it if
+ * `changed` is true.
+ */
+export class Row {
+  readonly outcome: Outcome = createOutcome()
+  /** The number of the place where the store keeps it. Below 0, it is saved after each change, also after one in place. */
+  slot: number = NOWHERE
+
+  // What is kept.
+  /** The cells of the state begin at `home[at]`. */
+  home: Float64Array
+  at = 0
+  /** The entries of the state, if its algorithm keeps any. */
+  entries: EntryArray | undefined = undefined
+  /** The limit that wrote the state; undefined if there is no state. */
+  writer: CompiledLimit | undefined = undefined
+  /** The rare parts. All of them are 0 unless `hasRare` is true. */
+  readonly rare: Float64Array = new Float64Array(RARE)
+  hasRare = false
+  /** The state as bytes, if it is of an algorithm that is not known here. It is kept, so that it counts again once the limit is changed back. */
+  unread: Uint8Array | undefined = undefined
+  /** True when more has changed than the cells and entries in place. */
+  changed = false
+  /** The microsecond until which the state counts, once it was written. */
+  until = 0.5
+
+  // Rows of keys beyond `maxKeys`, which several keys charge.
+  /** True when other keys have charged it, too. */
+  isShared = false
+  /** True when other keys have charged it under another limit: it denies, and nothing is written. */
+  isForeign = false
+  /** The row of an earlier charge of the same decision in the same place, and the cost of all such charges. */
+  after: Row | undefined = undefined
+  ahead = 0
+
+  // The decision.
+  /** The time of the decision, in ticks of the limit. */
+  tick = 0.5
+  /** The microsecond until which the key is locked out, as this decision leaves it. A clock fault is corrected. */
+  locked = 0.5
+  /** The denials with this one, if it is counted, and the microsecond until which they count; else 0. */
+  counted = 0
+  countedUntil = 0.5
+  /** True when the state was converted from that of a changed limit or from a clock in the future. A denial keeps it: it is rounded once. */
+  isCarriedOver = false
+
+  /** The room for a state that is in no place. */
+  readonly own: Float64Array = new Float64Array(MAX_CELLS)
+  // The state as steps read it: in its place, or converted in a copy.
+  #cells: Float64Array = this.own
+  #offset = 0
+  #entries: Entries = noEntries
+  /** True when steps read the state in its place. */
+  #isInPlace = false
+  #isConverted = false
+  readonly #scratch = new Float64Array(MAX_CELLS)
+
+  constructor() {
+    this.home = this.own
+  }
+
+  /** Aims at a state. The store sets the rare parts afterwards, if there are any. */
+  aim(slot: number, home: Float64Array, at: number, entries: EntryArray | undefined, writer?: CompiledLimit): void {
+    this.slot = slot
+    this.home = home
+    this.at = at
+    this.entries = entries
+    this.writer = writer
+    if (this.hasRare) this.rare.fill(0)
+    this.hasRare = false
+    this.unread = undefined
+    this.changed = false
+    this.until = 0
+    if (this.isShared) this.#unshare()
+  }
+
+  /** Becomes the row of a key that was never seen. Its state begins in its own room. */
+  renew(): void {
+    this.aim(NOWHERE, this.own, 0, undefined)
+    this.#entries = noEntries
+  }
+
+  #unshare(): void {
+    this.isShared = this.isForeign = false
+    this.after = undefined
+    this.ahead = 0
+  }
+
+  /** Copies the state into the row's own room, so that its place can be used for another key. */
+  detach(): void {
+    const { writer, home, at } = this
+    for (let i = 0; i < (writer?.cells ?? 0); i++) this.own[i] = home[at + i]!
+    this.entries = this.entries?.copy()
+    this.home = this.own
+    this.at = 0
+    this.slot = NOWHERE
+    this.changed = true
+  }
+
+  get lockedUntil(): number {
+    return this.rare[LOCKED_UNTIL]!
+  }
+
+  get changeUntil(): number {
+    return this.rare[CHANGE_UNTIL]!
+  }
+
+  /** Reads the state under a limit. If another one wrote it, or a clock ahead did, it is converted in a copy. */
+  read(compiled: CompiledLimit, now: number): void {
+    const { writer } = this
+    this.tick = ticks(compiled, now)
+    this.locked = this.hasRare ? lockEnd(this.rare[LOCKED_AT]!, this.rare[LOCKED_UNTIL]!, now) : 0
+    this.counted = 0
+    this.isCarriedOver = false
+    this.#isConverted = false
+    this.#isInPlace = writer === compiled || writer?.signature === compiled.signature
+    if (this.#isInPlace) this.#readFrom(this.home, this.at, this.entries ?? noEntries)
+    else if (writer === undefined) this.#readNew(compiled)
+    else this.#convert(writer, compiled)
+    if (isAhead(compiled, this.#cells, this.#offset, this.tick)) this.#moveToPresent(compiled)
+  }
+
+  /** A state that cannot be read is written over, as one of another algorithm is. */
+  #readNew({ initialState }: CompiledLimit): void {
+    this.#isConverted = this.unread !== undefined
+    this.#readFrom(initialState, 0, noEntries)
+  }
+
+  #readFrom(cells: Float64Array, offset: number, entries: Entries): void {
+    this.#cells = cells
+    this.#offset = offset
+    this.#entries = entries
+  }
+
+  /** A state that the algorithm cannot read becomes a new one. */
+  #convert(from: CompiledLimit, to: CompiledLimit): void {
+    this.#isConverted = true
+    if (!isCompatible(to.algorithm, from.algorithm)) return this.#readFrom(to.initialState, 0, noEntries)
+    const { outcome } = this
+    const entries = this.entries?.copy()
+    this.isCarriedOver = true
+    clearEdit(outcome.edit)
+    to.algorithm.convert(to.parameters, from.parameters, this.home, this.at, this.tick, outcome, entries ?? noEntries)
+    this.#scratch.set(outcome.next)
+    entries?.apply(outcome.edit)
+    this.#readFrom(this.#scratch, 0, entries ?? noEntries)
+  }
+
+  /** Moves a state from a clock that ran ahead to the present, in a copy: its newest time becomes now. Its entries become one. */
+  #moveToPresent({ algorithm, parameters, newest, newestTicks, hasEntries, cells }: CompiledLimit): void {
+    const moved = this.#scratch
+    for (let i = 0; i < cells; i++) moved[i] = this.#cells[this.#offset + i]!
+    const ahead = moved[newest]! * newestTicks - this.tick
+    algorithm.cells.forEach((cell, i) => {
+      if (cell.ticks === undefined) return
+      const unit = ticksOf(cell, parameters)
+      moved[i] = Math.floor((moved[i]! * unit - ahead) / unit)
+    })
+    this.#isInPlace = false
+    this.#isConverted = true
+    this.isCarriedOver = true
+    const entries = hasEntries ? new EntryArray() : undefined
+    if (moved[0]! > 0) entries?.push(moved[newest]!, moved[0]!)
+    this.#readFrom(moved, 0, entries ?? noEntries)
+  }
+
+  /** Steps the state that was read. */
+  step(compiled: CompiledLimit, parameters: Parameters, cost: number): void {
+    compiled.step(parameters, this.#cells, this.#offset, this.tick, cost, this.outcome, this.#entries)
+  }
+
+  /** Adds units to the state that was read, or refunds them if negative. */
+  adjust({ algorithm, nonStrict }: CompiledLimit, chargedAt: number, units: number): void {
+    const { outcome } = this
+    clearEdit(outcome.edit)
+    algorithm.adjust(nonStrict, this.#cells, this.#offset, this.tick, chargedAt, units, outcome, this.#entries)
+  }
+
+  /** Writes the next state. A limit that writes over its own state in a slot changes nothing else. */
+  keep(compiled: CompiledLimit, now: number): void {
+    const { outcome } = this
+    if (!this.#isInPlace || this.slot < 0) this.#take(compiled, now)
+    const { home, at } = this
+    for (let i = 0; i < compiled.cells; i++) home[at + i] = outcome.next[i]!
+    if (compiled.hasEntries) this.entries!.apply(outcome.edit)
+  }
+
+  /** The state becomes one of this limit. */
+  #take(compiled: CompiledLimit, now: number): void {
+    this.changed = true
+    if (this.#isConverted) {
+      const until = this.countsUntil(now)
+      if (until > now) this.noteChange(now, until)
+    }
+    if (this.isShared) compiled.algorithm.toShared?.(compiled.parameters, this.outcome)
+    if (!compiled.hasEntries) this.entries = undefined
+    else if (this.#entries === noEntries) this.entries = new EntryArray()
+    else this.entries = this.#entries as EntryArray
+    this.until = now + this.outcome.reset * compiled.micros
+    this.writer = compiled
+    this.unread = undefined
+  }
+
+  /** Nothing is refunded later that was charged until now, while the state before would have counted. */
+  noteChange(now: number, until: number): void {
+    this.rare[CHANGED_AT] = now
+    this.rare[CHANGE_UNTIL] = Math.max(until, this.changeUntil)
+    this.#noteRare()
+  }
+
+  /** Locks the key out from now on. A lock-out that ends at that time keeps its begin. */
+  lock(now: number, until: number): void {
+    if (this.lockedUntil !== until) this.rare[LOCKED_AT] = now
+    this.rare[LOCKED_UNTIL] = until
+    this.#noteRare()
+  }
+
+  unlock(): void {
+    this.rare[LOCKED_UNTIL] = this.rare[LOCKED_AT] = 0
+    this.#noteRare()
+  }
+
+  /** Returns how many denials still count. */
+  denialsAt(now: number): number {
+    return lockEnd(this.rare[DENIED_AT]!, this.rare[DENIALS_UNTIL]!, now) > now ? this.rare[DENIALS]! : 0
+  }
+
+  /** Notes how many denials count until a microsecond. */
+  countDenials(count: number, now: number, until: number): void {
+    this.rare[DENIALS] = count
+    this.rare[DENIED_AT] = now
+    this.rare[DENIALS_UNTIL] = until
+    this.#noteRare()
+  }
+
+  #noteRare(): void {
+    this.hasRare = true
+    this.changed = true
+  }
+
+  /** Deletes all but the note that a state was deleted, which counts until a microsecond. */
+  clear(now: number, until: number): void {
+    this.entries = undefined
+    this.writer = undefined
+    this.unread = undefined
+    this.until = 0
+    this.rare.fill(0)
+    this.changed = true
+    if (until > now) this.noteChange(now, until)
+  }
+
+  /** Returns true when a limit wrote over this state, or the key was reset, at a microsecond or later, as far as that matters now. */
+  hasChanged(since: number, now: number): boolean {
+    return this.changeUntil > now && this.rare[CHANGED_AT]! >= since
+  }
+
+  /** Returns the microsecond until which the state counts as it was written; now for none. */
+  countsUntil(now: number): number {
+    const { writer } = this
+    if (writer === undefined) return this.unread === undefined ? now : Math.max(now, this.until)
+    writer.step(writer.nonStrict, this.home, this.at, ticks(writer, now), 0, written, this.entries ?? noEntries)
+    return now + written.reset * writer.micros
+  }
+
+  /** Returns the microsecond until which anything of a row counts, as seen by a clock that is right. Reads the state. */
+  lastsUntil(now: number): number {
+    const { rare, writer } = this
+    let until = 0
+    if (writer !== undefined) {
+      this.read(writer, now)
+      this.step(writer, writer.nonStrict, 0)
+      until = now + this.outcome.reset * writer.micros
+    }
+    if (!this.hasRare) return until
+    const locked = lockEnd(rare[LOCKED_AT]!, rare[LOCKED_UNTIL]!, now)
+    const denied = lockEnd(rare[DENIED_AT]!, rare[DENIALS_UNTIL]!, now)
+    return Math.max(until, locked, denied, this.changeUntil)
+  }
+
+  /** Returns the microsecond until which anything of a row counts, once it was written. */
+  expiry(): number {
+    if (!this.hasRare) return this.until
+    return Math.max(this.until, this.lockedUntil, this.rare[DENIALS_UNTIL]!, this.changeUntil)
+  }
+}
+
+/** Returns microseconds in ticks of a limit. */
+export function ticks({ perMs }: CompiledLimit, now: number): number {
+  return perMs === 1000 ? now : Math.floor(now / 1000)
+}
+
+/**
+ * Returns whether a clock that ran ahead wrote the state at `cells[offset]`: its newest time is ahead of `tick` by more than the
+ * tolerance. Such a state is moved to the present with its debt. So no client waits until the clock has caught
+ * up, and no usage is forgotten.
+ */
+function isAhead(
+  { newest, newestTicks, perMs }: CompiledLimit,
+  cells: Float64Array,
+  offset: number,
+  tick: number,
+): boolean {
+  return cells[offset + newest]! * newestTicks > tick + TOLERANCE_MS * perMs
+}
+
+/**
+ * Returns the microsecond until which a lock-out lasts. One that a clock ahead has begun lasts from `now` on for the time that it was to
+ * last. Its length is the `block` of the limit that began it, whichever version of the limit asks.
+ */
+export function lockEnd(since: number, until: number, now: number): number {
+  return since > now + TOLERANCE_MS * 1000 ? now + (until - since) : until
+}

@@ -1,0 +1,136 @@
+import { reset } from '../../engine/adjust.ts'
+import { NOWHERE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
+import type { CompiledLimit } from '../../limits/compiled-limit.ts'
+import { hasPassed, Slab } from './table.ts'
+
+const FEWEST_ROWS = 256
+const MOST_ROWS = 262_144
+/** The least seconds for which they are kept, so that requests that charge nothing do not create them again each time. */
+const SHORTEST_LIFE = 5
+/** The owner of a row that is free, and of one that several keys have charged. Any other number is the mark of its only key. */
+const FREE = 0
+const SEVERAL = 1
+/** A row in place `n` has the slot `FIRST_SLOT - n`, to tell it from a slot of a table. */
+const FIRST_SLOT = NOWHERE - 1
+
+/**
+ * The rows of keys beyond `maxKeys`. A seeded hash chooses the row of a key. While no other key charges it, it is a row as any other. From then
+ * on it counts all of its keys together, so that a key may be limited too early, never too late: one limit at a time charges it, and any other
+ * limit denies until all of that is over.
+ */
+export class SharedRows {
+  readonly #slab: Slab
+  readonly #owners: Uint32Array
+  /** Random, so that no client can choose keys that share a row. */
+  readonly #seed = Math.floor(Math.random() * 2 ** 32)
+  /** The epoch second in which the last row expires. */
+  #expiry: number
+
+  constructor(maxKeys: number, now: number) {
+    const rows = Math.min(MOST_ROWS, Math.max(FEWEST_ROWS, Math.floor(maxKeys / 2)))
+    this.#slab = new Slab(rows)
+    this.#owners = new Uint32Array(rows)
+    this.#expiry = Math.floor(now / 1_000_000) + SHORTEST_LIFE
+  }
+
+  aim(row: Row, key: string, compiled: CompiledLimit, now: number): void {
+    this.#slab.fit(compiled)
+    const place = this.#placeOf(key)
+    this.#aimAt(row, place)
+    row.isShared = this.#isTaken(row, place, now) && this.#owners[place] !== this.#markOf(key)
+    const isOther = row.writer !== undefined && row.writer.signature !== compiled.signature
+    if (row.isShared && isOther && row.countsUntil(now) > now) deny(row, now)
+  }
+
+  /** Aims at a place. One in which nothing counts is freed. Returns whether anything counts. */
+  #isTaken(row: Row, place: number, now: number): boolean {
+    if (this.#owners[place] === FREE) return false
+    // A row is kept for the time by which a clock may step back.
+    const oldest = now - TOLERANCE_MS * 1000
+    if (row.lastsUntil(oldest) > oldest) return true
+    this.#free(place)
+    this.#aimAt(row, place)
+    return false
+  }
+
+  #aimAt(row: Row, place: number): void {
+    this.#slab.aim(row, place)
+    row.slot = FIRST_SLOT - place
+    if (this.#owners[place] === FREE) row.writer = undefined
+  }
+
+  /** Writes what has changed in a row. */
+  save(row: Row, key: string, now: number): void {
+    const place = FIRST_SLOT - row.slot
+    this.#slab.save(row, place, now)
+    this.#owners[place] = row.isShared ? SEVERAL : this.#markOf(key)
+    this.#expiry = Math.max(this.#expiry, this.#slab.expiry(place))
+  }
+
+  /**
+   * Takes a row out of its place, so that its key can have a slot of a table. A shared state is copied, unless it has a start time, which may be
+   * another key's. Nothing is refunded that was charged to it.
+   */
+  promote(row: Row, compiled: CompiledLimit, now: number): void {
+    if (row.isForeign || (row.isShared && compiled.algorithm.toShared !== undefined)) return
+    const { isShared } = row
+    const place = FIRST_SLOT - row.slot
+    const until = row.countsUntil(now)
+    if (this.#owners[place] === FREE) return row.renew()
+    row.detach()
+    row.until = until
+    row.isShared = false
+    if (isShared) row.noteChange(now, until)
+    else this.#free(place)
+  }
+
+  /** Deletes the state of a key. Returns false when others share its row: what they have used stays. */
+  forget(row: Row, key: string, now: number): boolean {
+    const place = this.#placeOf(key)
+    this.#aimAt(row, place)
+    if (!this.#isTaken(row, place, now)) return true
+    if (this.#owners[place] !== this.#markOf(key)) return this.#owners[place] !== SEVERAL
+    reset(row, now)
+    this.save(row, key, now)
+    return true
+  }
+
+  /** Returns true when nothing in them counts at a microsecond. */
+  hasExpired(now: number): boolean {
+    const second = Math.floor(now / 1_000_000)
+    this.#expiry = this.#slab.possibleExpiry(this.#expiry, second)
+    return hasPassed(this.#expiry, second)
+  }
+
+  #free(place: number): void {
+    this.#slab.clear(place)
+    this.#owners[place] = FREE
+  }
+
+  #placeOf(key: string): number {
+    return Math.floor(((hash(key, this.#seed) >>> 0) / 2 ** 32) * this.#owners.length)
+  }
+
+  /** Returns a number that is different for the keys of one row, except for one pair in four billion. */
+  #markOf(key: string): number {
+    return Math.max(SEVERAL + 1, hash(key, this.#seed ^ 0x9e3779b1) >>> 0)
+  }
+}
+
+/** Denies as if the key were locked out, until all of what another limit wrote for other keys is over. Nothing is written. */
+export function deny(row: Row, now: number): void {
+  row.lock(now, Math.max(row.lastsUntil(now), now + 1_000_000))
+  row.writer = undefined
+  row.entries = undefined
+  row.isForeign = true
+  row.changed = false
+}
+
+/** Returns FNV-1a over UTF-16, with a seed and the last step of MurmurHash3. */
+function hash(text: string, seed: number): number {
+  let h = seed ^ 0x811c9dc5
+  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193)
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
+  return h ^ (h >>> 16)
+}

@@ -1,0 +1,437 @@
+import { adjust, lock, type LockMode, reset } from '../engine/adjust.ts'
+import { decodeNotes, decodeRecord, decodeRow, encodeRecord, encodeRow, type Sections } from '../engine/codec.ts'
+import { commit, evaluate } from '../engine/decide.ts'
+import { Row } from '../engine/row.ts'
+import { type Clock, clockGiven, microseconds, steadyClock } from '../util/clock.ts'
+import { brand } from '../util/copies.ts'
+import { messageOf, shown, SluiceError } from '../util/errors.ts'
+import { isPromise } from '../util/maybe-promise.ts'
+import { knownOptions, refuse } from '../util/validate.ts'
+import { STORE } from './assert-store.ts'
+import type { AsyncStore, Charge, DecisionMode, Degraded, Store, SyncStore } from './store.ts'
+
+/** What a transaction writes, and what it returns. */
+export interface Changes<Result> {
+  /** Every write, or none. `row` undefined: delete the row. `expiresAt`: epoch milliseconds from which on the row may be deleted. */
+  readonly writes: readonly RowWrite[]
+  /** What `transact` returns once the writes are stored. */
+  readonly result: Result
+}
+
+/** A row to store under a key, or to delete. */
+export interface RowWrite {
+  /** One of the keys of the transaction. */
+  readonly key: string
+  /** The bytes to store; undefined to delete the row. */
+  readonly row: Uint8Array | undefined
+  /** Epoch milliseconds from which on the row may be deleted. Late is harmless, early admits too much. */
+  readonly expiresAt: number
+}
+
+/** What the engine does with the rows of some keys. It is pure: a transaction that is repeated calls it again. */
+export type Change<Result> = (rows: readonly (Uint8Array | undefined)[], now: number) => Changes<Result>
+
+/** A database, as far as `rowStore` needs it. */
+export interface RowDatabase {
+  /**
+   * Reads the rows of `keys`, calls `change` with them, stores the writes that it returns, and returns its result. No other transaction on
+   * one of these keys may come between. `change` receives the rows in the order of `keys`, `undefined` for a row that does not exist, and the
+   * time in microseconds since 1970 by the database's own clock, taken after the rows are locked.
+   *
+   * Keys are different, sorted, well-formed texts without NUL. With `readOnly`, `change` returns no writes. An error means that nothing is
+   * stored.
+   */
+  transact<Result>(
+    keys: readonly string[],
+    change: Change<Result>,
+    options: { readonly readOnly: boolean },
+  ): Promise<Result> | Result
+  /** Releases the resources of the database, if the store owns them. */
+  close?(): Promise<void> | void
+}
+
+/** A database whose `transact` returns its result at once. */
+export interface SyncRowDatabase extends RowDatabase {
+  /** Says so: a function does not show it. */
+  readonly sync: true
+  transact<Result>(keys: readonly string[], change: Change<Result>, options: { readonly readOnly: boolean }): Result
+  close?(): void
+}
+
+/** Options of `rowStore`. */
+export interface RowStoreOptions {
+  /** Uses this clock instead of the database's: for tests. */
+  readonly clock?: Clock
+}
+
+/** Operations in one transaction. */
+const MOST_GATHERED = 256
+/** Transactions at a time. They have no key in common. */
+const MOST_IN_FLIGHT = 4
+/** Clocks differ, so a row is kept a second longer than it counts. */
+const GRACE_MS = 1000
+/** The microseconds of 1973. A time before is one in other units. */
+const EARLIEST = 1e14
+
+/**
+ * Makes a store of a database that has transactions. All decisions are the package's own: the database only reads and writes rows of bytes.
+ * Decisions that arrive while a transaction runs share the next one.
+ *
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed, with its error as the `cause`,
+ * and with `DAMAGED_ROW` for a row that is not as it was written.
+ * @example
+ * const rows = new Map<string, Uint8Array>()
+ * const store = rowStore({
+ *   sync: true,
+ *   transact(keys, change) {
+ *     const { writes, result } = change(keys.map((key) => rows.get(key)), Date.now() * 1000)
+ *     for (const { key, row } of writes) row === undefined ? rows.delete(key) : rows.set(key, row)
+ *     return result
+ *   },
+ * })
+ */
+export function rowStore(database: SyncRowDatabase, options?: RowStoreOptions): SyncStore
+export function rowStore(database: RowDatabase, options?: RowStoreOptions): AsyncStore
+export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): Store {
+  knownOptions('rowStore', options, ['clock'])
+  const { transact, sync, close } = (database ?? {}) as Partial<SyncRowDatabase>
+  if (typeof transact !== 'function') refuse('rowStore', 'a database with the method `transact`', database)
+  if (close !== undefined && typeof close !== 'function') refuse('close', 'a function', close)
+  if (sync !== undefined && typeof sync !== 'boolean') refuse('sync', 'true or false', sync)
+  const clock = options.clock && clockGiven(options.clock)
+  return sync === true ? new SyncRows(database as SyncRowDatabase, clock) : new AsyncRows(database, clock)
+}
+
+/** What a store does at once, as data. */
+type Operation =
+  | { readonly kind: DecisionMode; readonly charges: readonly Charge[] }
+  | { readonly kind: 'adjust'; readonly charges: readonly Charge[]; readonly units: readonly number[] }
+  | { readonly kind: 'lock'; readonly charges: readonly Charge[]; readonly ms: number; readonly mode: LockMode }
+  | { readonly kind: 'forget'; readonly limiter: string; readonly key: string }
+
+/** What both kinds of stores have: a database, its clock, and transactions. */
+class Rows {
+  readonly database: RowDatabase
+  readonly clock: Clock | undefined
+  isClosed = false
+  /** Milliseconds by which the clock of the database is ahead of that of this process, as of the last transaction. */
+  #ahead = 0
+
+  constructor(database: RowDatabase, clock: Clock | undefined) {
+    this.database = database
+    this.clock = clock
+  }
+
+  now(): number {
+    return this.clock === undefined ? steadyClock.now() + this.#ahead : this.clock.now()
+  }
+
+  /** Returns the error of each operation. One that fails, such as for a damaged row, changes nothing and stops no other. */
+  transact(operations: readonly Operation[]): Promise<unknown[]> | unknown[] {
+    const keys = [...new Set(operations.flatMap(keysOf))].toSorted()
+    const readOnly = operations.every(({ kind }) => kind === 'peek')
+    const change: Change<unknown[]> = (stored, given) => {
+      const now = this.clock === undefined ? checkedTime(given) : microseconds(this.clock)
+      this.#ahead = now / 1000 - steadyClock.now()
+      const records = new Map(keys.map((key, i) => [key, new KeyRecord(stored[i])]))
+      const result = operations.map((operation) => attempt(operation, records, now))
+      const writes = [...records].flatMap(([key, record]) => record.write(key, now))
+      return { writes: readOnly ? [] : writes, result }
+    }
+    return this.database.transact(keys, change, { readOnly })
+  }
+}
+
+class SyncRows implements SyncStore {
+  readonly sync = true
+  readonly #rows: Rows
+
+  constructor(database: SyncRowDatabase, clock: Clock | undefined) {
+    this.#rows = new Rows(database, clock)
+  }
+
+  get clock(): Clock | undefined {
+    return this.#rows.clock
+  }
+
+  get identity(): object {
+    return this.#rows.database
+  }
+
+  now(): number {
+    return this.#rows.now()
+  }
+
+  joins(other: Store): boolean {
+    return other.identity === this.identity && other.clock === this.clock
+  }
+
+  take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
+    this.#do({ kind: mode, charges })
+    return undefined
+  }
+
+  adjust(charges: readonly Charge[], units: readonly number[]): void {
+    this.#do({ kind: 'adjust', charges, units })
+  }
+
+  lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
+    this.#do({ kind: 'lock', charges, ms, mode })
+  }
+
+  forget(limiter: string, key: string): void {
+    this.#do({ kind: 'forget', limiter, key })
+  }
+
+  close(): void {
+    if (this.#rows.isClosed) return
+    this.#rows.isClosed = true
+    void this.#rows.database.close?.()
+  }
+
+  #do(operation: Operation): void {
+    if (this.#rows.isClosed) throw closed()
+    const failures = this.#transact(operation)
+    if (failures[0] !== undefined) throw failures[0] as Error
+  }
+
+  #transact(operation: Operation): unknown[] {
+    try {
+      const failures = this.#rows.transact([operation])
+      if (!isPromise(failures)) return failures
+      void failures.catch(() => undefined)
+    } catch (error) {
+      throw failed(error)
+    }
+    throw new SluiceError('STORE_FAILED', 'transact returned a promise, and the database says `sync: true`')
+  }
+}
+
+/** An operation that waits for its transaction. */
+interface Waiting {
+  readonly operation: Operation
+  readonly keys: readonly string[]
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+class AsyncRows implements AsyncStore {
+  readonly sync = false
+  readonly #rows: Rows
+  #waiting: Waiting[] = []
+  #isScheduled = false
+  #inFlight = 0
+  /** The keys of the transactions that run. */
+  readonly #busy = new Set<string>()
+
+  constructor(database: RowDatabase, clock: Clock | undefined) {
+    this.#rows = new Rows(database, clock)
+  }
+
+  get clock(): Clock | undefined {
+    return this.#rows.clock
+  }
+
+  get identity(): object {
+    return this.#rows.database
+  }
+
+  now(): number {
+    return this.#rows.now()
+  }
+
+  joins(other: Store): boolean {
+    return other.identity === this.identity && other.clock === this.clock
+  }
+
+  async take(charges: readonly Charge[], mode: DecisionMode): Promise<undefined> {
+    await this.#do({ kind: mode, charges })
+  }
+
+  adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+    return this.#do({ kind: 'adjust', charges, units })
+  }
+
+  lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
+    return this.#do({ kind: 'lock', charges, ms, mode })
+  }
+
+  forget(limiter: string, key: string): Promise<void> {
+    return this.#do({ kind: 'forget', limiter, key })
+  }
+
+  /** Transactions that run are not awaited: the database ends them. */
+  async close(): Promise<void> {
+    if (this.#rows.isClosed) return
+    this.#rows.isClosed = true
+    for (const { reject } of this.#waiting.splice(0)) reject(closed())
+    await this.#rows.database.close?.()
+  }
+
+  #do(operation: Operation): Promise<void> {
+    if (this.#rows.isClosed) return Promise.reject(closed())
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ operation, keys: keysOf(operation), resolve, reject })
+      if (this.#isScheduled) return
+      this.#isScheduled = true
+      queueMicrotask(this.#start)
+    })
+  }
+
+  /** Starts transactions of what waits. Operations on a key keep their order. */
+  readonly #start = (): void => {
+    this.#isScheduled = false
+    while (this.#inFlight < MOST_IN_FLIGHT) {
+      const batch = this.#nextBatch()
+      if (batch.length === 0) return
+      void this.#run(batch)
+    }
+  }
+
+  /** Removes and returns operations whose keys are free. */
+  #nextBatch(): Waiting[] {
+    const batch: Waiting[] = []
+    const later: Waiting[] = []
+    const taken = new Set(this.#busy)
+    for (const each of this.#waiting) {
+      if (batch.length < MOST_GATHERED && !each.keys.some((key) => taken.has(key))) batch.push(each)
+      else {
+        for (const key of each.keys) taken.add(key)
+        later.push(each)
+      }
+    }
+    this.#waiting = later
+    return batch
+  }
+
+  async #run(batch: readonly Waiting[]): Promise<void> {
+    const keys = new Set(batch.flatMap((each) => each.keys))
+    for (const key of keys) this.#busy.add(key)
+    this.#inFlight++
+    await this.#settle(batch)
+    this.#inFlight--
+    for (const key of keys) this.#busy.delete(key)
+    this.#start()
+  }
+
+  async #settle(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const failures = await this.#rows.transact(batch.map(({ operation }) => operation))
+      batch.forEach(({ resolve, reject }, i) => {
+        if (failures[i] === undefined) resolve()
+        else reject(failures[i])
+      })
+    } catch (error) {
+      // A row that would be too large fails its own operation, not those that share the transaction.
+      if (isRejection(error) && batch.length > 1) for (const each of batch) await this.#settle([each])
+      else for (const { reject } of batch) reject(failed(error))
+    }
+  }
+}
+
+brand(SyncRows, STORE)
+brand(AsyncRows, STORE)
+
+/** The rows of one key under one limiter, in a transaction. */
+class KeyRecord {
+  readonly #bytes: Uint8Array | undefined
+  #sections: Sections | undefined
+  readonly #rows = new Map<string, Row>()
+  #isDeleted = false
+
+  constructor(stored: unknown) {
+    if (stored !== undefined && stored !== null && !(stored instanceof Uint8Array))
+      throw new SluiceError('STORE_FAILED', `transact: expected rows as Uint8Array or undefined, got ${shown(stored)}`)
+    this.#bytes = stored ?? undefined
+  }
+
+  rowOf({ limit, policy: { compiled } }: Charge): Row {
+    const known = this.#rows.get(limit.name)
+    if (known !== undefined) return known
+    this.#sections ??= decodeRecord(this.#bytes)
+    const section = this.#sections.get(limit.name)
+    const row = section === undefined ? new Row() : decodeRow(section, compiled)
+    this.#rows.set(limit.name, row)
+    return row
+  }
+
+  /** Resets all rows. A record that is damaged is deleted. */
+  forget(now: number): void {
+    this.#isDeleted = this.#bytes !== undefined
+    try {
+      this.#sections ??= decodeRecord(this.#bytes)
+      for (const [name, section] of this.#sections)
+        if (!this.#rows.has(name)) this.#rows.set(name, decodeNotes(section))
+    } catch {
+      this.#sections = new Map()
+      this.#rows.clear()
+    }
+    for (const row of this.#rows.values()) reset(row, now)
+  }
+
+  /** Returns the write of what has changed, if anything has. */
+  write(key: string, now: number): RowWrite[] {
+    const changed = [...this.#rows].filter(([, row]) => row.changed)
+    if (changed.length === 0 && !this.#isDeleted) return []
+    for (const [name, row] of changed) this.#sections!.set(name, encodeRow(row))
+    const { row, until } = encodeRecord(this.#sections!, now)
+    return [{ key, row, expiresAt: Math.ceil(until / 1000) + GRACE_MS }]
+  }
+}
+
+/** The key of a record. Any text can be in it. The result is well-formed, and without NUL. */
+function recordKey(limiter: string, key: string): string {
+  return JSON.stringify([limiter, key])
+}
+
+function keysOf(operation: Operation): string[] {
+  if (operation.kind === 'forget') return [recordKey(operation.limiter, operation.key)]
+  return operation.charges.map(({ policy, key }) => recordKey(policy.limiter, key))
+}
+
+function attempt(operation: Operation, records: ReadonlyMap<string, KeyRecord>, now: number): unknown {
+  try {
+    execute(operation, records, now)
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+/** Reads every row before anything is changed, so that an operation fails as a whole. */
+function execute(operation: Operation, records: ReadonlyMap<string, KeyRecord>, now: number): void {
+  if (operation.kind === 'forget') return records.get(recordKey(operation.limiter, operation.key))!.forget(now)
+  const { charges } = operation
+  const rows = charges.map((charge) => records.get(recordKey(charge.policy.limiter, charge.key))!.rowOf(charge))
+  if (operation.kind === 'adjust') {
+    const { units } = operation
+    rows.forEach((row, i) => units[i] === 0 || adjust(row, charges[i]!, units[i]!, now))
+  } else if (operation.kind === 'lock') {
+    for (const row of rows) lock(row, now, Math.round(operation.ms * 1000), operation.mode)
+  } else {
+    // The transaction may be repeated, so nothing of an earlier attempt may stay.
+    for (const charge of charges) {
+      charge.markCharged(0, 0)
+      charge.markLocked(0)
+    }
+    commit(rows, charges, now, evaluate(rows, charges, now), operation.kind === 'consume')
+  }
+}
+
+function checkedTime(given: unknown): number {
+  if (typeof given === 'number' && given >= EARLIEST && given < Number.MAX_SAFE_INTEGER) return Math.floor(given)
+  throw new SluiceError('INVALID_CLOCK', `transact: expected microseconds since 1970, got ${shown(given)}`)
+}
+
+function isRejection(error: unknown): boolean {
+  return error instanceof SluiceError && error.code === 'STORE_REJECTED'
+}
+
+function failed(error: unknown): SluiceError {
+  if (error instanceof SluiceError) return error
+  return new SluiceError('STORE_FAILED', `The database failed: ${messageOf(error)}`, { cause: error })
+}
+
+function closed(): SluiceError {
+  return new SluiceError('STORE_CLOSED', 'This store has been closed')
+}

@@ -1,0 +1,83 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Edit, EntryArray } from '../../src/algorithms/entries.ts'
+import { changes, EditModel } from '../support/entry-edits.ts'
+
+function edit(parts: Partial<Edit>): Edit {
+  return { drop: 0, takeTime: 0, takeCost: 0, pushTime: 0, pushCost: 0, ...parts }
+}
+
+/** Entries of cost 1 at the times from 0 on. */
+function filled(count: number): EntryArray {
+  const entries = new EntryArray()
+  for (let time = 0; time < count; time++) entries.push(time, 1)
+  return entries
+}
+
+function itemsOf(entries: EntryArray): [number, number][] {
+  const items: [number, number][] = []
+  entries.each((time, cost) => items.push([time, cost]))
+  return items
+}
+
+describe('entries', () => {
+  it('answer as a list does, whatever was added, dropped and subtracted', () => {
+    const all = fc.array(changes(300), { minLength: 300, maxLength: 1500, size: 'max' })
+    const property = fc.property(all, (list) => {
+      const entries = new EntryArray()
+      const model = new EditModel()
+      for (const change of list) {
+        const { edit, question } = model.edited(change)
+        entries.apply(edit)
+        const { time, cost } = question
+        expect([
+          entries.costUntil(time),
+          entries.timeOf(Math.max(1, cost)),
+          entries.costAt(time),
+          entries.beforeNewest(),
+        ]).toEqual(model.answers(question))
+      }
+      expect(entries.length).toBe(model.list.items.length)
+      expect(itemsOf(entries)).toEqual(model.list.items.map(({ time, cost }) => [time, cost]))
+    })
+    fc.assert(property, { numRuns: 30 })
+  })
+
+  it('are copied without what was dropped', () => {
+    const entries = filled(1000)
+    entries.apply(edit({ drop: 990 }))
+    const copy = entries.copy()
+    entries.apply(edit({ drop: 5, pushTime: 2000, pushCost: 7 }))
+    expect(itemsOf(copy)).toEqual(Array.from({ length: 10 }, (_, i) => [990 + i, 1]))
+    expect([entries.length, entries.costUntil(Infinity)]).toEqual([6, 12])
+  })
+
+  it('stay exact when more than 2^53 was added and dropped', () => {
+    const entries = new EntryArray()
+    const cost = 2 ** 51 + 1
+    for (let time = 0; time < 100; time++) {
+      entries.apply(edit({ drop: time === 0 ? 0 : cost, pushTime: time, pushCost: cost }))
+      expect([entries.costUntil(Infinity), entries.length]).toEqual([cost, 1])
+    }
+  })
+
+  it('drop a part of the oldest entry', () => {
+    const entries = new EntryArray()
+    entries.push(1, 5)
+    entries.push(2, 5)
+    entries.apply(edit({ drop: 7 }))
+    expect(itemsOf(entries)).toEqual([[2, 3]])
+    expect([entries.costAt(1), entries.costAt(2), entries.timeOf(3), entries.timeOf(4)]).toEqual([0, 3, 2, -Infinity])
+  })
+
+  it('take nothing from an entry that is gone', () => {
+    const entries = filled(3)
+    entries.apply(edit({ drop: 1 }))
+    entries.apply(edit({ takeTime: 0, takeCost: 1 }))
+    entries.apply(edit({ takeTime: 7, takeCost: 1 }))
+    expect(itemsOf(entries)).toEqual([
+      [1, 1],
+      [2, 1],
+    ])
+  })
+})

@@ -1,0 +1,411 @@
+import fc from 'fast-check'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import {
+  type Changes,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limiter,
+  type RowDatabase,
+  rowStore,
+  slidingWindowLog,
+  stack,
+} from '../../../src/index.ts'
+import { decodeRecord, decodeRow, encodeRecord, MOST_BYTES } from '../../../src/engine/codec.ts'
+import { compiled as compiledOf, type Limit } from '../../../src/limits/limit.ts'
+import { storeBehaviours, virtualClock } from '../../../src/testing.ts'
+
+interface Clock {
+  now(): number
+}
+
+/** Rows in a `Map`. `repeats`: every third transaction fails at first, and calls `change` again. */
+class Rows implements RowDatabase {
+  readonly rows = new Map<string, Uint8Array>()
+  /** How many keys each transaction had. */
+  readonly widths: number[] = []
+  readonly readOnly: boolean[] = []
+  most = 0
+  #running = 0
+  readonly #clock: Clock
+  readonly #repeats: boolean
+
+  constructor(clock: Clock = Date, repeats = false) {
+    this.#clock = clock
+    this.#repeats = repeats
+  }
+
+  async transact<Result>(
+    keys: readonly string[],
+    change: (rows: readonly (Uint8Array | undefined)[], now: number) => Changes<Result>,
+    { readOnly }: { readOnly: boolean },
+  ): Promise<Result> {
+    this.most = Math.max(this.most, ++this.#running)
+    this.widths.push(keys.length)
+    this.readOnly.push(readOnly)
+    const stored = keys.map((key) => this.rows.get(key)?.slice())
+    const now = Math.round(this.#clock.now() * 1000)
+    if (this.#repeats && this.widths.length % 3 === 0)
+      change(
+        stored.map((each) => each?.slice()),
+        now,
+      )
+    const { writes, result } = change(stored, now)
+    await new Promise(setImmediate)
+    for (const { key, row } of writes) {
+      if (row === undefined) this.rows.delete(key)
+      else this.rows.set(key, row.slice())
+    }
+    this.#running--
+    return result
+  }
+}
+
+/** The same at once. */
+function syncRows(clock: Clock): RowDatabase & { sync: true; rows: Map<string, Uint8Array> } {
+  const rows = new Map<string, Uint8Array>()
+  return {
+    sync: true,
+    rows,
+    transact(keys, change) {
+      const { writes, result } = change(
+        keys.map((key) => rows.get(key)),
+        Math.round(clock.now() * 1000),
+      )
+      for (const { key, row } of writes) {
+        if (row === undefined) rows.delete(key)
+        else rows.set(key, row)
+      }
+      return result
+    },
+  } as RowDatabase & { sync: true; rows: Map<string, Uint8Array> }
+}
+
+const perKey = (key: string): string => key
+function on(database: RowDatabase, limits: Limit = gcra({ quota: 10, window: '1h' }), name = 'api'): Limiter<string> {
+  // Another store for each limiter, as in another process.
+  const store = rowStore({ transact: (keys, change, options) => database.transact(keys, change, options) })
+  return createLimiter<string>({ name, keyer: perKey, limits, store })
+}
+const RECORD = '["api","ada"]'
+
+afterEach(() => vi.restoreAllMocks())
+
+describe.each([
+  ['later', (clock: Clock) => rowStore(new Rows(clock))],
+  ['later, with repeated transactions', (clock: Clock) => rowStore(new Rows(clock, true))],
+  ['at once', (clock: Clock) => rowStore(syncRows(clock))],
+])('a store of rows in a database that answers %s', (_, make) => {
+  for (const { name, run } of storeBehaviours(make)) it(name, run, 60_000)
+})
+
+describe('rowStore', () => {
+  it.each([
+    [undefined, 'rowStore'],
+    [{}, 'rowStore'],
+    [{ transact: 1 }, 'rowStore'],
+    [{ transact: (): number => 0, sync: 1 }, 'sync'],
+    [{ transact: (): number => 0, close: 1 }, 'close'],
+  ])('refuses %o', (database, option) => {
+    expect(() => rowStore(database as never)).toThrow(new RegExp(`^${option}: expected`))
+  })
+
+  it('refuses unknown options', () => {
+    expect(() => rowStore(new Rows(), { clok: Date } as never)).toThrow(/clok/)
+  })
+
+  it('uses its clock instead of the database’s', async () => {
+    const clock = virtualClock()
+    const limiter = createLimiter({
+      keyer: perKey,
+      limits: gcra({ quota: 1, window: '1s' }),
+      store: rowStore(new Rows(), { clock }),
+    })
+    await limiter.consume('ada')
+    expect((await limiter.consume('ada')).allowed).toBe(false)
+    clock.advance(1000)
+    expect((await limiter.consume('ada')).allowed).toBe(true)
+  })
+
+  it.each([1_767_225_600_000, NaN, '1767225600000000', undefined])('refuses the time %o', async (now) => {
+    const database: RowDatabase = {
+      transact: (keys, change) =>
+        change(
+          keys.map(() => undefined),
+          now as number,
+        ).result,
+    }
+    await expect(on(database).consume('ada')).rejects.toMatchObject({ code: 'INVALID_CLOCK' })
+  })
+
+  it('refuses rows that are no bytes', async () => {
+    const database: RowDatabase = {
+      transact: (keys, change) =>
+        change(
+          keys.map(() => 'text' as never),
+          Date.now() * 1000,
+        ).result,
+    }
+    await expect(on(database).consume('ada')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  })
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('down')
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('down')
+      },
+    ],
+  ])('rejects with STORE_FAILED when transact %s, and charges nothing', async (_, transact) => {
+    const rows = new Rows()
+    const limiter = on(rows)
+    const working = rows.transact.bind(rows)
+    rows.transact = transact as never
+    await expect(limiter.consume('ada')).rejects.toMatchObject({ code: 'STORE_FAILED', cause: { message: 'down' } })
+    rows.transact = working
+    expect((await limiter.peek('ada')).remaining).toBe(9)
+  })
+
+  it('rejects after close, and calls close of the database once', async () => {
+    const close = vi.fn()
+    const rows = Object.assign(new Rows(), { close })
+    const store = rowStore(rows)
+    const limiter = createLimiter({ keyer: perKey, limits: gcra({ quota: 1, window: '1s' }), store })
+    await limiter.consume('ada')
+    await store.close()
+    await store.close()
+    expect(close).toHaveBeenCalledTimes(1)
+    await expect(limiter.consume('ada')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
+  })
+
+  it('says what is wrong when a database that says `sync` returns a promise', () => {
+    const store = rowStore({ sync: true, transact: (async () => []) as never })
+    const limiter = createLimiter({ keyer: perKey, limits: gcra({ quota: 1, window: '1s' }), store })
+    expect(() => limiter.consume('ada')).toThrow(/transact returned a promise/)
+  })
+
+  it('stacks limiters on two stores of one database', async () => {
+    const rows = new Rows()
+    const limits = gcra({ quota: 3, window: '1h' })
+    const [user, site] = ['user', 'site'].map((name) =>
+      createLimiter({ name, keyer: perKey, limits, store: rowStore(rows) }),
+    )
+    const both = stack(user!, site!)
+    for (let i = 0; i < 3; i++) expect((await both.consume('ada')).allowed).toBe(true)
+    expect((await both.consume('ada')).allowed).toBe(false)
+    expect(rows.widths).toEqual([2, 2, 2, 2])
+  })
+})
+
+describe('transactions', () => {
+  it('share what arrives together, at most 256 operations at a time', async () => {
+    const rows = new Rows()
+    const limiter = on(rows, gcra({ quota: 10_000, window: '1h' }))
+    await Promise.all(Array.from({ length: 1000 }, (_, i) => limiter.consume(`key ${i}`)))
+    expect(Math.max(...rows.widths)).toBe(256)
+    expect(rows.widths.length).toBe(4)
+    expect(rows.most).toBe(4)
+  })
+
+  it('never run at one time for one key, and admit exactly the quota', async () => {
+    const rows = new Rows()
+    const limiter = on(rows, gcra({ quota: 100, window: '1h' }))
+    const decisions = await Promise.all(Array.from({ length: 700 }, () => limiter.consume('ada')))
+    expect(rows.most).toBe(1)
+    expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(100)
+  })
+
+  it('keep the order of the operations on a key', async () => {
+    const limiter = on(new Rows(), gcra({ quota: 100, window: '1h' }))
+    const property = fc.asyncProperty(fc.array(fc.nat({ max: 3 }), { maxLength: 60 }), async (keys) => {
+      const seen: [number, number][] = []
+      await Promise.all(
+        keys.map(async (key, i) => {
+          await limiter.peek(`key ${key}`)
+          seen.push([key, i])
+        }),
+      )
+      for (const key of new Set(keys)) {
+        const order = seen.filter(([each]) => each === key).map(([, i]) => i)
+        expect(order).toEqual(order.toSorted((a, b) => a - b))
+      }
+    })
+    await fc.assert(property, { numRuns: 50 })
+  })
+
+  it('of peeks are read-only, and write nothing', async () => {
+    const rows = new Rows()
+    const limiter = on(rows)
+    await limiter.peek('ada')
+    expect([rows.readOnly, rows.rows.size]).toEqual([[true], 0])
+    await limiter.consume('ada')
+    expect([rows.readOnly, rows.rows.size]).toEqual([[true, false], 1])
+  })
+
+  it('have keys that are sorted, well-formed and without NUL', async () => {
+    const rows = new Rows()
+    const seen: (readonly string[])[] = []
+    const transact = rows.transact.bind(rows)
+    rows.transact = (keys, ...rest) => {
+      seen.push(keys)
+      return transact(keys, ...rest)
+    }
+    const limiter = on(rows)
+    await Promise.all(['b', '\u0000', '\ud800', 'a'].map((key) => limiter.consume(key)))
+    const keys = seen.flat()
+    expect(keys).toHaveLength(4)
+    expect(seen[0]).toEqual(seen[0]!.toSorted())
+    // eslint-disable-next-line no-control-regex
+    for (const key of keys) expect(key).toMatch(/^[^\u0000]*$/)
+    for (const key of keys) expect((key as string & { isWellFormed(): boolean }).isWellFormed()).toBe(true)
+  })
+})
+
+describe('a row', () => {
+  it('is deleted by a reset when nothing in it counts', async () => {
+    const clock = virtualClock()
+    const rows = new Rows(clock)
+    const limiter = on(rows, gcra({ quota: 10, window: '1s' }))
+    await limiter.refund(await limiter.consume('ada'))
+    // A clock may step back by a second.
+    expect(rows.rows.size).toBe(1)
+    clock.advance(2000)
+    await limiter.reset('ada')
+    expect(rows.rows.size).toBe(0)
+  })
+
+  it('may be deleted a second after everything in it has ended', async () => {
+    const clock = virtualClock()
+    const rows = new Rows(clock)
+    const ends: number[] = []
+    const transact = rows.transact.bind(rows)
+    rows.transact = (keys, change, options) =>
+      transact(
+        keys,
+        (stored, now) => {
+          const changes = change(stored, now)
+          ends.push(...changes.writes.map(({ expiresAt }) => expiresAt))
+          return changes
+        },
+        options,
+      )
+    await on(rows, gcra({ quota: 10, window: '10s' })).consume('ada')
+    await on(rows, fixedWindow({ quota: 1, window: '1m', block: '1h' }), 'blocks').consume('ada', { cost: 2 })
+    expect(ends).toEqual([clock.now() + 2000, clock.now() + 3_601_000])
+  })
+
+  it('keeps the limits that a request does not name', async () => {
+    const rows = new Rows()
+    const [first, second] = ['first', 'second'].map((name) => gcra({ quota: 3, window: '1h', name }))
+    await on(rows, first).consume('ada')
+    await on(rows, second).consume('ada')
+    const again = on(rows, first)
+    expect((await again.peek('ada', { cost: 0 })).limits[0]!.remaining).toBe(2)
+  })
+
+  it('takes about 90 bytes for one limit', async () => {
+    const rows = new Rows()
+    await on(rows).consume('ada')
+    expect(rows.rows.get(RECORD)!.length).toBeLessThan(110)
+  })
+
+  it('that is too large fails its own operation, and not those that share the transaction', async () => {
+    const clock = virtualClock()
+    const rows = new Rows(clock)
+    const log = slidingWindowLog({ quota: 100_000, window: '1d', name: 'log' })
+    const limiter = on(rows, log)
+    await limiter.consume('ada')
+    const sections = decodeRecord(rows.rows.get(RECORD))
+    const room = MOST_BYTES - rows.rows.get(RECORD)!.length
+    // Another section fills the record, but for less than one entry of 16 bytes.
+    const filler = new Uint8Array(room - 20)
+    new DataView(filler.buffer).setFloat64(0, (clock.now() + 3_600_000) * 1000, true)
+    sections.set('filler', filler)
+    rows.rows.set(RECORD, encodeRecord(sections, clock.now() * 1000).row!)
+    clock.advance(1)
+    const [large, other] = await Promise.allSettled([limiter.consume('ada'), limiter.consume('bob')])
+    expect(large).toMatchObject({ status: 'rejected', reason: { code: 'STORE_REJECTED' } })
+    expect(other).toMatchObject({ status: 'fulfilled', value: { allowed: true } })
+    expect(rows.rows.get(RECORD)!.length).toBeLessThanOrEqual(MOST_BYTES)
+    clock.advance(3_602_000)
+    expect((await limiter.consume('ada')).allowed).toBe(true)
+  })
+})
+
+describe('a damaged row', () => {
+  const clock = virtualClock()
+  const written = async (): Promise<Rows> => {
+    const rows = new Rows(clock)
+    const limits = [slidingWindowLog({ quota: 5, window: '1h', block: '2h' }), gcra({ quota: 4, window: '1h' })]
+    const limiter = createLimiter({ name: 'api', keyer: perKey, limits, store: rowStore(rows) })
+    for (let i = 0; i < 5; i++) {
+      clock.advance(1)
+      await limiter.consume('ada')
+    }
+    return rows
+  }
+
+  it('rejects with DAMAGED_ROW whichever byte is changed, and is deleted by reset', async () => {
+    const rows = await written()
+    const good = rows.rows.get(RECORD)!
+    const limiter = on(rows)
+    for (let i = 0; i < good.length; i++) {
+      const bad = good.slice()
+      bad[i]! ^= 1 << (i % 8)
+      rows.rows.set(RECORD, bad)
+      await expect(limiter.consume('ada')).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
+    }
+    await limiter.reset('ada')
+    expect(rows.rows.size).toBe(0)
+    expect((await limiter.consume('ada')).allowed).toBe(true)
+  })
+
+  it('rejects wherever it is cut off, and for bytes that are random', async () => {
+    const rows = await written()
+    const good = rows.rows.get(RECORD)!
+    const limiter = on(rows)
+    const bytes = fc.oneof(
+      fc.nat({ max: good.length - 1 }).map((length) => good.slice(0, length)),
+      fc.uint8Array({ maxLength: 300 }),
+    )
+    const property = fc.asyncProperty(bytes, async (bad) => {
+      rows.rows.set(RECORD, bad)
+      await expect(limiter.consume('ada')).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
+    })
+    await fc.assert(property, { numRuns: 500 })
+  })
+
+  it('rejects whatever its sections contain, also with a hash that is right', async () => {
+    const good = (await written()).rows.get(RECORD)!
+    const limits = [slidingWindowLog({ quota: 5, window: '1h', block: '2h' })]
+    const [name, section] = [...decodeRecord(good)][0]!
+    const compiled = limits[0]!
+    const property = fc.property(fc.nat({ max: section.length - 1 }), fc.nat({ max: 255 }), (at, value) => {
+      const bad = section.slice()
+      bad[at] = value
+      // It is read as some row, or refused: nothing else is thrown.
+      try {
+        decodeRow(bad, compiledOf(compiled))
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'DAMAGED_ROW' })
+      }
+    })
+    expect(name).toBe(compiled.name)
+    fc.assert(property, { numRuns: 2000 })
+  })
+
+  it('does not fail the operations that share its transaction', async () => {
+    const rows = await written()
+    rows.rows.get(RECORD)![20]! ^= 1
+    const limiter = on(rows)
+    const [bad, good] = await Promise.allSettled([limiter.consume('ada'), limiter.consume('bob')])
+    expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'DAMAGED_ROW' } })
+    expect(good).toMatchObject({ status: 'fulfilled', value: { allowed: true } })
+  })
+})
