@@ -293,14 +293,19 @@ export class Row {
     return now + written.reset * writer.micros
   }
 
-  /** Returns the microsecond until which anything of a row counts, as seen by a clock that is right. Reads the state. */
+  /**
+   * Returns the microsecond until which anything of a row counts, as seen by a clock that is right. An end in the last second is found, too, as a
+   * clock may step back by that much. Reads the state.
+   */
   lastsUntil(now: number): number {
     const { rare, writer } = this
+    const oldest = now - TOLERANCE_MS * 1000
     let until = 0
     if (writer !== undefined) {
       this.read(writer, now)
+      this.tick = ticks(writer, oldest)
       this.step(writer, writer.nonStrict, 0)
-      until = now + this.outcome.reset * writer.micros
+      until = oldest + this.outcome.reset * writer.micros
     }
     if (!this.hasRare) return until
     const locked = lockEnd(rare[LOCKED_AT]!, rare[LOCKED_UNTIL]!, now)

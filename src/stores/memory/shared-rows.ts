@@ -46,8 +46,7 @@ export class SharedRows {
   #isTaken(row: Row, place: number, now: number): boolean {
     if (this.#owners[place] === FREE) return false
     // A row is kept for the time by which a clock may step back.
-    const oldest = now - TOLERANCE_MS * 1000
-    if (row.lastsUntil(oldest) > oldest) return true
+    if (row.lastsUntil(now) > now - TOLERANCE_MS * 1000) return true
     this.#free(place)
     this.#aimAt(row, place)
     return false

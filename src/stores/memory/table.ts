@@ -95,7 +95,7 @@ export class Slab {
     this.aim(probe, slot)
     // A state is kept for the time by which a clock may step back. One of a clock that ran ahead would begin now at each look.
     const oldest = now - TOLERANCE_MS * 1000
-    const until = probe.lastsUntil(oldest)
+    const until = probe.lastsUntil(now)
     if (until <= oldest || probe.isCarriedOver) return true
     this.#setExpiry(slot, now, until)
     return false
