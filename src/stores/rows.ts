@@ -136,7 +136,7 @@ class Rows {
       const records = new Map(keys.map((key, i) => [key, new KeyRecord(stored[i])]))
       const result = operations.map((operation) => attempt(operation, records, now))
       const writes = [...records].flatMap(([key, record]) => record.write(key, now))
-      return { writes: readOnly ? [] : writes, result }
+      return { writes, result }
     }
     return this.database.transact(keys, change, { readOnly })
   }

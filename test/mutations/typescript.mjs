@@ -300,7 +300,11 @@ export const typescript = [
   codec('a row that may be of any size', 'if (row.length > MOST_BYTES)', 'if (row.length > 2 * MOST_BYTES)'),
   rows('two transactions on one key', 'const taken = new Set(this.#busy)', 'const taken = new Set<string>()'),
   rows('an operation that overtakes another one', 'for (const key of each.keys) taken.add(key)', 'void taken'),
-  rows('a peek that writes', 'writes: readOnly ? [] : writes', 'writes'),
+  rows(
+    'a read-only transaction that is not marked',
+    "every(({ kind }) => kind === 'peek')",
+    "every(({ kind }) => kind !== 'peek')",
+  ),
   rows('an attempt that stays in a charge', 'charge.markCharged(0, 0)', 'void charge'),
   shared(
     'a key that pays for others under another limit',

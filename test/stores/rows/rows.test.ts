@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   type Changes,
+  type Charge,
   createLimiter,
   fixedWindow,
   gcra,
@@ -237,6 +238,43 @@ describe('transactions', () => {
       }
     })
     await fc.assert(property, { numRuns: 50 })
+  })
+
+  it('keep the order of operations that have one of several keys in common', async () => {
+    const rows = new Rows()
+    const store = rowStore(rows)
+    const [first, second] = ['first', 'second'].map((name) =>
+      createLimiter<string>({ name, keyer: perKey, limits: gcra({ quota: 1, window: '1h' }), store }),
+    )
+    const running = first!.peek('ada')
+    await new Promise(setImmediate)
+    // The second one waits for the key of the first one, and the third one for the other key of the second one.
+    const waiting = [stack(first!, second!).consume('ada'), second!.consume('ada')]
+    const [both, later] = await Promise.all(waiting)
+    await running
+    expect([both!.allowed, later!.allowed]).toEqual([true, false])
+  })
+
+  it('that are repeated leave nothing of the first attempt in a decision', async () => {
+    const rows = new Rows()
+    const limiter = on(rows, gcra({ quota: 1, window: '1h' }))
+    await limiter.consume('ada')
+    const transact = rows.transact.bind(rows)
+    rows.transact = (keys, change, options) =>
+      transact(
+        keys,
+        (stored, now) => {
+          // At first the row is not seen, as another transaction has not ended.
+          change(
+            stored.map(() => undefined),
+            now,
+          )
+          return change(stored, now)
+        },
+        options,
+      )
+    const { allowed, limits } = await limiter.consume('ada')
+    expect([allowed, (limits[0] as Charge).charged]).toEqual([false, 0])
   })
 
   it('of peeks are read-only, and write nothing', async () => {
