@@ -30,7 +30,7 @@ export function evaluate(rows: readonly Row[], charges: readonly Charged[], now:
     else {
       row.step(compiled, compiled.parameters, charge.cost + row.ahead)
       judge(row, charge)
-      if (!charge.allowed && compiled.block !== 0) lockOut(row, charge, now)
+      if (!charge.allowed) lockOut(row, charge, now)
     }
     if (charge.allowed) continue
     // A state of which nothing is left may be missing, too.

@@ -252,7 +252,6 @@ export const typescript = [
   ),
   deciding('a peek that charges', 'else if (write) keep(row', 'else if (!write) keep(row'),
   deciding('a shadow limit that denies', 'if (compiled.enforced) admitted', 'admitted'),
-  deciding('a lock-out by a limit without a block', '!charge.allowed && compiled.block !== 0', '!charge.allowed'),
   deciding('`≥` for `>` where a lock opens', 'if (row.locked > now) denyLocked', 'if (row.locked >= now) denyLocked'),
   deciding('a lock in the past', 'row.locked = now + length', 'row.locked = now - length'),
   deciding(

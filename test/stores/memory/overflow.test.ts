@@ -132,6 +132,22 @@ describe('a key beyond maxKeys', () => {
     expect(limiter.consume({ key: 'late', plan: long }).allowed).toBe(false)
   })
 
+  it('gets nothing back of a charge that others shared, once it has a slot', () => {
+    const clock = virtualClock()
+    const limiter = full(clock)
+    const plan = gcra({ quota: 10, window: '1d', name: 'plan' })
+    const input = { key: 'late', plan }
+    const before = limiter.consume(input, { cost: 2 })
+    flood(limiter, plan)
+    clock.advance(70_000)
+    // Sweeps the first key. The late one then has the slot.
+    limiter.peek({ key: 'other', plan })
+    limiter.consume(input)
+    limiter.refund(before)
+    expect(limiter.consume(input).allowed).toBe(false)
+    expect(codes()).toEqual([])
+  })
+
   it.each([
     ['in its counters', { room: false, others: false }],
     ['in a slot', { room: true, others: false }],
