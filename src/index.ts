@@ -59,7 +59,7 @@ export type {
   SyncStore,
   DecisionMode,
 } from './stores/store.ts'
-export type { LockMode } from './stores/lock-mode.ts'
+export type { LockMode } from './engine/adjust.ts'
 export { denyCache, type DenyCacheOptions } from './stores/deny-cache/index.ts'
 export { guard, type GuardOptions, type StoreChange, type StoreEvent } from './stores/guard/index.ts'
 export {

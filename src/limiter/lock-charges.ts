@@ -1,7 +1,7 @@
 import { LONGEST_LOCK } from '../limits/block.ts'
 import type { Duration } from '../limits/limit.ts'
 import { warnIfShort } from '../limits/limit.ts'
-import type { LockMode } from '../stores/lock-mode.ts'
+import type { LockMode } from '../engine/adjust.ts'
 import type { Charge, Store } from '../stores/store.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'

@@ -4,7 +4,7 @@ import { type Limit, compiled, compiledAt } from '../limits/limit.ts'
 import { brand, hasBrand } from '../util/copies.ts'
 import type { DecisionMode, Degraded } from './decision-mode.ts'
 import type { LimitStatus } from './limit-status.ts'
-import type { LockMode } from './lock-mode.ts'
+import type { LockMode } from '../engine/adjust.ts'
 import type { CacheEntry } from './policy-cache.ts'
 
 export type { DecisionMode, Degraded } from './decision-mode.ts'

@@ -1,5 +1,5 @@
 import type { AsyncStore, Charge, DecisionMode, Degraded, Store, SyncStore } from '../../src/index.ts'
-import type { LockMode } from '../../src/stores/lock-mode.ts'
+import type { LockMode } from '../../src/engine/adjust.ts'
 
 /** A store that asks another one, later. Its place is its own, as that of a store in another process. */
 export class LaterStore implements AsyncStore {

@@ -4,7 +4,7 @@ import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'
 import { assertStore, STORE } from '../assert-store.ts'
-import type { LockMode } from '../lock-mode.ts'
+import type { LockMode } from '../../engine/adjust.ts'
 import {
   type AsyncStore,
   type Charge,

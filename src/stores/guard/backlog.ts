@@ -1,6 +1,6 @@
 import { copyText } from '../../util/copy-text.ts'
 import { SluiceError } from '../../util/errors.ts'
-import type { LockMode } from '../lock-mode.ts'
+import type { LockMode } from '../../engine/adjust.ts'
 import { type AsyncStore, Charge } from '../store.ts'
 
 /** The most charges whose adjustments are kept, and the most lock-outs. One takes 300 to 400 bytes, its key included. */

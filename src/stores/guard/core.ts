@@ -1,6 +1,6 @@
 import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
 import { type AsyncStore, Charge, createPolicy, type Policy } from '../store.ts'
-import type { LockMode } from '../lock-mode.ts'
+import type { LockMode } from '../../engine/adjust.ts'
 import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
 import type { FailureKind, ProbeResult } from './breaker.ts'
 import { type Call, Deadlines } from './deadlines.ts'

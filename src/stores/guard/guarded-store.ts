@@ -2,7 +2,7 @@ import type { Clock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { STORE } from '../assert-store.ts'
-import type { LockMode } from '../lock-mode.ts'
+import type { LockMode } from '../../engine/adjust.ts'
 import {
   type AsyncStore,
   type Charge,

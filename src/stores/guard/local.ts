@@ -2,7 +2,7 @@ import type { Limit } from '../../limits/limit.ts'
 import type { Clock } from '../../util/clock.ts'
 import { background } from '../../util/timer.ts'
 import { standInStore } from '../memory/index.ts'
-import type { LockMode } from '../lock-mode.ts'
+import type { LockMode } from '../../engine/adjust.ts'
 import { Charge, createPolicy, type DecisionMode, type Degraded, type Policy, type SyncStore } from '../store.ts'
 import { shareOf } from './share.ts'
 

@@ -1,1 +1,0 @@
-export type { LockMode } from '../engine/adjust.ts'
