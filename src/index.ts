@@ -48,16 +48,22 @@ export type {
 } from './limits/factories.ts'
 export type { MaybePromise } from './util/maybe-promise.ts'
 export type {
+  Adjusting,
   AsyncStore,
   Charge,
-  Degraded,
-  Inquiry,
-  LimitStatus,
-  Policy,
-  Store,
-  StoreDescription,
-  SyncStore,
+  Deciding,
   DecisionMode,
+  Degraded,
+  Forgetting,
+  LimitStatus,
+  Locking,
+  Operation,
+  Place,
+  Policy,
+  Reply,
+  Store,
+  StoreClock,
+  SyncStore,
 } from './stores/store.ts'
 export type { LockMode } from './engine/adjust.ts'
 export { denyCache, type DenyCacheOptions } from './stores/deny-cache/index.ts'

@@ -3,7 +3,7 @@ import type { Decision } from '../limiter/decision.ts'
 import { isOwn, type OwnLimiter } from '../limiter/own-limiter.ts'
 import { waitQueueOf } from '../limiter/wait-queue.ts'
 import { type HeldByLimit, inspectKey } from '../stores/redis/inspect/index.ts'
-import type { LimitStatus, Store } from '../stores/store.ts'
+import { type LimitStatus, perform, type Store } from '../stores/store.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { SluiceError } from '../util/errors.ts'
 import { collect, type MaybePromise } from '../util/maybe-promise.ts'
@@ -66,7 +66,7 @@ export class Keys {
     const isHashed = HASHED.test(key)
     for (const limiter of isHashed ? [] : this.#named(name)) await limiter.key(key).reset()
     for (const store of places) {
-      await store.forget(name, isHashed ? key : boundedKey(key))
+      await perform(store, { kind: 'forget', limiter: name, key: isHashed ? key : boundedKey(key) })
       waitQueueOf(store).wake()
     }
     return { isReset: true }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { RulesInEvent } from '../rules/rules.ts'
-import { assertStore } from '../stores/assert-store.ts'
+import { assertStore } from '../stores/store.ts'
 import type { Store } from '../stores/store.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import type { AnyLimiter } from './keys.ts'

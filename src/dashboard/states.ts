@@ -39,7 +39,7 @@ export class States {
 
   constructor(stores: Readonly<Record<string, Store>>, rules: readonly RulesInEvent[]) {
     for (const [name, store] of Object.entries(stores))
-      this.#stores.set(placeOf(store), { name, state: 'healthy', reason: '', since: undefined })
+      this.#stores.set(store.place, { name, state: 'healthy', reason: '', since: undefined })
     for (const each of rules) this.#rules.set(each, '')
     storeChannel.subscribe(this.#storeChanged)
     rulesChannel.subscribe(this.#rulesChanged)
@@ -55,7 +55,7 @@ export class States {
   /** Notes in which store a limiter counts. */
   note(status: LimitStatus): void {
     if (!isCharge(status)) return
-    const place = placeOf(status.policy.store)
+    const place = status.policy.store.place
     const users = this.#users.get(place) ?? new Set<string>()
     if (users.size < MOST_STATES) this.#users.set(place, users.add(status.limiter))
   }
@@ -73,7 +73,7 @@ export class States {
   }
 
   readonly #storeChanged = ({ store, state, reason }: StoreEvent): void => {
-    const place = placeOf(store)
+    const place = store.place
     const { name } = this.#stores.get(place) ?? { name: '' }
     if (!this.#stores.has(place) && this.#stores.size >= MOST_STATES) return
     this.#stores.set(place, { name, state, reason: reason.slice(0, LONGEST_TEXT), since: Date.now() })
@@ -83,11 +83,6 @@ export class States {
     if (!this.#rules.has(event.rules) && this.#rules.size >= MOST_STATES) return
     this.#rules.set(event.rules, problemIn(event).slice(0, LONGEST_TEXT))
   }
-}
-
-/** Wrappers of a store count in the same place. */
-function placeOf(store: Store): object {
-  return store.identity ?? store
 }
 
 function problemIn(event: RulesEvent): string {

@@ -8,7 +8,7 @@ import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-prom
 import type { Decision } from './decision.ts'
 import { decisionObserver } from './decision-observer.ts'
 import { addDistinct, checkedCost, assertUniqueNames } from './charges.ts'
-import { Charge, createPolicy, type Policy, type Store } from '../stores/store.ts'
+import { Charge, createPolicy, type Degraded, type Policy, type Store } from '../stores/store.ts'
 import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 
@@ -30,6 +30,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly #fixed: readonly Policy[] | undefined
   readonly #policies = new WeakMap<Limit, Policy>()
   readonly #prefix: string
+  readonly #onOutage: Degraded | undefined
   /** Absent if no limit depends on the input. */
   readonly #watch: AlternationWatch | undefined
   #warned = false
@@ -45,10 +46,12 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     home: object,
     startsFromZero: boolean,
     prefix = '',
+    onOutage?: Degraded,
   ) {
     this.#options = options
     this.startsFromZero = startsFromZero
     this.#prefix = prefix
+    this.#onOutage = onOutage
     this.name = name
     this.store = store
     this.home = home
@@ -75,13 +78,21 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   }
 
   /** Returns a builder with the same limits and the same counts on another store. */
-  withStore(store: Store): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, this.name, store, this.home, this.startsFromZero, this.#prefix)
+  withStore(store: Store, onOutage: Degraded | undefined): ChargeBuilder<Input> {
+    return new ChargeBuilder(this.#options, this.name, store, this.home, this.startsFromZero, this.#prefix, onOutage)
   }
 
   /** Returns a builder with the same limits whose keys have a prefix. */
   withPrefix(prefix: string): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, this.name, this.store, this.home, this.startsFromZero, prefix)
+    return new ChargeBuilder(
+      this.#options,
+      this.name,
+      this.store,
+      this.home,
+      this.startsFromZero,
+      prefix,
+      this.#onOutage,
+    )
   }
 
   /** Returns a builder with the same limits and the same counts for one key. Without an input, functions are not called. */
@@ -91,7 +102,8 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
       ? this.#sources
       : this.#sources.map((each) => (typeof each === 'function' ? needsInput : each))
     const options = { ...others, keyer: () => key, limits, ...(hasInput && cost !== undefined && { cost }) }
-    return new ChargeBuilder<Input>(options, this.name, this.store, this.home, this.startsFromZero, this.#prefix)
+    const { name, store, home, startsFromZero } = this
+    return new ChargeBuilder<Input>(options, name, store, home, startsFromZero, this.#prefix, this.#onOutage)
   }
 
   describe(): string {
@@ -144,7 +156,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     if (isPromise<Limit>(given)) refusePromises('limits', others)
     if (typeof given !== 'object' || given === null) throw notALimit(given)
     const made = limit(given)
-    const policy = createPolicy(this.name, made, this.store, this.home)
+    const policy = createPolicy(this.name, made, this.store, this.home, this.#onOutage)
     this.#policies.set(made, policy)
     this.#watch?.define(policy)
     return policy

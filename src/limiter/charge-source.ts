@@ -1,4 +1,4 @@
-import type { Charge, Store } from '../stores/store.ts'
+import type { Charge, Degraded, Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 import type { Key } from './keyers.ts'
@@ -18,8 +18,11 @@ export interface ChargeSource<Input> {
   buckets(input: Input): MaybePromise<readonly Bucket[]>
   /** Returns a source with the same limits whose keys have a prefix. */
   withPrefix(prefix: string): ChargeSource<Input>
-  /** Returns a source with the same limits and counts on another store, such as a guard of the store. */
-  withStore(store: Store): ChargeSource<Input>
+  /**
+   * Returns a source with the same limits and counts on another store, such as a guard of the store.
+   * @param onOutage how its requests are decided while the store does not answer. Default: as the store does
+   */
+  withStore(store: Store, onOutage: Degraded | undefined): ChargeSource<Input>
   /** Returns a source with the same limits and counts for one key. Absent if inputs have several keys. */
   withKey?(key: Key, hasInput: boolean): ChargeSource<Input>
   /** Describes how the limiter was made, without names. Limiters with the same description do the same. */

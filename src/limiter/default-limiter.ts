@@ -4,15 +4,22 @@ import type { ConsumeOptions, KeyedLimiter, Penalty } from './contract.ts'
 import { combine, type Decision } from './decision.ts'
 import { givenKey, handleOf, noSingleKey } from './key-handle.ts'
 import type { Key } from './keyers.ts'
-import type { Duration, Limit } from '../limits/limit.ts'
-import { checkedLength, lockCharges } from './lock-charges.ts'
+import { type Duration, type Limit, warnIfShort } from '../limits/limit.ts'
+import { LONGEST_LOCK } from '../limits/block.ts'
 import { costIn } from './options.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charge-source.ts'
 import type { LockMode } from '../engine/adjust.ts'
-import type { AsyncStore, Charge, DecisionMode, Store, SyncStore } from '../stores/store.ts'
+import {
+  type AsyncStore,
+  type Charge,
+  type DecisionMode,
+  perform,
+  type Store,
+  type SyncStore,
+} from '../stores/store.ts'
 import { brand, shared } from '../util/copies.ts'
-import { knownOptions } from '../util/validate.ts'
+import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import { denialOf, type WaitOptions } from './waiter.ts'
 import { decisions } from './events.ts'
@@ -120,7 +127,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return chain(guarded.#charges(input, 1), (charges) => {
       const added = charges.map(({ limit }) => checkedCost(unitsOf(limit), 'units'))
       if (charges.length === 0) return this.#warnUnlimited()
-      const done = guarded.#store.adjust(charges, added) as MaybePromise<void>
+      const done = perform(guarded.#store, { kind: 'adjust', charges, units: added })
       return chain(done, () => this.#changed(charges))
     })
   }
@@ -156,7 +163,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return chain(this.#charges(input, 1), (charges) => {
       const enforced = charges.filter(({ policy }) => policy.compiled.enforced)
       if (enforced.length === 0) return this.#warnUnlimited()
-      return chain(lockCharges(this.#store, enforced, ms, mode), () => this.#changed(charges))
+      const done = perform(this.#store, { kind: 'lock', charges: enforced, ms, mode })
+      return chain(done, () => this.#changed(charges))
     })
   }
 
@@ -194,7 +202,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
   #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
     if (this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
-    return combine(charges, store.take(charges, mode))
+    return combine(charges, perform(store, { kind: mode, charges, fresh: false }))
   }
 
   async #decideLater(
@@ -206,7 +214,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const given = this.#charges(input, costIn(options, mode))
     const charges = isPromise(given) ? await given : given
     if (this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
-    return combine(charges, charges.length === 0 ? undefined : await store.take(charges, mode))
+    if (charges.length === 0) return combine(charges, undefined)
+    return combine(charges, await perform(store, { kind: mode, charges, fresh: false }))
   }
 
   #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
@@ -224,7 +233,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     closed.add(decision)
     // The store that decided: an adapter may have guarded it.
     const store = charges[0]?.policy.store ?? this.#store
-    return chain(store.adjust(charges, units) as MaybePromise<void>, () => this.#queue.wake(charges))
+    return chain(perform(store, { kind: 'adjust', charges, units }), () => this.#queue.wake(charges))
   }
 
   #warnUncharged({ allowed }: Decision): void {
@@ -247,9 +256,18 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 /** Deletes the state of an input under the limits of a source. */
 function forgetIn<Input>(source: ChargeSource<Input>, input: Input): MaybePromise<void> {
   return chain(source.buckets(input), (buckets) => {
-    const done = collect(buckets, ({ limiter, key }) => source.store.forget(limiter, key) as MaybePromise<void>)
+    const done = collect(buckets, ({ limiter, key }) => perform(source.store, { kind: 'forget', limiter, key }))
     return chain(done, () => undefined)
   })
+}
+
+/** Returns the milliseconds of a lock-out, from 0. Throws `INVALID_OPTION`. */
+function checkedLength(method: string, duration: Duration): number {
+  if (duration === 0) return 0
+  const ms = milliseconds(`${method}: duration`, duration)
+  if (ms > LONGEST_LOCK) refuse(`${method}: duration`, "at most '36525d', 100 years", duration)
+  warnIfShort(`${method}: duration`, duration)
+  return ms
 }
 
 brand(DefaultLimiter, LIMITER)

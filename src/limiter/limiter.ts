@@ -14,7 +14,7 @@ import {
 import { ChargeBuilder } from './charge-builder.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
 import type { ChargeSource } from './charge-source.ts'
-import type { AsyncStore } from '../stores/store.ts'
+import { type AsyncStore, decideTogether } from '../stores/store.ts'
 import { copyText } from '../util/copy-text.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { refuse } from '../util/validate.ts'
@@ -96,7 +96,7 @@ export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<In
   const store = builders[0]?.store
   if (store === undefined) refuse('stack', 'one limiter or more', undefined)
   for (const builder of builders) {
-    if (builder.store === store || store.joins?.(builder.store)) continue
+    if (decideTogether(store, builder.store)) continue
     throw new SluiceError(
       'STORE_MISMATCH',
       `Limiters "${builders[0]!.name}" and "${builder.name}" use different stores. Give both the same \`store\`.`,

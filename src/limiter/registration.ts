@@ -1,10 +1,8 @@
 import { limit } from '../limits/limit.ts'
-import { isMemoryStore } from '../stores/memory/key-counts.ts'
-import { identitiesBeside, whenNeighbours } from '../stores/places.ts'
+import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import type { Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { warn } from '../util/warn.ts'
 import { WeakValues } from '../util/weak-values.ts'
 import { isEqual } from './keyers.ts'
 import type { LimiterOptions, RulesLimiterOptions } from './options.ts'
@@ -23,7 +21,7 @@ class Home {
   }
 }
 
-/** By what stores count in, then by name. */
+/** By the places of stores, then by name. */
 const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
 
 /**
@@ -31,64 +29,24 @@ const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
  * `DUPLICATE_LIMITER` when another limiter on the store has the name, unless one of the two is `shared`.
  */
 export function homeOf(name: string, store: Store, options: Options): Home {
-  const place = store.identity ?? store
-  const first = homes.get(place)?.get(name)
-  if (first === undefined) return homeBeside(name, place, options)
+  const first = homes.get(store.place)?.get(name)
+  if (first === undefined) return new Home(options, undefined)
   const difference = differenceOf(first.options, options)
   if (difference === undefined) return first
   if (!areShared(first.options, options)) throw duplicate(name, options, difference)
   return new Home(options, first)
 }
 
-/** Returns the home of a limiter whose name another one has that counts in the same place over another connection, or a new home. */
-function homeBeside(name: string, place: object, options: Options): Home {
-  for (const other of identitiesBeside(place)) {
-    const before = homes.get(other)?.get(name)
-    if (before === undefined) continue
-    if (differenceOf(before.options, options) === undefined) return before
-    if (!areShared(before.options, options)) warnOfSamePlace(name)
-    return new Home(options, before)
-  }
-  return new Home(options, undefined)
-}
-
-/** Warns of limiters that were made before it was known that their stores count in the same place. */
-whenNeighbours(function warnOfNames(one, other) {
-  const [some, others] = [homes.get(one), homes.get(other)]
-  for (const name of some?.names() ?? []) {
-    const [a, b] = [some!.get(name), others?.get(name)]
-    if (a === undefined || b === undefined || a === b || a.first === b || b.first === a) continue
-    if (!areShared(a.options, b.options)) warnOfSamePlace(name)
-  }
-})
-
-/** The names that a warning was written for. */
-const warned = new Set<string>()
-const MOST_WARNED = 100
-
-function warnOfSamePlace(name: string): void {
-  if (warned.has(name) || warned.size >= MOST_WARNED) return
-  warned.add(name)
-  warn(
-    'SLUICE_SAME_PLACE',
-    `Two limiters named ${shown(name)} use the same server over two connections. They share their counts, and a request that passes ` +
-      'both is charged twice. Give one of them another `name`, or set `shared: true` if they should share their counts. If a hot reload ' +
-      'created the second one, set `shared: true` in development.',
-  )
-}
-
 /** Returns true for a limiter that was given no store, or a memory store that no limiter has used yet. Call it before `register`. */
 export function countsFromZero(given: Store | undefined): boolean {
   if (given === undefined) return true
-  const place = given.identity ?? given
-  return isMemoryStore(place as Store) && !homes.has(place)
+  return isMemoryPlace(given.place) && !homes.has(given.place)
 }
 
 /** Registers a limiter under its name. The first one with a name stays registered. */
 export function register(name: string, store: Store, home: Home): void {
-  const place = store.identity ?? store
-  const known = homes.get(place) ?? new WeakValues<Home>()
-  homes.set(place, known)
+  const known = homes.get(store.place) ?? new WeakValues<Home>()
+  homes.set(store.place, known)
   if (known.get(name) === undefined) known.set(name, home)
 }
 

@@ -1,5 +1,5 @@
 import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
-import { isCharge } from '../stores/store.ts'
+import { isCharge, perform } from '../stores/store.ts'
 import { chargesOf } from './charged.ts'
 import type { Limiter } from './contract.ts'
 import type { Decision } from './decision.ts'
@@ -14,9 +14,8 @@ export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision
   const charges = chargesOf(decision)
   // A limiter's name is printable, so it ends at the first NUL.
   const keys = new Map(charges.map((charge) => [`${charge.policy.limiter}\0${charge.key}`, charge]))
-  const done = collect(
-    [...keys.values()],
-    ({ policy, key }) => policy.store.forget(policy.limiter, key) as MaybePromise<void>,
+  const done = collect([...keys.values()], ({ policy, key }) =>
+    perform(policy.store, { kind: 'forget', limiter: policy.limiter, key }),
   )
   return chain(done, () => {
     for (const { policy } of charges) waitQueueOf(policy.store).wake()

@@ -1,4 +1,4 @@
-import type { Store } from '../stores/store.ts'
+import type { Degraded, Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charge-source.ts'
 import type { OnDecision } from './decision-observer.ts'
@@ -19,6 +19,8 @@ export interface RuleSource<Input> {
 export interface RulePlace<Input> {
   readonly name: string
   readonly store: Store
+  /** How its requests are decided while the store does not answer. Default: as a policy says, or as the store does. */
+  readonly onOutage?: Degraded | undefined
   readonly home: object
   /** True if the limiter was given no store, or a new memory store. */
   readonly startsFromZero: boolean

@@ -16,12 +16,12 @@ export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Inpu
 }
 
 /**
- * Returns the same limiter on its guarded store, for an adapter. Both count together, and `reset` of the given limiter resets both.
- * Returns the given one if its store decides at once or is guarded already, or if it was not made by `createLimiter` or `stack`.
+ * Returns the same limiter on its guarded store, for an adapter, with its own way to decide in an outage. Both count together, and `reset`
+ * of the given limiter resets both. Returns the given one if nothing changes, or if it was not made by `createLimiter` or `stack`.
  */
 export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degraded | undefined): Limiter<Input> {
-  if (!isOwn(limiter)) return limiter
-  const safe = guarded(limiter.store, onOutage)
-  if (safe === limiter.store) return limiter
-  return limiter.variant(safe, safe, (each) => each.withStore(guarded(each.store, onOutage)))
+  if (!isOwn(limiter) || limiter.store.sync) return limiter
+  const safe = guarded(limiter.store)
+  if (safe === limiter.store && onOutage === undefined) return limiter
+  return limiter.variant(`guarded ${onOutage}`, safe, (each) => each.withStore(guarded(each.store), onOutage))
 }

@@ -8,15 +8,14 @@ interface Line {
   cost: number
 }
 
-/** By what a store counts in, then by limiter, limit and key. An empty line is removed. */
+/** By the places of stores, then by limiter, limit and key. An empty line is removed. */
 const linesIn = shared('lines', () => new WeakMap<object, Map<string, Line>>())
 
 /** Puts a waiter at the end of a line for each limit that it is charged to. */
 export function addToLines(waiter: Waiter): void {
   for (const charge of waiter.charges) {
     if (charge.cost === 0) continue
-    const { store } = charge.policy
-    const place = store.identity ?? store
+    const { place } = charge.policy.store
     const lines = linesIn.get(place) ?? new Map<string, Line>()
     linesIn.set(place, lines)
     const name = lineName(charge)
@@ -71,13 +70,11 @@ export function costInLine(charge: Charge): number {
 }
 
 function lineOf(charge: Charge): Line | undefined {
-  const { store } = charge.policy
-  return charge.cost === 0 ? undefined : linesIn.get(store.identity ?? store)?.get(lineName(charge))
+  return charge.cost === 0 ? undefined : linesIn.get(charge.policy.store.place)?.get(lineName(charge))
 }
 
 function removeLine(charge: Charge): void {
-  const { store } = charge.policy
-  linesIn.get(store.identity ?? store)!.delete(lineName(charge))
+  linesIn.get(charge.policy.store.place)!.delete(lineName(charge))
 }
 
 /** Lengths come first, so that no text can pass for a boundary. */

@@ -1,4 +1,4 @@
-import { Charge, type DecisionMode, type Store } from '../stores/store.ts'
+import { Charge, type DecisionMode, perform, type Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
@@ -11,7 +11,7 @@ import { Waiter, type WaitOptions } from './waiter.ts'
 /** How many requests can wait on a store by default. */
 const MAX_QUEUE = 10_000
 
-/** By what a store counts in. */
+/** By the places of stores. */
 const queues = shared('queues', () => new WeakMap<object, WaitQueue>())
 
 /**
@@ -19,9 +19,8 @@ const queues = shared('queues', () => new WeakMap<object, WaitQueue>())
  * key has one order of waiters.
  */
 export function waitQueueOf(store: Store): WaitQueue {
-  const place = store.identity ?? store
-  const queue = queues.get(place) ?? new WaitQueue()
-  queues.set(place, queue)
+  const queue = queues.get(store.place) ?? new WaitQueue()
+  queues.set(store.place, queue)
   return queue
 }
 
@@ -143,8 +142,7 @@ export type Refund = (decision: Decision) => MaybePromise<void>
 
 /** Decides charges. A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
 function decide(store: Store, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
-  const degraded = store.take(charges, mode, true) as MaybePromise<Decision['degraded']>
-  return chain(degraded, (known) => combine(charges, known))
+  return chain(perform(store, { kind: mode, charges, fresh: true }), (degraded) => combine(charges, degraded))
 }
 
 /** The charges of a waiter, not decided yet. */

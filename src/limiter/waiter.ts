@@ -75,7 +75,7 @@ export class Waiter {
     // For a waiter that did not come into the queue. Callers of `wait` get the rejection of their own promise.
     this.promise.catch(() => undefined)
     this.#maxWait = maxWait
-    this.#clock = store.clock?.after === undefined ? undefined : store.clock
+    this.#clock = store.clock.after === undefined ? undefined : store.clock
     this.#since = this.#now()
     const late = (): void =>
       giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`))

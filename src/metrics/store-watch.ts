@@ -1,5 +1,5 @@
 import { type StoreEvent, storeChanges } from '../stores/guard/reporter.ts'
-import { isMemoryStore, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
+import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
 import type { Store } from '../stores/store.ts'
 
 /** References to objects, which it does not keep alive. */
@@ -45,7 +45,7 @@ export class StoreWatch {
 
   /** Called with the store of each limit. */
   note(store: Store): void {
-    if (isMemoryStore(store)) this.#inMemory.add(store)
+    if (isMemoryPlace(store.place)) this.#inMemory.add(store)
   }
 
   /** False while a guarded store, or a part of one, is not asked. */

@@ -4,7 +4,15 @@ import type { Decision } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
 import type { RulePlace } from '../limiter/rule-source.ts'
 import type { Limit } from '../limits/limit.ts'
-import { Charge, createPolicy, isCharge, type LimitStatus, type Policy, type Store, timeOf } from '../stores/store.ts'
+import {
+  Charge,
+  createPolicy,
+  type Degraded,
+  isCharge,
+  type LimitStatus,
+  type Policy,
+  type Store,
+} from '../stores/store.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
@@ -79,8 +87,8 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     return new RulesCharges(this.#rules, this.place, prefix)
   }
 
-  withStore(store: Store): ChargeSource<Input> {
-    return new RulesCharges(this.#rules, { ...this.place, store }, this.#prefix)
+  withStore(store: Store, onOutage: Degraded | undefined): ChargeSource<Input> {
+    return new RulesCharges(this.#rules, { ...this.place, store, onOutage }, this.#prefix)
   }
 
   decided(input: Input, cost: number | undefined, decision: Decision): void {
@@ -104,7 +112,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
       if (known !== NO_ATTRIBUTES) refusePromises('attributes', known)
       this.#rules.watch.see(rules.attributes, known)
       const facts = new Facts<Input>(this.place.reader, input, known)
-      const now = rules.usesTime ? timeOf(this.store) : 0
+      const now = rules.usesTime ? this.store.clock.now() : 0
       const policies = matchingPolicies(rules, facts as Facts, now)
       return use(facts as Facts, policies.some(({ rule }) => rule.allow === true) ? [] : policies, now)
     })
@@ -131,7 +139,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   #policyOf(policy: CompiledPolicy, limit: Limit): Policy {
     const known = this.#policies.get(limit)
-    const { onOutage } = policy.rule
+    const onOutage = policy.rule.onOutage ?? this.place.onOutage
     if (known !== undefined && known.onOutage === onOutage) return known
     const made = createPolicy(this.#limiterOf(policy), limit, this.store, this.home, onOutage)
     this.#policies.set(limit, made)

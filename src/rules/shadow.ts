@@ -1,4 +1,5 @@
 import { combine, type Decision } from '../limiter/decision.ts'
+import { perform } from '../stores/store.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'
@@ -130,9 +131,8 @@ export class ShadowRules<Input> {
   #decide(input: Input, cost: number | undefined, source: RulesCharges<Input>): MaybePromise<Decision> {
     return chain(source.charges(input, cost), (charges) => {
       if (charges.length === 0) return combine(charges, undefined)
-      return chain(source.store.take(charges, 'consume') as MaybePromise<Decision['degraded']>, (degraded) =>
-        combine(charges, degraded),
-      )
+      const degraded = perform(source.store, { kind: 'consume', charges, fresh: false })
+      return chain(degraded, (known) => combine(charges, known))
     })
   }
 

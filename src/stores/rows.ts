@@ -1,14 +1,28 @@
-import { adjust, lock, type LockMode, reset } from '../engine/adjust.ts'
+import { adjust, lock, reset } from '../engine/adjust.ts'
 import { decodeNotes, decodeRecord, decodeRow, encodeRecord, encodeRow, type Sections } from '../engine/codec.ts'
 import { commit, evaluate } from '../engine/decide.ts'
 import { Row } from '../engine/row.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../util/clock.ts'
-import { brand } from '../util/copies.ts'
+import { brand, shared } from '../util/copies.ts'
 import { messageOf, shown, SluiceError } from '../util/errors.ts'
 import { isPromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
-import { STORE } from './assert-store.ts'
-import type { AsyncStore, Charge, DecisionMode, Degraded, Store, SyncStore } from './store.ts'
+import {
+  type AsyncStore,
+  type Charge,
+  copiesOf,
+  type Deciding,
+  isDeciding,
+  type Operation,
+  type Place,
+  type Reply,
+  STORE,
+  type Store,
+  type StoreClock,
+  storeClock,
+  type SyncStore,
+  undo,
+} from './store.ts'
 
 /** What a transaction writes, and what it returns. */
 export interface Changes<Result> {
@@ -102,39 +116,46 @@ export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): 
   return sync === true ? new SyncRows(database as SyncRowDatabase, clock) : new AsyncRows(database, clock)
 }
 
-/** What a store does at once, as data. */
-type Operation =
-  | { readonly kind: DecisionMode; readonly charges: readonly Charge[] }
-  | { readonly kind: 'adjust'; readonly charges: readonly Charge[]; readonly units: readonly number[] }
-  | { readonly kind: 'lock'; readonly charges: readonly Charge[]; readonly ms: number; readonly mode: LockMode }
-  | { readonly kind: 'forget'; readonly limiter: string; readonly key: string }
+/** Where a database counts. */
+class DatabasePlace implements Place {
+  partOf(): string {
+    return ''
+  }
+
+  joins(other: Place): boolean {
+    return other === this
+  }
+}
+
+const places = shared('databases', () => new WeakMap<RowDatabase, Place>())
 
 /** What both kinds of stores have: a database, its clock, and transactions. */
 class Rows {
   readonly database: RowDatabase
-  readonly clock: Clock | undefined
+  readonly place: Place
+  readonly clock: StoreClock
   isClosed = false
+  readonly #given: Clock | undefined
   /** Milliseconds by which the clock of the database is ahead of that of this process, as of the last transaction. */
   #ahead = 0
 
-  constructor(database: RowDatabase, clock: Clock | undefined) {
+  constructor(database: RowDatabase, given: Clock | undefined) {
     this.database = database
-    this.clock = clock
-  }
-
-  now(): number {
-    return this.clock === undefined ? steadyClock.now() + this.#ahead : this.clock.now()
+    this.place = places.get(database) ?? new DatabasePlace()
+    places.set(database, this.place)
+    this.#given = given
+    this.clock = storeClock(given, () => steadyClock.now() + this.#ahead)
   }
 
   /** Returns the error of each operation. One that fails, such as for a damaged row, changes nothing and stops no other. */
-  transact(operations: readonly Operation[]): Promise<unknown[]> | unknown[] {
-    const keys = [...new Set(operations.flatMap(keysOf))].toSorted()
-    const readOnly = operations.every(({ kind }) => kind === 'peek')
+  transact(operations: readonly HasOperation[]): Promise<unknown[]> | unknown[] {
+    const keys = [...new Set(operations.flatMap(({ operation }) => keysOf(operation)))].toSorted()
+    const readOnly = operations.every(({ operation }) => operation.kind === 'peek')
     const change: Change<unknown[]> = (stored, given) => {
-      const now = this.clock === undefined ? checkedTime(given) : microseconds(this.clock)
+      const now = this.#given === undefined ? checkedTime(given) : microseconds(this.#given)
       this.#ahead = now / 1000 - steadyClock.now()
       const records = new Map(keys.map((key, i) => [key, new KeyRecord(stored[i])]))
-      const result = operations.map((operation) => attempt(operation, records, now))
+      const result = operations.map(({ operation }) => attempt(operation, records, now))
       const writes = [...records].flatMap(([key, record]) => record.write(key, now))
       return { writes, result }
     }
@@ -142,83 +163,85 @@ class Rows {
   }
 }
 
+/** The operation is read when it happens, because it may have been given up by then. */
+interface HasOperation {
+  readonly operation: Operation
+}
+
 class SyncRows implements SyncStore {
   readonly sync = true
+  readonly answersAlways = false
+  readonly place: Place
+  readonly clock: StoreClock
   readonly #rows: Rows
 
   constructor(database: SyncRowDatabase, clock: Clock | undefined) {
     this.#rows = new Rows(database, clock)
+    this.place = this.#rows.place
+    this.clock = this.#rows.clock
   }
 
-  get clock(): Clock | undefined {
-    return this.#rows.clock
+  readonly run = (operation: Operation, reply: Reply): undefined => {
+    const failure = this.#rows.isClosed ? closed() : this.#transact(operation)
+    if (failure === undefined) reply.answered()
+    else reply.failed(failure)
   }
 
-  get identity(): object {
-    return this.#rows.database
-  }
-
-  now(): number {
-    return this.#rows.now()
-  }
-
-  joins(other: Store): boolean {
-    return other.identity === this.identity && other.clock === this.clock
-  }
-
-  take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
-    this.#do({ kind: mode, charges })
-    return undefined
-  }
-
-  adjust(charges: readonly Charge[], units: readonly number[]): void {
-    this.#do({ kind: 'adjust', charges, units })
-  }
-
-  lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
-    this.#do({ kind: 'lock', charges, ms, mode })
-  }
-
-  forget(limiter: string, key: string): void {
-    this.#do({ kind: 'forget', limiter, key })
-  }
-
-  close(): void {
+  readonly close = (): void => {
     if (this.#rows.isClosed) return
     this.#rows.isClosed = true
     void this.#rows.database.close?.()
   }
 
-  #do(operation: Operation): void {
-    if (this.#rows.isClosed) throw closed()
-    const failures = this.#transact(operation)
-    if (failures[0] !== undefined) throw failures[0] as Error
-  }
-
-  #transact(operation: Operation): unknown[] {
+  #transact(operation: Operation): unknown {
     try {
-      const failures = this.#rows.transact([operation])
-      if (!isPromise(failures)) return failures
+      const failures = this.#rows.transact([{ operation }])
+      if (!isPromise(failures)) return failures[0]
       void failures.catch(() => undefined)
     } catch (error) {
-      throw failed(error)
+      return failed(error)
     }
-    throw new SluiceError('STORE_FAILED', 'transact returned a promise, and the database says `sync: true`')
+    return new SluiceError('STORE_FAILED', 'transact returned a promise, and the database says `sync: true`')
   }
 }
 
-/** An operation that waits for its transaction. */
-interface Waiting {
-  readonly operation: Operation
+/** An operation that waits for its transaction, or runs in it. */
+class Waiting implements HasOperation {
+  operation: Operation
   readonly keys: readonly string[]
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
+  readonly #reply: Reply
+  readonly #undo: (charges: readonly Charge[]) => Promise<void>
+  #isGivenUp = false
+
+  constructor(operation: Operation, reply: Reply, undone: (charges: readonly Charge[]) => Promise<void>) {
+    this.operation = operation
+    this.keys = keysOf(operation)
+    this.#reply = reply
+    this.#undo = undone
+  }
+
+  /** Verdicts go into copies from now on. */
+  giveUp(): void {
+    if (!isDeciding(this.operation) || this.#isGivenUp) return
+    this.#isGivenUp = true
+    this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }
+  }
+
+  /** @param failure `undefined` if the operation is done */
+  async settle(failure: unknown): Promise<void> {
+    if (failure === undefined && this.#isGivenUp) await this.#undo((this.operation as Deciding).charges)
+    if (failure === undefined) this.#reply.answered()
+    else this.#reply.failed(failure)
+  }
 }
 
 class AsyncRows implements AsyncStore {
   readonly sync = false
+  readonly answersAlways = false
+  readonly place: Place
+  readonly clock: StoreClock
   readonly #rows: Rows
-  #waiting: Waiting[] = []
+  #waiting = new Set<Waiting>()
   #isScheduled = false
   #inFlight = 0
   /** The keys of the transactions that run. */
@@ -226,56 +249,34 @@ class AsyncRows implements AsyncStore {
 
   constructor(database: RowDatabase, clock: Clock | undefined) {
     this.#rows = new Rows(database, clock)
+    this.place = this.#rows.place
+    this.clock = this.#rows.clock
   }
 
-  get clock(): Clock | undefined {
-    return this.#rows.clock
-  }
-
-  get identity(): object {
-    return this.#rows.database
-  }
-
-  now(): number {
-    return this.#rows.now()
-  }
-
-  joins(other: Store): boolean {
-    return other.identity === this.identity && other.clock === this.clock
-  }
-
-  async take(charges: readonly Charge[], mode: DecisionMode): Promise<undefined> {
-    await this.#do({ kind: mode, charges })
-  }
-
-  adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
-    return this.#do({ kind: 'adjust', charges, units })
-  }
-
-  lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
-    return this.#do({ kind: 'lock', charges, ms, mode })
-  }
-
-  forget(limiter: string, key: string): Promise<void> {
-    return this.#do({ kind: 'forget', limiter, key })
+  readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    if (this.#rows.isClosed) {
+      reply.failed(closed())
+      return undefined
+    }
+    const waiting = new Waiting(operation, reply, (charges) => undo(this, charges))
+    this.#waiting.add(waiting)
+    if (!this.#isScheduled) {
+      this.#isScheduled = true
+      queueMicrotask(this.#start)
+    }
+    return () => {
+      waiting.giveUp()
+      if (this.#waiting.delete(waiting)) void waiting.settle(givenUp())
+    }
   }
 
   /** Transactions that run are not awaited: the database ends them. */
-  async close(): Promise<void> {
+  readonly close = async (): Promise<void> => {
     if (this.#rows.isClosed) return
     this.#rows.isClosed = true
-    for (const { reject } of this.#waiting.splice(0)) reject(closed())
+    for (const each of this.#waiting) void each.settle(closed())
+    this.#waiting.clear()
     await this.#rows.database.close?.()
-  }
-
-  #do(operation: Operation): Promise<void> {
-    if (this.#rows.isClosed) return Promise.reject(closed())
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ operation, keys: keysOf(operation), resolve, reject })
-      if (this.#isScheduled) return
-      this.#isScheduled = true
-      queueMicrotask(this.#start)
-    })
   }
 
   /** Starts transactions of what waits. Operations on a key keep their order. */
@@ -291,16 +292,12 @@ class AsyncRows implements AsyncStore {
   /** Removes and returns operations whose keys are free. */
   #nextBatch(): Waiting[] {
     const batch: Waiting[] = []
-    const later: Waiting[] = []
     const taken = new Set(this.#busy)
     for (const each of this.#waiting) {
       if (batch.length < MOST_GATHERED && !each.keys.some((key) => taken.has(key))) batch.push(each)
-      else {
-        for (const key of each.keys) taken.add(key)
-        later.push(each)
-      }
+      else for (const key of each.keys) taken.add(key)
     }
-    this.#waiting = later
+    for (const each of batch) this.#waiting.delete(each)
     return batch
   }
 
@@ -316,15 +313,12 @@ class AsyncRows implements AsyncStore {
 
   async #settle(batch: readonly Waiting[]): Promise<void> {
     try {
-      const failures = await this.#rows.transact(batch.map(({ operation }) => operation))
-      batch.forEach(({ resolve, reject }, i) => {
-        if (failures[i] === undefined) resolve()
-        else reject(failures[i])
-      })
+      const failures = await this.#rows.transact(batch)
+      batch.forEach((each, i) => void each.settle(failures[i]))
     } catch (error) {
       // A row that would be too large fails its own operation, not those that share the transaction.
       if (isRejection(error) && batch.length > 1) for (const each of batch) await this.#settle([each])
-      else for (const { reject } of batch) reject(failed(error))
+      else for (const each of batch) void each.settle(failed(error))
     }
   }
 }
@@ -434,4 +428,8 @@ function failed(error: unknown): SluiceError {
 
 function closed(): SluiceError {
   return new SluiceError('STORE_CLOSED', 'This store has been closed')
+}
+
+function givenUp(): SluiceError {
+  return new SluiceError('STORE_FAILED', 'The decision was given up before it was sent to the database')
 }

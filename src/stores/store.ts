@@ -1,7 +1,10 @@
 import { type Clock, microseconds, steadyClock } from '../util/clock.ts'
+import { SluiceError } from '../util/errors.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import { refuse } from '../util/validate.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled, compiledAt } from '../limits/limit.ts'
-import { brand, hasBrand } from '../util/copies.ts'
+import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
 import type { DecisionMode, Degraded } from './decision-mode.ts'
 import type { LimitStatus } from './limit-status.ts'
 import type { LockMode } from '../engine/adjust.ts'
@@ -34,7 +37,7 @@ export function createPolicy(limiter: string, limit: Limit, store: Store, home: 
 
 /** Derives the parameters of a limit again if they are not valid at this time. */
 function renew(policy: Policy, [from, until]: readonly [from: number, until: number]): void {
-  const time = timeOf(policy.store)
+  const time = policy.store.clock.now()
   if (time >= from && time < until) return
   policy.compiled = compiledAt(policy.limit, time)
   policy.cache = undefined
@@ -145,108 +148,231 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
   return hasBrand(status, CHARGE)
 }
 
-/** What a store says about itself in messages. It contains no passwords. */
-export interface StoreDescription {
-  /** The name of the store, such as `'Redis at 127.0.0.1:6379'`. */
-  readonly name: string
-  /** Why the store cannot answer at present, such as the latest error of its connection. Default: unknown. */
-  readonly trouble?: string | undefined
-}
+/**
+ * What a store does at once, as data. All of it happens, or none.
+ * - `'consume'` and `'peek'` decide charges and write each verdict into its charge. `fresh`: the answer must be the store's own, and not
+ *   one that a wrapper remembers.
+ * - `'adjust'` adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded.
+ * - `'lock'` locks the key of each charge out under its limit, as a denial by a limit with `block` does, for milliseconds from 0.
+ *   `'set'` replaces a lock-out, and 0 ends it. `'extend'` keeps the one that ends later.
+ * - `'forget'` deletes the state of a key under every limit of a limiter. What was charged before is not refunded later.
+ */
+export type Operation = Deciding | Adjusting | Locking | Forgetting
 
-interface StoreBase {
-  /** The clock option of the store, if it was given. Points in time in headers use this clock, too. */
-  readonly clock?: Clock | undefined
-  /**
-   * Returns the time by which the store decides, in epoch milliseconds, as well as this process knows it. Rules that have an end
-   * use it. Default: `clock`, or else a clock of this process.
-   */
-  now?(): number
-  /**
-   * Identifies the place in which the store counts: stores that count in the same place have the same object. Two limiters with
-   * one name in one place are an error without `shared`. Default: the store itself.
-   */
-  readonly identity?: object | undefined
-  /** True if this store and `other` can decide one transaction together. A store always can with itself. */
-  joins?(other: Store): boolean
-  /**
-   * Returns the name of the part that decides about a key, such as one server of a cluster. Parts fail on their own.
-   * Default: the store is one part.
-   */
-  partOf?(limiter: string, key: string): string
-  /** Describes the store for messages, such as those of a guard about an outage. Default: a store without a name. */
-  describe?(): StoreDescription
-  /**
-   * Returns this store with another way to decide when it does not answer. Only a guarded store has this method, and adapters
-   * guard no store that has it. A wrapper around a guarded store must have it, too.
-   */
-  withOutage?(onOutage: Degraded): AsyncStore
-}
-
-/** A decision that can be given up before the store has answered. */
-export interface Inquiry {
-  /** The store writes verdicts into the charges that are here when it answers. They are copies once the decision was given up. */
+/** Decides charges, all or nothing. */
+export interface Deciding {
+  /** What happens. */
+  readonly kind: DecisionMode
+  /** What is decided. */
   readonly charges: readonly Charge[]
-  /** Called with the answer of the store. */
-  answered(degraded: Degraded | undefined): void
-  /** Called when the store has failed. */
+  /** True if a wrapper may not answer from what it remembers. */
+  readonly fresh: boolean
+}
+
+/** Returns true for an operation that decides charges. */
+export function isDeciding(operation: Operation): operation is Deciding {
+  return operation.kind === 'consume' || operation.kind === 'peek'
+}
+
+/** Adds units to keys. */
+export interface Adjusting {
+  /** What happens. */
+  readonly kind: 'adjust'
+  /** What was charged before. */
+  readonly charges: readonly Charge[]
+  /** Units for each charge. */
+  readonly units: readonly number[]
+}
+
+/** Locks keys out. */
+export interface Locking {
+  /** What happens. */
+  readonly kind: 'lock'
+  /** Charges of the keys. */
+  readonly charges: readonly Charge[]
+  /** Milliseconds, from 0. */
+  readonly ms: number
+  /** Whether a lock-out that ends later stays. */
+  readonly mode: LockMode
+}
+
+/** Deletes a key. */
+export interface Forgetting {
+  /** What happens. */
+  readonly kind: 'forget'
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The key. */
+  readonly key: string
+}
+
+/** Receives the one answer of a store. */
+export interface Reply {
+  /**
+   * The operation is done. Verdicts are written before.
+   * @param by what has decided instead of the store; `'remembered'` for an earlier answer of it. Absent: the store itself, now
+   */
+  answered(by?: Degraded | 'remembered'): void
+  /**
+   * The operation is not done. An error with a code other than `STORE_FAILED` says that the request was wrong. Any other error counts as an
+   * outage: see `guard`.
+   */
   failed(error: unknown): void
 }
 
-/** Returns the time by which a store decides, in epoch milliseconds. */
-export function timeOf(store: Store): number {
-  return store.now === undefined ? microseconds(store.clock ?? steadyClock) / 1000 : store.now()
+/** Where a store counts. Equal objects are one place. A wrapper has the place of the store inside. */
+export interface Place {
+  /** What the place is called in messages, such as `'Redis at 127.0.0.1:6379'`. It contains no passwords. */
+  readonly name?: string
+  /** Why the place cannot answer at present, such as the latest error of its connection. Default: unknown. */
+  readonly trouble?: string | undefined
+  /** Returns the name of the part that decides about a key, such as one server of a cluster. Parts fail on their own. `''`: there is one part. */
+  partOf(limiter: string, key: string): string
+  /** Returns true if one transaction can be in both places. */
+  joins(other: Place): boolean
+}
+
+/** The time by which a store decides, in epoch milliseconds, as well as this process knows it. */
+export interface StoreClock extends Clock {
+  /** True if the user has chosen the clock. Points in time in headers use it then. */
+  readonly given: boolean
+}
+
+/** What every store has. */
+interface StoreBase {
+  /** Where it counts. Two limiters with one name in one place are an error without `shared`. */
+  readonly place: Place
+  /** The time by which it decides. Rules that have an end use it. */
+  readonly clock: StoreClock
+  /** True if it answers even while its database does not, as `guard` does. Adapters guard no such store. */
+  readonly answersAlways: boolean
+  /**
+   * Does an operation, and calls one of the methods of `reply` once, when it is over.
+   *
+   * Returns nothing, or a function that gives a decision up before the reply. From then on the store writes into no charge of the operation, and
+   * refunds what it has admitted. It then calls `reply`, too. Other operations continue.
+   */
+  run(operation: Operation, reply: Reply): (() => void) | undefined
 }
 
 /** A store that decides at once. */
 export interface SyncStore extends StoreBase {
-  /** Marks a store that returns values, not promises. */
+  /** Marks a store whose `run` calls `reply` before it returns. */
   readonly sync: true
-  /** Decides charges, all or nothing, and writes each verdict into its charge. */
-  take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Degraded | undefined
-  /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded. */
-  adjust(charges: readonly Charge[], units: readonly number[]): void
-  /**
-   * Locks the key of each charge out under its limit, as a denial by a limit with `block` does, for milliseconds from 0. `'set'` with 0
-   * ends a lock-out. Optional: without it `block` and `pause` throw `NOT_SUPPORTED`.
-   */
-  lock?(charges: readonly Charge[], ms: number, mode: LockMode): void
-  /** Deletes the state of a key under every limit of a limiter. What was charged before is not refunded later. */
-  forget(limiter: string, key: string): void
-  /** Releases the resources of the store, such as timers. A client that was passed to the store stays open. */
+  /** Releases the resources of the store, such as timers. */
   close(): void
 }
 
-/**
- * A store that returns promises. It rejects with a `SluiceError` of code `STORE_FAILED`, or with any other error, when it could
- * not decide; `guard` counts these as an outage. It rejects with another code when the request was wrong.
- */
+/** A store that decides later. */
 export interface AsyncStore extends StoreBase {
-  /** Marks a store that returns promises. */
+  /** Marks a store whose `run` can call `reply` after it has returned. */
   readonly sync: false
-  /** Decides as a `SyncStore` does. `fresh`: the answer must be the store's own, and not one that a wrapper remembers. Default false. */
-  take(charges: readonly Charge[], mode: DecisionMode, fresh?: boolean): Promise<Degraded | undefined>
-  /**
-   * Does the same as `take` without a promise, for a guard, and returns true. Returns false, and does nothing, when only `take`
-   * can decide about these charges. Optional: it costs less.
-   */
-  inquire?(inquiry: Inquiry, mode: DecisionMode): boolean
-  /**
-   * Decides from what a wrapper of the store remembers, without a request, for a guard. Returns false, and does nothing, when the store
-   * has to be asked. Optional: such an answer says nothing about the health of the store, and needs no deadline.
-   */
-  recall?(charges: readonly Charge[]): boolean
-  /** Adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded. */
-  adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
-  /** Locks the key of each charge out under its limit, as the `lock` of a `SyncStore` does. Optional. */
-  lock?(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void>
-  /** Deletes the state of a key under every limit of a limiter. What was charged before is not refunded later. */
-  forget(limiter: string, key: string): Promise<void>
   /** Releases the resources of the store, such as timers. A client that was passed to the store stays open. */
   close(): Promise<void>
 }
 
 /**
- * The contract of a store. The store owns the clock and reads it once per `take`.
+ * The contract of a store. The store owns the clock and reads it once for each operation.
  * @example see `docs/extending/store.md#a-wrapper-store`
  */
 export type Store = SyncStore | AsyncStore
+
+/** The stores of each version of the package. */
+export const STORE: unique symbol = Symbol.for('sluice.Store')
+
+/** Throws `INVALID_OPTION` for anything but a store, and `VERSION_MISMATCH` for a store of another version of the package. */
+export function assertStore(option: string, given: unknown): void {
+  const { run, place, clock } = (given ?? {}) as Partial<Store>
+  refuseOtherVersion(option, given, STORE)
+  if (typeof run !== 'function' || typeof place?.joins !== 'function' || typeof clock?.now !== 'function')
+    refuse(option, 'a store such as memoryStore() or redisStore(client)', given)
+}
+
+/** The clocks of stores, by what the user has given. */
+const clocks = new WeakMap<Clock, StoreClock>()
+
+/** Returns the clock of a store: the user's, if there is one, else the store's own. */
+export function storeClock(given: Clock | undefined, own: () => number = steadyNow): StoreClock {
+  if (given === undefined) return { given: false, now: own }
+  const known = clocks.get(given)
+  if (known !== undefined) return known
+  const now = (): number => microseconds(given) / 1000
+  const after: Clock['after'] = given.after && ((ms, wake) => given.after!(ms, wake))
+  const clock: StoreClock = { given: true, now, ...(after && { after }) }
+  clocks.set(given, clock)
+  return clock
+}
+
+/** Returns true if one transaction of one of the two stores can decide charges of both. */
+export function decideTogether(one: Store, other: Store): boolean {
+  if (one === other) return true
+  const isSameClock = one.clock === other.clock || !(one.clock.given || other.clock.given)
+  return isSameClock && one.answersAlways === other.answersAlways && one.place.joins(other.place)
+}
+
+function steadyNow(): number {
+  return steadyClock.now()
+}
+
+/** Keeps the answer of a store that answers at once. */
+class Answer implements Reply {
+  by: Degraded | undefined = undefined
+  isThere = false
+  error: unknown = undefined
+  isFailed = false
+
+  answered(by?: Degraded | 'remembered'): void {
+    this.isThere = true
+    this.by = by === 'remembered' ? undefined : by
+  }
+
+  failed(error: unknown): void {
+    this.isFailed = true
+    this.error = error
+  }
+}
+
+/**
+ * Runs an operation. Returns how the store was replaced if it could not decide: at once, or a promise. Throws the error of the store, or
+ * rejects with it.
+ */
+export function perform(store: SyncStore, operation: Operation): Degraded | undefined
+export function perform(store: AsyncStore, operation: Operation): Promise<Degraded | undefined>
+export function perform(store: Store, operation: Operation): MaybePromise<Degraded | undefined>
+export function perform(store: Store, operation: Operation): MaybePromise<Degraded | undefined> {
+  if (store.sync) return answerOf(store, operation)
+  return new Promise((resolve, reject) => {
+    store.run(operation, {
+      answered: (by) => resolve(by === 'remembered' ? undefined : by),
+      failed: reject,
+    })
+  })
+}
+
+function answerOf(store: SyncStore, operation: Operation): Degraded | undefined {
+  const answer = new Answer()
+  store.run(operation, answer)
+  if (answer.isFailed) throw answer.error
+  if (!answer.isThere) throw new SluiceError('STORE_FAILED', 'A store with `sync: true` did not answer at once')
+  return answer.by
+}
+
+/** Returns copies of charges, with what is written into them. */
+export function copiesOf(charges: readonly Charge[]): Charge[] {
+  return charges.map((charge) => {
+    const copy = charge.copy()
+    copy.adopt(charge)
+    return copy
+  })
+}
+
+/** Refunds what a decision has charged that was given up. If this fails, the charge stays: the limit is too strict then, never too lenient. */
+export async function undo(store: Store, charges: readonly Charge[]): Promise<void> {
+  const charged = charges.filter((charge) => charge.charged !== 0)
+  if (charged.length === 0) return
+  try {
+    await perform(store, { kind: 'adjust', charges: charged, units: charged.map((charge) => -charge.charged) })
+  } catch {
+    // Nobody waits for it.
+  }
+}

@@ -1,56 +1,44 @@
-import type { AsyncStore, Charge, DecisionMode, Degraded, Store, SyncStore } from '../../src/index.ts'
+import type { AsyncStore, SyncStore } from '../../src/index.ts'
+import { remoteStore } from '../../src/testing/remote-store.ts'
 
 /** A request that a test lets continue: first to the store, then back. */
 export interface HeldRequest {
-  apply(): void
+  apply(): Promise<void>
   reply(): Promise<void>
 }
 
 /** A store behind a connection on which each request waits until a test lets it continue. */
-export class HeldStore implements AsyncStore {
-  readonly sync = false
-  readonly clock: Store['clock']
-  readonly requests: HeldRequest[] = []
-  readonly #inner: SyncStore
+export interface HeldStore extends AsyncStore {
+  readonly requests: HeldRequest[]
+}
 
-  constructor(inner: SyncStore) {
-    this.#inner = inner
-    this.clock = inner.clock
-  }
-
-  async take(charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined> {
-    return this.#hold(() => this.#inner.take(charges, mode))
-  }
-
-  async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
-    await this.#hold(() => this.#inner.adjust(charges, units))
-  }
-
-  async forget(limiter: string, key: string): Promise<void> {
-    await this.#hold(() => this.#inner.forget(limiter, key))
-  }
-
-  async close(): Promise<void> {
-    this.#inner.close()
-  }
-
-  #hold<Answer>(decide: () => Answer): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      let answer: Answer | undefined
-      this.requests.push({
-        apply() {
-          try {
-            answer = decide()
-          } catch (error) {
-            reject(error as Error)
-          }
+export function heldStore(inner: SyncStore): HeldStore {
+  const requests: HeldRequest[] = []
+  return {
+    ...remoteStore(inner),
+    requests,
+    run(operation, reply) {
+      const steps: (() => void)[] = []
+      let isOpen = false
+      // The way there is the first step, and the way back is the second one.
+      const travel = (): Promise<void> => new Promise((resolve) => steps.push(resolve))
+      const giveUp = remoteStore(inner, travel).run(operation, reply)
+      const next = async (): Promise<void> => {
+        steps.shift()?.()
+        await settled()
+      }
+      requests.push({
+        async apply() {
+          isOpen = true
+          await next()
         },
         async reply() {
-          resolve(answer as Answer)
-          await settled()
+          if (!isOpen) await this.apply()
+          await next()
         },
       })
-    })
+      return giveUp
+    },
   }
 }
 

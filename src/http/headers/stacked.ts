@@ -1,6 +1,6 @@
 import { combine, type Decision } from '../../limiter/decision.ts'
 import { isCharge, type LimitStatus } from '../../stores/store.ts'
-import { microseconds } from '../../util/clock.ts'
+
 import { warn } from '../../util/warn.ts'
 import { exposedWriter } from './cors.ts'
 import { limiterNameOf } from './distinct-names.ts'
@@ -153,5 +153,5 @@ function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => 
 /** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock. */
 export function timeOf({ limits: [first] }: Decision): number {
   const clock = isCharge(first) ? first.policy.store.clock : undefined
-  return clock === undefined ? Date.now() : microseconds(clock) / 1000
+  return clock?.given === true ? clock.now() : Date.now()
 }

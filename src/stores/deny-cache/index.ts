@@ -3,19 +3,21 @@ import { warnIfShort } from '../../limits/limit.ts'
 import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'
-import { assertStore, STORE } from '../assert-store.ts'
-import type { LockMode } from '../../engine/adjust.ts'
 import {
+  assertStore,
   type AsyncStore,
-  type Charge,
-  type DecisionMode,
+  type Deciding,
   type Degraded,
+  isDeciding,
+  type Operation,
+  type Place,
+  type Reply,
+  STORE,
   type Store,
-  type StoreDescription,
+  type StoreClock,
   type SyncStore,
-  timeOf,
 } from '../store.ts'
-import { Denials } from './denials.ts'
+import { type Asked, Denials } from './denials.ts'
 
 /** Options of `denyCache`. */
 export interface DenyCacheOptions {
@@ -65,116 +67,128 @@ export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
   return store.sync ? store : new DenyCache(store, new Denials(maxKeys, age * 1000))
 }
 
-/** An answer from the cache. */
-const ANSWERED = Promise.resolve(undefined)
-
 class DenyCache implements AsyncStore {
   readonly sync = false
-  readonly clock: Clock | undefined
-  readonly identity: object
-  readonly partOf?: (limiter: string, key: string) => string
-  readonly describe?: () => StoreDescription
-  readonly withOutage?: (onOutage: Degraded) => AsyncStore
-  readonly lock?: (charges: readonly Charge[], ms: number, mode: LockMode) => Promise<void>
+  readonly place: Place
+  readonly clock: StoreClock
+  readonly answersAlways: boolean
   readonly #inner: AsyncStore
   readonly #time: Clock
   readonly #denials: Denials
 
-  /** @param others the caches around the same guard, each of which decides in its own way in an outage, with the same denials */
-  constructor(inner: AsyncStore, denials: Denials, others: Map<AsyncStore, DenyCache> = new Map()) {
-    others.set(inner, this)
-    this.#inner = inner
+  constructor(inner: AsyncStore, denials: Denials) {
+    this.place = inner.place
     this.clock = inner.clock
-    this.identity = inner.identity ?? inner
-    if (inner.lock !== undefined)
-      this.lock = (charges, ms, mode) => this.#lock(charges, () => inner.lock!(charges, ms, mode))
-    if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
-    if (inner.describe !== undefined) this.describe = () => inner.describe!()
-    if (inner.withOutage !== undefined) {
-      this.withOutage = (onOutage) => {
-        const other = inner.withOutage!(onOutage)
-        return others.get(other) ?? new DenyCache(other, denials, others)
-      }
-    }
-    this.#time = inner.clock ?? steadyClock
+    this.answersAlways = inner.answersAlways
+    this.#inner = inner
+    this.#time = inner.clock.given ? inner.clock : steadyClock
     this.#denials = denials
   }
 
-  now(): number {
-    return timeOf(this.#inner)
-  }
-
-  joins(other: Store): boolean {
-    return other === this
-  }
-
-  take(charges: readonly Charge[], mode: DecisionMode, fresh = false): Promise<Degraded | undefined> {
+  readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    if (!isDeciding(operation)) return this.#change(operation, reply)
     const now = microseconds(this.#time)
-    if (!fresh && this.#denials.answer(charges, now)) return ANSWERED
+    if (!operation.fresh && this.#denials.answer(operation.charges, now)) {
+      reply.answered('remembered')
+      return undefined
+    }
     // A peek can report what only a request would cause, such as a lock-out. So its denial holds for no other request.
-    if (mode === 'peek') return this.#inner.take(charges, mode, fresh)
-    return this.#ask(charges, now, fresh)
+    if (operation.kind === 'peek') return this.#inner.run(operation, reply)
+    const asked = new AskedDecision(this.#denials, this.#denials.send(operation.charges, now), this.#time, reply)
+    const giveUp = this.#run(operation, asked)
+    return giveUp && (() => asked.giveUp(giveUp))
   }
 
-  recall(charges: readonly Charge[]): boolean {
-    return this.#denials.answer(charges, microseconds(this.#time))
-  }
-
-  async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
-    const changed = charges.filter((_, i) => units[i] !== 0)
-    for (const [i, charge] of charges.entries()) if (units[i] !== 0) this.#denials.beginAdjusting(charge, units[i]!)
-    try {
-      await this.#inner.adjust(charges, units)
-    } finally {
-      for (const charge of changed) this.#denials.endAdjusting(charge)
-    }
-  }
-
-  async forget(limiter: string, key: string): Promise<void> {
-    this.#denials.beginForgetting(limiter, key)
-    try {
-      await this.#inner.forget(limiter, key)
-    } finally {
-      this.#denials.endForgetting(limiter, key)
-    }
-  }
-
-  /** A lock-out may be shorter than the one before, and it may be longer than what is remembered here says. */
-  async #lock(charges: readonly Charge[], work: () => Promise<void>): Promise<void> {
-    for (const { policy, key } of charges) this.#denials.beginForgetting(policy.limiter, key)
-    try {
-      await work()
-    } finally {
-      for (const { policy, key } of charges) this.#denials.endForgetting(policy.limiter, key)
-    }
-  }
-
-  async close(): Promise<void> {
+  readonly close = async (): Promise<void> => {
     this.#denials.close()
     await this.#inner.close()
   }
 
-  /** Not an async function: each admitted request comes here, and two callbacks cost less. */
-  #ask(charges: readonly Charge[], now: number, fresh: boolean): Promise<Degraded | undefined> {
-    const asked = this.#denials.send(charges, now)
-    const replied = (degraded: Degraded | undefined): Degraded | undefined => {
-      this.#denials.receive(asked)
-      // A decision that was made without the store says nothing about the store.
-      if (degraded === undefined) this.#denials.learn(asked, this.#now)
-      return degraded
-    }
-    const failed = (error: unknown): never => {
-      this.#denials.receive(asked)
-      throw error
-    }
-    try {
-      return this.#inner.take(charges, 'consume', fresh).then(replied, failed)
-    } catch (error) {
-      return failed(error)
-    }
+  #change(operation: Exclude<Operation, Deciding>, reply: Reply): undefined {
+    const end = this.#begin(operation)
+    this.#run(operation, {
+      answered(by) {
+        end()
+        reply.answered(by)
+      },
+      failed(error) {
+        end()
+        reply.failed(error)
+      },
+    })
   }
 
-  readonly #now = (): number => microseconds(this.#time)
+  /** An operation that changes states begins. Returns a function for its end. */
+  #begin(operation: Exclude<Operation, Deciding>): () => void {
+    const denials = this.#denials
+    if (operation.kind === 'forget') {
+      const { limiter, key } = operation
+      denials.beginForgetting(limiter, key)
+      return () => denials.endForgetting(limiter, key)
+    }
+    const { charges } = operation
+    if (operation.kind === 'adjust') {
+      const changed = charges.filter((_, i) => operation.units[i] !== 0)
+      for (const [i, charge] of charges.entries())
+        if (operation.units[i] !== 0) denials.beginAdjusting(charge, operation.units[i]!)
+      return () => changed.forEach((charge) => denials.endAdjusting(charge))
+    }
+    // A lock-out may be shorter than the one before, and it may be longer than what is remembered here says.
+    for (const { policy, key } of charges) denials.beginForgetting(policy.limiter, key)
+    return () => charges.forEach(({ policy, key }) => denials.endForgetting(policy.limiter, key))
+  }
+
+  #run(operation: Operation, reply: Reply): (() => void) | undefined {
+    try {
+      return this.#inner.run(operation, reply)
+    } catch (error) {
+      reply.failed(error)
+      return undefined
+    }
+  }
 }
 
 brand(DenyCache, STORE)
+
+/** A decision that the store is asked for. */
+class AskedDecision implements Reply {
+  readonly #denials: Denials
+  readonly #asked: Asked
+  readonly #time: Clock
+  readonly #reply: Reply
+  #isGivenUp = false
+  #isOver = false
+
+  constructor(denials: Denials, asked: Asked, time: Clock, reply: Reply) {
+    this.#denials = denials
+    this.#asked = asked
+    this.#time = time
+    this.#reply = reply
+  }
+
+  /** The store refunds what it admits, which lifts denials. */
+  giveUp(inside: () => void): void {
+    if (this.#isOver || this.#isGivenUp) return
+    this.#isGivenUp = true
+    for (const charge of this.#asked.charges) this.#denials.beginAdjusting(charge, -charge.cost)
+    inside()
+  }
+
+  answered(by?: Degraded | 'remembered'): void {
+    this.#end()
+    // A decision that was made without the store says nothing about the store.
+    if (by === undefined && !this.#isGivenUp) this.#denials.learn(this.#asked, () => microseconds(this.#time))
+    this.#reply.answered(by)
+  }
+
+  failed(error: unknown): void {
+    this.#end()
+    this.#reply.failed(error)
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#denials.receive(this.#asked)
+    if (this.#isGivenUp) for (const charge of this.#asked.charges) this.#denials.endAdjusting(charge)
+  }
+}

@@ -1,7 +1,7 @@
 import { copyText } from '../../util/copy-text.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { LockMode } from '../../engine/adjust.ts'
-import { type AsyncStore, Charge } from '../store.ts'
+import { type AsyncStore, Charge, perform } from '../store.ts'
 
 /** The most charges whose adjustments are kept, and the most lock-outs. One takes 300 to 400 bytes, its key included. */
 const MOST = 10_000
@@ -109,7 +109,7 @@ export class Backlog {
     const ms = Math.max(0, until - performance.now())
     if (ms === 0 && mode === 'extend') return
     try {
-      await inner.lock!([charge], ms, mode)
+      await perform(inner, { kind: 'lock', charges: [charge], ms, mode })
     } catch (error) {
       if (isOutFor([charge])) this.lock(charge, until, mode)
       else warnLost(error)
@@ -129,7 +129,7 @@ export class Backlog {
   async #sendAdjustment({ charges, units }: Adjustment): Promise<void> {
     const { inner, warnLost } = this.#target
     try {
-      await inner.adjust(charges, units)
+      await perform(inner, { kind: 'adjust', charges, units })
     } catch (error) {
       warnLost(error)
     }

@@ -1,99 +1,366 @@
-import type { Clock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
-import { SluiceError } from '../../util/errors.ts'
-import { STORE } from '../assert-store.ts'
-import type { LockMode } from '../../engine/adjust.ts'
+import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
 import {
   type AsyncStore,
-  type Charge,
-  type DecisionMode,
+  Charge,
+  createPolicy,
+  type Deciding,
   type Degraded,
-  type Store,
-  type StoreDescription,
-  timeOf,
+  isDeciding,
+  type Locking,
+  type Operation,
+  perform,
+  type Place,
+  type Policy,
+  type Reply,
+  STORE,
+  type StoreClock,
 } from '../store.ts'
-import type { Core } from './core.ts'
-import { Question } from './question.ts'
+import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
+import type { FailureKind, ProbeResult } from './breaker.ts'
+import { type Call, Deadlines } from './deadlines.ts'
+import { Health } from './health.ts'
+import { LocalDecisions } from './local.ts'
+import type { Reporter } from './reporter.ts'
 
-/** A store that decides within a deadline. Those of one core share its health; each decides in its own way without the store. */
+/** The limiter that probes are charged to. No limiter of a user has this name, which is not ASCII. */
+const PROBE_LIMITER = '·probe'
+/** How many keys are tried to find one in a part of the store. */
+const TRIES = 5000
+
+/** What the options of `guard` mean. */
+export interface GuardSettings {
+  /** Milliseconds. */
+  readonly deadline: number
+  readonly onOutage: Degraded
+  readonly localShare: number
+  readonly maxKeys: number
+}
+
+/** A store that decides within a deadline: its deadlines, its health, and the decisions that were made without the store inside. */
 export class GuardedStore implements AsyncStore {
   readonly sync = false
-  readonly clock: Clock | undefined
-  readonly identity: object
+  readonly answersAlways = true
+  readonly place: Place
+  readonly clock: StoreClock
+  readonly inner: AsyncStore
   readonly onOutage: Degraded
-  readonly partOf?: (limiter: string, key: string) => string
-  readonly describe?: () => StoreDescription
-  readonly lock?: (charges: readonly Charge[], ms: number, mode: LockMode) => Promise<void>
-  readonly #core: Core
-  /** The other guards of the core, and this one. */
-  readonly #guards: Map<Degraded, GuardedStore>
+  readonly deadlines: Deadlines
+  readonly health: Health
+  readonly local: LocalDecisions
+  readonly #late: string
+  readonly #reporter: Reporter
+  readonly #backlog: Backlog
+  /** What probes are charged to: the limit of a request, so that the store needs nothing new for them. */
+  #probed: Policy | undefined
+  #probes = 0
+  #isClosed = false
 
-  constructor(core: Core, onOutage: Degraded, guards: Map<Degraded, GuardedStore> = new Map()) {
-    const { inner } = core
+  constructor(inner: AsyncStore, { deadline, onOutage, localShare, maxKeys }: GuardSettings, reporter: Reporter) {
+    this.inner = inner
+    this.place = inner.place
     this.clock = inner.clock
-    this.identity = inner.identity ?? inner
     this.onOutage = onOutage
-    if (inner.lock !== undefined) this.lock = (charges, ms, mode) => this.#lock(charges, ms, mode)
-    if (inner.partOf !== undefined) this.partOf = (limiter, key) => inner.partOf!(limiter, key)
-    if (inner.describe !== undefined) this.describe = () => inner.describe!()
-    this.#core = core
-    this.#guards = guards.set(onOutage, this)
-  }
-
-  now(): number {
-    return timeOf(this.#core.inner)
-  }
-
-  joins(other: Store): boolean {
-    const { guarded } = other as Partial<GuardedStore>
-    return guarded !== undefined && (this.guarded === guarded || this.guarded.joins?.(guarded) === true)
-  }
-
-  /** The store inside. */
-  get guarded(): AsyncStore {
-    return this.#core.inner
-  }
-
-  withOutage(onOutage: Degraded): GuardedStore {
-    return this.#guards.get(onOutage) ?? new GuardedStore(this.#core, onOutage, this.#guards)
-  }
-
-  take(charges: readonly Charge[], mode: DecisionMode, fresh = false): Promise<Degraded | undefined> {
-    const core = this.#core
-    if (core.isClosed) return Promise.reject(closed())
-    if (charges.length === 0 || (!fresh && core.inner.recall?.(charges) === true)) return Promise.resolve(undefined)
-    return new Promise((resolve, reject) => {
-      const question = new Question(core, this.onOutage, charges, mode, resolve, reject)
-      if (core.health.isOutFor(charges)) question.decideWithout()
-      else question.ask(fresh)
+    this.#late = `no answer within ${deadline} ms`
+    this.#reporter = reporter
+    this.deadlines = new Deadlines(deadline)
+    this.local = new LocalDecisions(localShare, maxKeys, inner)
+    this.health = new Health({
+      partOf: (limiter, key) => inner.place.partOf(limiter, key),
+      probe: (part) => this.#probe(part),
+      lost: (part, reason) => this.#lost(part, reason),
+      regained: (part) => this.#regained(part),
+    })
+    this.#backlog = new Backlog({
+      inner,
+      isOutFor: (charges) => this.health.isOutFor(charges),
+      warnLost: (error) => reporter.warnLost(error),
     })
   }
 
-  async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
-    const { local, isClosed } = this.#core
-    if (isClosed) throw closed()
+  readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    if (this.#isClosed) reply.failed(closed())
+    else if (isDeciding(operation)) return this.#decide(operation, reply)
+    else
+      this.#perform(operation).then(
+        () => reply.answered(),
+        (error: unknown) => reply.failed(error),
+      )
+    return undefined
+  }
+
+  readonly close = async (): Promise<void> => {
+    this.#isClosed = true
+    this.#reporter.close()
+    this.health.stop()
+    this.deadlines.close()
+    this.local.close()
+    await this.inner.close()
+  }
+
+  #decide(operation: Deciding, reply: Reply): (() => void) | undefined {
+    if (operation.charges.length === 0) {
+      reply.answered()
+      return undefined
+    }
+    const question = new Question(this, operation, reply)
+    if (!this.health.isOutFor(operation.charges)) return question.ask()
+    question.decideWithout()
+    return undefined
+  }
+
+  #perform(operation: Exclude<Operation, Deciding>): Promise<void> {
+    if (operation.kind === 'adjust') return this.#adjust(operation.charges, operation.units)
+    if (operation.kind === 'lock') return this.#lock(operation)
+    return this.#forget(operation.limiter, operation.key)
+  }
+
+  /** A request was not answered in time. `wasBusy`: this process did not run for as long. */
+  missed(charges: readonly Charge[], wasBusy: boolean): void {
+    this.#failed(charges, this.inner.place.trouble ?? this.#late, wasBusy ? 'busy' : 'late')
+  }
+
+  /** A request failed. Returns false if the store has answered that the request was wrong. */
+  failed(charges: readonly Charge[], error: unknown): boolean {
+    const isOutage = !(error instanceof SluiceError) || error.code === 'STORE_FAILED'
+    if (isOutage) this.#failed(charges, textOf(error), 'error')
+    else this.health.answered(charges)
+    return isOutage
+  }
+
+  /** Adjusts charges where they were counted: here, or in the store. */
+  async #adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+    const { local } = this
     const own = charges.map((charge) => local.has(charge))
     for (const [i, charge] of charges.entries()) if (own[i] && units[i] !== 0) local.adjust(charge, units[i]!)
     const isOther = (_: unknown, i: number): boolean => !own[i]
-    await this.#core.adjust(charges.filter(isOther), units.filter(isOther))
+    await this.#adjustInside(charges.filter(isOther), units.filter(isOther))
   }
 
-  async #lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
-    if (this.#core.isClosed) throw closed()
-    await this.#core.lock(charges, ms, mode)
+  /**
+   * Adjusts charges that the store has counted, and penalizes keys. Where the store does not answer, it is done later. Penalties also hold
+   * in this process, at once. Resolves at the deadline at the latest.
+   */
+  async #adjustInside(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+    for (const [i, charge] of charges.entries())
+      if (isPenalty(charge) && units[i] !== 0) this.local.penalize(charge, units[i]!)
+    if (this.health.out === 0) this.local.releaseLater()
+    const now: Adjustment = { charges: [], units: [] }
+    const later: Adjustment = { charges: [], units: [] }
+    for (const [i, charge] of charges.entries()) {
+      if (units[i] === 0) continue
+      const to = this.health.isOutFor([charge]) ? later : now
+      to.charges.push(charge)
+      to.units.push(units[i]!)
+    }
+    if (later.charges.length > 0) this.#backlog.adjust(later)
+    if (now.charges.length > 0) await this.#send({ kind: 'adjust', ...now }, now.charges)
   }
 
-  async forget(limiter: string, key: string): Promise<void> {
-    if (this.#core.isClosed) throw closed()
-    await this.#core.forget(limiter, key)
+  /**
+   * Locks keys out in the store and in this process, so that a lock-out also applies here during an outage. What could not be sent to the
+   * store is sent when it answers again, with the time that is left then. Rejects with `STORE_FAILED` when the store has not confirmed it
+   * and is still asked: the caller may try again.
+   */
+  async #lock({ charges, ms, mode }: Locking): Promise<void> {
+    const until = performance.now() + ms
+    this.local.lock(charges, ms, mode)
+    if (this.health.out === 0) this.local.releaseLater()
+    const isOut = (charge: Charge): boolean => this.health.isOutFor([charge])
+    const asked = charges.filter((charge) => !isOut(charge))
+    for (const charge of charges) if (isOut(charge)) this.#backlog.lock(charge, until, mode)
+    if (mode === 'set') for (const charge of asked) this.#backlog.unlock(charge)
+    if (asked.length === 0) return
+    try {
+      await this.#send({ kind: 'lock', charges: asked, ms, mode }, asked, notLocked)
+    } catch (error) {
+      if (!asked.every(isOut)) throw error
+      for (const charge of asked) this.#backlog.lock(charge, until, mode)
+    }
   }
 
-  async close(): Promise<void> {
-    await this.#core.close()
+  /** Deletes a key here and in the store. Rejects with `STORE_FAILED` when the store does not confirm it. */
+  async #forget(limiter: string, key: string): Promise<void> {
+    this.local.forget(limiter, key)
+    this.#backlog.forget(limiter, key)
+    if (this.health.isOut(limiter, key)) throw notReset('')
+    await this.#send({ kind: 'forget', limiter, key }, this.#chargesOf(limiter, key), notReset)
+  }
+
+  /** Asks the store. At the deadline the promise is settled: it resolves, or rejects with an error from `late`. */
+  #send(operation: Operation, charges: readonly Charge[], late?: (reason: string) => SluiceError): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const call = this.#call(charges, (wasBusy) => {
+        this.missed(charges, wasBusy)
+        if (late === undefined) resolve()
+        else reject(late(` (${this.#late})`))
+      })
+      const answered = (): void => {
+        if (!this.deadlines.remove(call)) return
+        this.health.answered(charges)
+        resolve()
+      }
+      const failed = (error: unknown): void => {
+        if (!this.deadlines.remove(call)) return late === undefined ? this.#reporter.warnLost(error) : undefined
+        this.failed(charges, error)
+        reject(error as Error)
+      }
+      perform(this.inner, operation).then(answered, failed)
+    })
+  }
+
+  /** A charge on a key, so that a failure counts for the part of this key. Undefined before the first failure of a decision. */
+  #chargesOf(limiter: string, key: string): Charge[] {
+    return this.#probed === undefined ? [] : [new Charge({ ...this.#probed, limiter }, key, 0)]
+  }
+
+  #call(charges: readonly Charge[], expire: Call['expire']): Call {
+    const call: Call = { expire, charges, since: 0, lost: 0, isPending: false, before: undefined, after: undefined }
+    this.deadlines.add(call)
+    return call
+  }
+
+  #failed(charges: readonly Charge[], reason: string, kind: FailureKind): void {
+    if (this.#isClosed) return
+    this.#probed ??= charges[0] && createPolicy(PROBE_LIMITER, charges[0].limit, this.inner, this)
+    if (this.#probed !== undefined) this.health.failed(charges, reason, kind)
+  }
+
+  #lost(part: string, reason: string): void {
+    this.#reporter.changed('degraded', part === '' ? reason : `${part}: ${reason}`, this.health.out > 1)
+    // Calls that wait for this part are answered now.
+    this.deadlines.expireWhere(({ charges }) => this.health.isOutFor(charges))
+  }
+
+  #regained(part: string): void {
+    const reason = part === '' ? 'the store answers again' : `${part} answers again`
+    this.#reporter.changed('healthy', reason, this.health.out > 0)
+    if (this.health.out === 0) this.local.releaseLater()
+    this.#backlog.send().catch((error: unknown) => this.#reporter.warnLost(error))
+  }
+
+  /** Charges one unit to a key of the guard's own, since a store that cannot write cannot decide either. */
+  async #probe(part: string): Promise<ProbeResult> {
+    const key = this.#keyIn(part)
+    // The store has no such part any longer.
+    if (key === undefined) return 'answered'
+    return new Promise((resolve) => {
+      const call = this.#call([], () => undefined)
+      const charge = new Charge(this.#probed!, key, 1)
+      const answered = (): void => {
+        resolve(this.deadlines.remove(call) ? 'answered' : 'late')
+        if (charge.charged > 0)
+          perform(this.inner, { kind: 'forget', limiter: PROBE_LIMITER, key }).catch(() => undefined)
+      }
+      const failed = (): void => {
+        this.deadlines.remove(call)
+        resolve('failed')
+      }
+      perform(this.inner, { kind: 'consume', charges: [charge], fresh: false }).then(answered, failed)
+    })
+  }
+
+  #keyIn(part: string): string | undefined {
+    for (let i = 0; i < TRIES; i++) {
+      const key = String(this.#probes++)
+      if (this.inner.place.partOf(PROBE_LIMITER, key) === part) return key
+    }
+    return undefined
   }
 }
 
 brand(GuardedStore, STORE)
+
+/** A decision that the store is asked for. It is made once: by the store in time, or without it. */
+class Question implements Call, Reply {
+  since = 0
+  lost = 0
+  isPending = false
+  before: Call | undefined = undefined
+  after: Call | undefined = undefined
+  readonly #guard: GuardedStore
+  readonly #operation: Deciding
+  readonly #reply: Reply
+  #giveUp: (() => void) | undefined
+
+  constructor(guard: GuardedStore, operation: Deciding, reply: Reply) {
+    this.#guard = guard
+    this.#operation = operation
+    this.#reply = reply
+  }
+
+  get charges(): readonly Charge[] {
+    return this.#operation.charges
+  }
+
+  /** Returns a function that gives the question up. */
+  ask(): (() => void) | undefined {
+    const { inner, deadlines } = this.#guard
+    deadlines.add(this)
+    try {
+      this.#giveUp = inner.run(this.#operation, this)
+    } catch (error) {
+      this.failed(error)
+    }
+    if (!this.isPending) return undefined
+    return () => {
+      if (!deadlines.remove(this)) return
+      this.#giveUp?.()
+      this.#reply.answered()
+    }
+  }
+
+  decideWithout(): void {
+    const { local, onOutage } = this.#guard
+    let by: Degraded
+    try {
+      by = local.decide(this.#operation, onOutage)
+    } catch (error) {
+      return this.#reply.failed(error)
+    }
+    this.#reply.answered(by)
+  }
+
+  expire(wasBusy: boolean): void {
+    this.#guard.missed(this.charges, wasBusy)
+    this.#giveUp?.()
+    this.decideWithout()
+  }
+
+  answered(by?: Degraded | 'remembered'): void {
+    const { deadlines, health } = this.#guard
+    if (!deadlines.remove(this)) return
+    // What a wrapper of the store remembers says nothing about the health of the store.
+    if (by !== 'remembered') health.answered(this.charges)
+    this.#reply.answered(by)
+  }
+
+  failed(error: unknown): void {
+    if (!this.#guard.deadlines.remove(this)) return
+    if (this.#guard.failed(this.charges, error)) this.decideWithout()
+    else this.#reply.failed(error)
+  }
+}
+
+/** Returns why a request failed, in one sentence. */
+function textOf(error: unknown): string {
+  if (error instanceof SluiceError) return reasonOf(error)
+  return messageOf(error)
+}
+
+function notLocked(reason: string): SluiceError {
+  return new SluiceError(
+    'STORE_FAILED',
+    `The store does not answer${reason}. The key was locked out only in this process. Lock it out again when the store answers`,
+  )
+}
+
+function notReset(reason: string): SluiceError {
+  return new SluiceError(
+    'STORE_FAILED',
+    `The store does not answer${reason}. The key was reset only in this process. Reset it again when the store answers`,
+  )
+}
 
 function closed(): SluiceError {
   return new SluiceError('STORE_CLOSED', 'This store has been closed')

@@ -2,9 +2,7 @@ import { shared } from '../../util/copies.ts'
 import type { Duration } from '../../limits/limit.ts'
 import { knownOptions, milliseconds, oneOf, refuse } from '../../util/validate.ts'
 import { checkedMaxKeys } from '../memory/index.ts'
-import { assertStore } from '../assert-store.ts'
-import type { AsyncStore, Degraded, Store, SyncStore } from '../store.ts'
-import { Core } from './core.ts'
+import { assertStore, type AsyncStore, type Degraded, type Store, type SyncStore } from '../store.ts'
 import { GuardedStore } from './guarded-store.ts'
 import { Reporter, type StoreChange, type StoreEvent } from './reporter.ts'
 
@@ -58,31 +56,30 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
   knownOptions('guard', options, OPTIONS)
   const { deadline = 50, onOutage = 'local', localShare = 1, maxKeys = 1_000_000, onChange } = options
   assertStore('store', store)
-  if (store.withOutage !== undefined) refuse('store', 'a store that is not guarded yet', store)
+  if (store.answersAlways && !store.sync) refuse('store', 'a store that is not guarded yet', store)
   if (onChange !== undefined && typeof onChange !== 'function') refuse('onChange', 'a function', onChange)
   const checked = {
     deadline: checkedDeadline(deadline),
     localShare: share(localShare),
     maxKeys: checkedMaxKeys(maxKeys),
+    onOutage: checkedOutage(onOutage),
   }
-  checkedOutage(onOutage)
   if (store.sync) return store
-  return new GuardedStore(new Core(store, checked, new Reporter(store, onChange)), onOutage)
+  return new GuardedStore(store, checked, new Reporter(store, onChange))
 }
 
 /** The guards that adapters have made, by the store in each. */
 const guards = shared('guards', () => new WeakMap<Store, AsyncStore>())
 
 /**
- * Returns the guard of a store, with the default options: the same one for each user of the store. A store that decides at once
- * or is guarded already needs none. `onOutage` applies only to the returned store, not to others with the same guard.
+ * Returns the guard of a store, with the default options: the same one for each user of the store. A store that answers always, or at
+ * once, needs none.
  */
-export function guarded(store: Store, onOutage: Degraded | undefined): Store {
-  if (store.sync) return store
-  if (store.withOutage !== undefined) return onOutage === undefined ? store : store.withOutage(onOutage)
+export function guarded(store: Store): Store {
+  if (store.sync || store.answersAlways) return store
   const made = guards.get(store) ?? guard(store)
   guards.set(store, made)
-  return onOutage === undefined ? made : made.withOutage!(onOutage)
+  return made
 }
 
 /** An hour in milliseconds. Timers of platforms have a maximum of 24 days. */

@@ -1,9 +1,19 @@
 import type { Limit } from '../../limits/limit.ts'
-import type { Clock } from '../../util/clock.ts'
 import { background } from '../../util/timer.ts'
 import { standInStore } from '../memory/index.ts'
 import type { LockMode } from '../../engine/adjust.ts'
-import { Charge, createPolicy, type DecisionMode, type Degraded, type Policy, type SyncStore } from '../store.ts'
+import {
+  type AsyncStore,
+  Charge,
+  createPolicy,
+  type Deciding,
+  type DecisionMode,
+  type Degraded,
+  type Operation,
+  perform,
+  type Policy,
+  type SyncStore,
+} from '../store.ts'
 import { shareOf } from './share.ts'
 
 /** Milliseconds after which a denied request may come again: the store may be back by then. */
@@ -15,7 +25,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
 export class LocalDecisions {
   readonly #share: number
   readonly #maxKeys: number
-  readonly #clock: Clock | undefined
+  readonly #inner: AsyncStore
   #store: SyncStore | undefined
   #policies = new WeakMap<Policy, Policy>()
   /** The millisecond of `performance.now()` at which everything that was counted here has expired. */
@@ -25,20 +35,20 @@ export class LocalDecisions {
   readonly #own = new WeakMap<Charge, Charge | undefined>()
 
   /** @param share the part of each quota that this process admits, from 0 to 1 */
-  constructor(share: number, maxKeys: number, clock: Clock | undefined) {
+  constructor(share: number, maxKeys: number, inner: AsyncStore) {
     this.#share = share
     this.#maxKeys = maxKeys
-    this.#clock = clock
+    this.#inner = inner
   }
 
   /**
    * Decides, and writes each verdict into its charge. A share of 0 denies, as `'closed'` does. `onOutage` is for policies without
    * one of their own.
    */
-  take(charges: readonly Charge[], mode: DecisionMode, onOutage: Degraded): Degraded {
+  decide({ charges, kind: mode }: Deciding, onOutage: Degraded): Degraded {
     const ways = charges.map(({ policy }) => this.#wayFor(policy.onOutage ?? onOutage))
-    if (ways.every((way) => way === ways[0])) return this.#takeAlike(charges, mode, ways[0]!)
-    return this.#takeMixed(charges, mode, ways)
+    if (ways.every((way) => way === ways[0])) return this.#decideAlike(charges, mode, ways[0]!)
+    return this.#decideMixed(charges, mode, ways)
   }
 
   #wayFor(onOutage: Degraded): Degraded {
@@ -46,20 +56,20 @@ export class LocalDecisions {
   }
 
   /** One enforced charge that is closed denies all. Otherwise those that are local are counted here, and the others admit. */
-  #takeMixed(charges: readonly Charge[], mode: DecisionMode, ways: readonly Degraded[]): Degraded {
+  #decideMixed(charges: readonly Charge[], mode: DecisionMode, ways: readonly Degraded[]): Degraded {
     const closed = charges.filter(({ policy }, i) => ways[i] === 'closed' && policy.compiled.enforced)
     const counted = closed.length > 0 ? [] : charges.filter((_, i) => ways[i] === 'local')
     this.#open(charges.filter((charge) => !closed.includes(charge) && !counted.includes(charge)))
     if (closed.length > 0) return this.#close(closed)
-    return counted.length > 0 ? this.#takeAlike(counted, mode, 'local') : 'open'
+    return counted.length > 0 ? this.#decideAlike(counted, mode, 'local') : 'open'
   }
 
-  #takeAlike(charges: readonly Charge[], mode: DecisionMode, way: Degraded): Degraded {
+  #decideAlike(charges: readonly Charge[], mode: DecisionMode, way: Degraded): Degraded {
     if (way === 'open') return this.#open(charges)
     if (way === 'closed') return this.#close(charges)
     this.#cancelRelease()
     const copies = charges.map((charge) => this.#copy(charge))
-    this.#memory().take(copies, mode)
+    this.#perform({ kind: mode, charges: copies, fresh: false })
     for (const [i, charge] of charges.entries()) {
       charge.adopt(copies[i]!)
       // More than the share of this process may still be less than the quota.
@@ -95,15 +105,15 @@ export class LocalDecisions {
   /** Adds units to the key of a charge that was decided here. Nothing was counted where all requests were admitted. */
   adjust(charge: Charge, units: number): void {
     const copy = this.#own.get(charge)
-    if (copy !== undefined) this.#memory().adjust([copy], [units])
+    if (copy !== undefined) this.#perform({ kind: 'adjust', charges: [copy], units: [units] })
   }
 
   /** Charges units to the key of a charge that was not decided, past any limit, so that a penalty applies when the store does not answer. */
   penalize(charge: Charge, units: number): void {
     const copy = this.#copy(charge)
-    this.#memory().adjust([copy], [units])
+    this.#perform({ kind: 'adjust', charges: [copy], units: [units] })
     const debt = new Charge(copy.policy, copy.key, 0)
-    this.#memory().take([debt], 'peek')
+    this.#perform({ kind: 'peek', charges: [debt], fresh: false })
     this.#expires = Math.max(this.#expires, performance.now() + debt.resetAfter)
   }
 
@@ -111,12 +121,12 @@ export class LocalDecisions {
   lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
     if (ms === 0 && this.isEmpty) return
     const copies = charges.map((charge) => this.#copy(charge))
-    this.#memory().lock!(copies, ms, mode)
+    this.#perform({ kind: 'lock', charges: copies, ms, mode })
     this.#expires = Math.max(this.#expires, performance.now() + ms)
   }
 
   forget(limiter: string, key: string): void {
-    this.#store?.forget(limiter, key)
+    if (!this.isEmpty) this.#perform({ kind: 'forget', limiter, key })
   }
 
   close(): void {
@@ -144,8 +154,13 @@ export class LocalDecisions {
     return 'closed'
   }
 
+  #perform(operation: Operation): void {
+    perform(this.#memory(), operation)
+  }
+
   #memory(): SyncStore {
-    return (this.#store ??= standInStore(this.#maxKeys, this.#clock))
+    const { clock } = this.#inner
+    return (this.#store ??= standInStore(this.#maxKeys, clock.given ? clock : undefined))
   }
 
   #copy({ policy, key, cost }: Charge): Charge {

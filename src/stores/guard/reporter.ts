@@ -48,7 +48,7 @@ export class Reporter {
 
   /** The one place through which every change goes. `isPartial`: another part of the store is still not asked. */
   changed(change: 'healthy' | 'degraded', reason: string, isPartial: boolean): void {
-    const name = this.#store.describe?.().name ?? 'A store of rate limits'
+    const name = this.#store.place.name ?? 'A store of rate limits'
     this.#latest = { state: isPartial ? 'degraded' : change, reason, name }
     this.#changes++
     if (!this.#logged.has(this.#latest.state)) this.#log()

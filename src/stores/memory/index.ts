@@ -1,4 +1,4 @@
-import { adjust, lock, reset, type LockMode } from '../../engine/adjust.ts'
+import { adjust, lock, reset } from '../../engine/adjust.ts'
 import { commit, evaluate } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
 import type { Limit } from '../../limits/limit.ts'
@@ -6,11 +6,21 @@ import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/cl
 import { brand, shared } from '../../util/copies.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { observer, warn } from '../../util/warn.ts'
-import { STORE } from '../assert-store.ts'
 import { cached } from '../policy-cache.ts'
-import type { Charge, Degraded, DecisionMode, Policy, Store, SyncStore } from '../store.ts'
+import {
+  type Charge,
+  isDeciding,
+  type Operation,
+  type Place,
+  type Policy,
+  type Reply,
+  STORE,
+  type StoreClock,
+  storeClock,
+  type SyncStore,
+} from '../store.ts'
 import { warnInCluster } from './cluster-warning.ts'
-import { isMemoryStore, type KeyCount, tablesOf } from './key-counts.ts'
+import { counts, isMemoryPlace, type KeyCount } from './key-counts.ts'
 import { deny, SharedRows } from './shared-rows.ts'
 import { type Beyond, Slab, Table as TableOf } from './table.ts'
 
@@ -86,32 +96,53 @@ function warnFull({ limiter, limit, maxKeys }: FullTable): void {
 
 class MemoryStore implements SyncStore {
   readonly sync = true
-  readonly #clock: Clock
+  readonly answersAlways = true
+  readonly clock: StoreClock
+  readonly #time: Clock
   readonly #tables: Tables
   /** One for each charge of a decision, used again by the next one. */
   readonly #rows: Row[] = []
 
   constructor(maxKeys: number, onFull: (full: FullTable) => void, clock: Clock) {
-    this.#clock = clock
-    this.#tables = new Tables(this, maxKeys, onFull)
+    this.#time = clock
+    // Its own clock never steps back and may differ from the time of day that clients use.
+    this.clock = storeClock(clock === steadyClock ? undefined : clock)
+    this.#tables = new Tables(maxKeys, onFull)
   }
 
-  /** Undefined for its own clock, which never steps back and may differ from the time of day that clients use. */
-  get clock(): Clock | undefined {
-    return this.#clock === steadyClock ? undefined : this.#clock
+  get place(): Place {
+    return this.#tables
   }
 
-  now(): number {
-    return microseconds(this.#clock) / 1000
+  readonly run = (operation: Operation, reply: Reply): undefined => {
+    try {
+      this.#perform(operation)
+    } catch (error) {
+      reply.failed(error)
+      return
+    }
+    reply.answered()
   }
 
-  joins(other: Store): boolean {
-    return isMemoryStore(other) && other.clock === this.clock
+  #perform(operation: Operation): void {
+    if (isDeciding(operation)) return this.#decide(operation.charges, operation.kind === 'consume')
+    const now = microseconds(this.#time)
+    if (operation.kind === 'forget') return this.#tables.forget(operation.limiter, operation.key, now)
+    const row = (this.#rows[0] ??= new Row())
+    operation.charges.forEach((charge, i) => {
+      this.#tables.aim(row, charge, now)
+      const isDone =
+        operation.kind === 'lock'
+          ? lock(row, now, Math.round(operation.ms * 1000), operation.mode)
+          : operation.units[i] === 0 || adjust(row, charge, operation.units[i]!, now)
+      if (!isDone) this.#tables.warnShared()
+      if (row.changed) this.#tables.save(row, charge, now)
+    })
   }
 
   /** Aims a row at the key of each charge, evaluates and commits, saves what has changed, and sweeps if that is due. */
-  take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
-    const now = microseconds(this.#clock)
+  #decide(charges: readonly Charge[], isCharged: boolean): void {
+    const now = microseconds(this.#time)
     const tables = this.#tables
     const rows = this.#rows
     const { count } = moves
@@ -119,10 +150,9 @@ class MemoryStore implements SyncStore {
     // A limit with more cells has moved those that rows were aimed at.
     if (moves.count !== count) sweepIsDue = this.#aim(charges, now)
     const admitted = evaluate(rows, charges, now)
-    commit(rows, charges, now, admitted, mode === 'consume')
+    commit(rows, charges, now, admitted, isCharged)
     for (let i = 0; i < charges.length; i++) if (rows[i]!.changed) tables.save(rows[i]!, charges[i]!, now)
     if (sweepIsDue) tables.sweep(charges, now)
-    return undefined
   }
 
   /** Returns whether a table is to be swept after the decision. */
@@ -152,31 +182,7 @@ class MemoryStore implements SyncStore {
     }
   }
 
-  adjust(charges: readonly Charge[], units: readonly number[]): void {
-    this.#change(charges, (row, charge, now, i) => units[i] === 0 || adjust(row, charge, units[i]!, now))
-  }
-
-  lock(charges: readonly Charge[], ms: number, mode: LockMode): void {
-    this.#change(charges, (row, _, now) => lock(row, now, Math.round(ms * 1000), mode))
-  }
-
-  #change(charges: readonly Charge[], change: (row: Row, charge: Charge, now: number, i: number) => boolean): void {
-    const now = microseconds(this.#clock)
-    const row = (this.#rows[0] ??= new Row())
-    charges.forEach((charge, i) => {
-      this.#tables.aim(row, charge, now)
-      if (!change(row, charge, now, i)) this.#tables.warnShared()
-      if (row.changed) this.#tables.save(row, charge, now)
-    })
-  }
-
-  forget(limiter: string, key: string): void {
-    this.#tables.forget(limiter, key, microseconds(this.#clock))
-  }
-
-  close(): void {
-    this.#tables.clear()
-  }
+  readonly close = (): void => this.#tables.clear()
 }
 
 brand(MemoryStore, STORE)
@@ -191,9 +197,8 @@ const NOBODY = {}
 /** How often cells have moved, so that rows have to be aimed again. */
 const moves = shared('moves', () => ({ count: 0 }))
 
-/** The tables of one store, by name of limiter and limit. */
-class Tables {
-  readonly #store: Store
+/** The tables of one store, by name of limiter and limit: where it counts. */
+class Tables implements Place {
   readonly #tables = new Map<string, Map<string, Table>>()
   /** All tables, in no order. */
   readonly #all: Table[] = []
@@ -207,11 +212,18 @@ class Tables {
   readonly #onFull: (full: FullTable) => void
   #warned = false
 
-  constructor(store: Store, maxKeys: number, onFull: (full: FullTable) => void) {
-    this.#store = store
+  constructor(maxKeys: number, onFull: (full: FullTable) => void) {
     this.#maxKeys = maxKeys
     this.#onFull = onFull
-    tablesOf.set(store, this)
+    counts.set(this, this)
+  }
+
+  partOf(): string {
+    return ''
+  }
+
+  joins(other: Place): boolean {
+    return isMemoryPlace(other)
   }
 
   get keyCounts(): KeyCount[] {
@@ -221,13 +233,14 @@ class Tables {
   /** Returns the table of a policy. */
   of(policy: Policy): Table {
     const { cache } = policy
-    if (cache !== undefined && (cache.owner === this.#store || cache.owner === policy.store)) return cache as Table
+    if (cache !== undefined && cache.owner === this) return cache as Table
     // Stores that decide together use each other's tables.
-    return ((tablesOf.get(policy.store) as Tables | undefined) ?? this).own(policy)
+    const { place } = policy.store
+    return (isMemoryPlace(place) ? (place as Tables) : this).own(policy)
   }
 
   own(policy: Policy): Table {
-    return cached(policy, this.#store, (given) => this.#open(given))
+    return cached(policy, this, (given) => this.#open(given))
   }
 
   #open({ limiter, limit, compiled }: Policy): Table {
@@ -240,7 +253,7 @@ class Tables {
   #add(names: { readonly limiter: string; readonly limit: string }): Table {
     if (this.#all.length >= MOST_TABLES || this.#common.rows !== undefined)
       return new TableOf<SharedRows>(NOBODY, names, 0, this.#common, this.#noSlab)
-    const table = new TableOf<SharedRows>(this.#store, names, this.#maxKeys)
+    const table = new TableOf<SharedRows>(this, names, this.#maxKeys)
     const tables = this.#tables.get(names.limiter) ?? new Map<string, Table>()
     this.#tables.set(names.limiter, tables.set(names.limit, table))
     this.#all.push(table)

@@ -1,5 +1,5 @@
 import { shared } from '../../util/copies.ts'
-import type { Store } from '../store.ts'
+import type { Place, Store } from '../store.ts'
 
 /** How many keys a limit of a memory store remembers. */
 export interface KeyCount {
@@ -13,15 +13,15 @@ interface Counts {
   readonly keyCounts: KeyCount[]
 }
 
-/** The tables of every memory store. */
-export const tablesOf: WeakMap<Store, Counts> = shared('tables', () => new WeakMap<Store, Counts>())
+/** The places of all memory stores. */
+export const counts: WeakMap<Place, Counts> = shared('counts', () => new WeakMap<Place, Counts>())
 
-/** Returns true for a memory store. */
-export function isMemoryStore(store: Store): boolean {
-  return tablesOf.has(store)
+/** Returns true for the place of a memory store. */
+export function isMemoryPlace(place: Place): boolean {
+  return counts.has(place)
 }
 
 /** Returns how many keys each limit of a memory store remembers; nothing for another store. */
-export function keyCounts(store: Store): KeyCount[] {
-  return tablesOf.get(store)?.keyCounts ?? []
+export function keyCounts({ place }: Store): KeyCount[] {
+  return counts.get(place)?.keyCounts ?? []
 }

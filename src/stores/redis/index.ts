@@ -1,16 +1,26 @@
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { brand } from '../../util/copies.ts'
-import { STORE } from '../assert-store.ts'
-import type { LockMode } from '../../engine/adjust.ts'
-import type { AsyncStore, Charge, DecisionMode, Degraded, Inquiry, Store, StoreDescription } from '../store.ts'
+import {
+  type AsyncStore,
+  type Charge,
+  copiesOf,
+  type Deciding,
+  type DecisionMode,
+  isDeciding,
+  type Operation,
+  type Reply,
+  STORE,
+  type StoreClock,
+  storeClock,
+  undo,
+} from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'
-import { PendingInquiry } from './inquiry.ts'
 import { type Connection, connectionOf } from './place.ts'
-import { RedisQueue } from './queue.ts'
-import { type ChangeMode, isScattered, type Transaction, transactionOf } from './request.ts'
+import { type Pending, RedisQueue } from './queue.ts'
+import { type ChangeMode, type Mode, type Transaction, transactionOf } from './request.ts'
 import { bySlot, takeBySlot } from './cross-slot.ts'
 
 export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
@@ -30,8 +40,8 @@ export interface RedisStoreOptions {
 
 /**
  * Stores state in Redis (6.2 or later) or Valkey, on a single server or a cluster. All processes share one limit, by the server's clock.
- * You connect and close the client. Stores with the same client and prefix count in the same place. Two limiters with the same name on
- * one server over two clients cause the warning `SLUICE_SAME_PLACE`. To detect this, a process with several clients asks each server once.
+ * You connect and close the client. Stores with the same client and prefix count in the same place. Two clients of one server are two
+ * places: see `SLUICE_SAME_PLACE`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if Redis could not decide, with the client's error
  * as its `cause`. Nothing is charged then, unless the server has decided and its answer was lost. A decision rejects with
@@ -45,7 +55,7 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   if (clock !== undefined) clockGiven(clock)
   const scripts = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
   const connection = connectionOf(client, prefix, scripts)
-  const queue = new RedisQueue(scripts, clock && (() => microseconds(clock)), () => connection.reached())
+  const queue = new RedisQueue(scripts, clock && (() => microseconds(clock)), () => connection.errors.clear())
   return new RedisStore(queue, prefix, connection, clock)
 }
 
@@ -54,75 +64,75 @@ const MOST_STARTS = 1000
 
 class RedisStore implements AsyncStore {
   readonly sync = false
-  readonly clock: Clock | undefined
-  readonly identity: Connection
-  readonly partOf?: (limiter: string, key: string) => string
+  readonly answersAlways = false
+  readonly clock: StoreClock
+  readonly place: Connection
   readonly #queue: RedisQueue
   readonly #prefix: string
   readonly #starts = new Map<string, string>()
   readonly #release: () => void
   #closed = false
 
-  constructor(queue: RedisQueue, prefix: string, identity: Connection, clock?: Clock) {
-    this.clock = clock
-    this.identity = identity
-    this.#release = identity.errors.use()
+  constructor(queue: RedisQueue, prefix: string, place: Connection, clock?: Clock) {
+    this.clock = storeClock(clock, () => queue.now())
+    this.place = place
+    this.#release = place.errors.use()
     this.#queue = queue
     this.#prefix = prefix
-    if (queue.inCluster) this.partOf = (limiter, key) => queue.partOf(this.#start(limiter) + keyText(key))
   }
 
-  now(): number {
-    return this.#queue.now()
+  readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    if (this.#closed) {
+      reply.failed(closed())
+      return undefined
+    }
+    if (isDeciding(operation)) return this.#decide(operation, reply)
+    this.#perform(operation).then(
+      () => reply.answered(),
+      (error: unknown) => reply.failed(error),
+    )
+    return undefined
   }
 
-  describe(): StoreDescription {
-    return this.identity.describe()
-  }
-
-  joins(other: Store): boolean {
-    return other === this
-  }
-
-  take(charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined> {
-    if (this.#closed) return Promise.reject(closed())
-    const keys = this.#keys(charges)
-    if (!this.#queue.inCluster) return this.#queue.send(transactionOf(mode, keys, charges)) as Promise<undefined>
-    return this.#takeInCluster(keys, charges, mode)
-  }
-
-  /** Returns false for what `take` has to bring into order: charges of several slots, and charges of one key that are apart. */
-  inquire(inquiry: Inquiry, mode: DecisionMode): boolean {
-    if (this.#closed) return false
-    const keys = this.#keys(inquiry.charges)
-    if (isScattered(keys) || (this.#queue.inCluster && !this.#queue.shareSlot(keys))) return false
-    this.#queue.enqueue(new PendingInquiry(inquiry, mode, keys))
-    return true
-  }
-
-  async adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
-    const changes = charges.map((charge, i) => [charge, units[i]!] as const)
-    await this.#change('adjust', new Map(changes.filter(([, change]) => change !== 0)))
-  }
-
-  async lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void> {
-    const length = Math.round(ms * 1000)
-    await this.#change(mode === 'set' ? 'lock' : 'extend', new Map(charges.map((charge) => [charge, length])))
-  }
-
-  async forget(limiter: string, key: string): Promise<void> {
-    this.#refuseWhenClosed()
-    await this.#queue.send({ mode: 'forget', keys: [redisKey(this.#prefix, limiter, key)], charges: [], units: [] })
-  }
-
-  async close(): Promise<void> {
+  readonly close = async (): Promise<void> => {
     this.#closed = true
     this.#release()
   }
 
+  #decide({ kind, charges }: Deciding, reply: Reply): () => void {
+    const keys = this.#keys(charges)
+    const decision = new Decision(this, transactionOf(kind, keys, charges), reply)
+    if (!this.#queue.inCluster || this.#queue.shareSlot(keys)) this.#queue.enqueue(decision)
+    else this.#decideBySlot(keys, charges, kind, decision)
+    return () => decision.giveUp()
+  }
+
+  /** Decides copies, because the decision may be given up between two slots. */
+  #decideBySlot(keys: readonly string[], charges: readonly Charge[], mode: DecisionMode, decision: Decision): void {
+    const copies = copiesOf(charges)
+    takeBySlot(this.#queue, bySlot(this.#queue, keys, copies), mode).then(
+      () => decision.adopt(copies, charges),
+      (error: unknown) => decision.reject(error),
+    )
+  }
+
+  async #perform(operation: Exclude<Operation, Deciding>): Promise<void> {
+    if (operation.kind === 'forget') {
+      const keys = [redisKey(this.#prefix, operation.limiter, operation.key)]
+      return this.#queue.send({ mode: 'forget', keys, charges: [], units: [] })
+    }
+    const { charges } = operation
+    if (operation.kind === 'adjust') {
+      const changes = charges.map((charge, i) => [charge, operation.units[i]!] as const)
+      return this.#change('adjust', new Map(changes.filter(([, change]) => change !== 0)))
+    }
+    const length = Math.round(operation.ms * 1000)
+    const mode = operation.mode === 'set' ? 'lock' : 'extend'
+    return this.#change(mode, new Map(charges.map((charge) => [charge, length])))
+  }
+
   /** Changes states without a decision, by the units of each charge. */
   async #change(mode: ChangeMode, units: ReadonlyMap<Charge, number>): Promise<void> {
-    this.#refuseWhenClosed()
     const changed = [...units.keys()]
     if (changed.length === 0) return
     const sent: Transaction[] = []
@@ -131,17 +141,6 @@ class RedisStore implements AsyncStore {
       sent.push(transactionOf(mode, keys, charges, unitsOf))
     }
     await this.#queue.sendAll(sent)
-  }
-
-  async #takeInCluster(
-    keys: readonly string[],
-    charges: readonly Charge[],
-    mode: DecisionMode,
-  ): Promise<Degraded | undefined> {
-    const groups = bySlot(this.#queue, keys, charges)
-    if (groups.length === 1) await this.#queue.send(transactionOf(mode, groups[0]!.keys, groups[0]!.charges))
-    else await takeBySlot(this.#queue, groups, mode)
-    return undefined
   }
 
   /** Where each charge lives: neighbours of one limiter and key share a text. */
@@ -166,9 +165,51 @@ class RedisStore implements AsyncStore {
     }
     return start
   }
+}
 
-  #refuseWhenClosed(): void {
-    if (this.#closed) throw closed()
+/** A decision on the way through the queue: one object is the transaction, and gets its reply. */
+class Decision implements Transaction, Pending {
+  readonly mode: Mode
+  readonly keys: readonly string[]
+  readonly units: readonly number[]
+  charges: readonly Charge[]
+  readonly #store: RedisStore
+  readonly #reply: Reply
+  #isGivenUp = false
+
+  constructor(store: RedisStore, { mode, keys, charges, units }: Transaction, reply: Reply) {
+    this.mode = mode
+    this.keys = keys
+    this.charges = charges
+    this.units = units
+    this.#store = store
+    this.#reply = reply
+  }
+
+  get transaction(): Transaction {
+    return this
+  }
+
+  /** Verdicts go into copies from now on. */
+  giveUp(): void {
+    this.charges = copiesOf(this.charges)
+    this.#isGivenUp = true
+  }
+
+  /** Takes over what was decided about copies. */
+  adopt(copies: readonly Charge[], charges: readonly Charge[]): void {
+    if (this.#isGivenUp) this.charges = copies
+    else for (const [i, charge] of charges.entries()) charge.adopt(copies[i]!)
+    this.resolve()
+  }
+
+  resolve(): void {
+    if (this.#isGivenUp) void undo(this.#store, this.charges).then(() => this.#reply.answered())
+    else this.#reply.answered()
+  }
+
+  reject(reason: unknown): void {
+    this.#reply.failed(reason)
   }
 }
 

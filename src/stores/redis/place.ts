@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { type EventEmitter, errorMonitor } from 'node:events'
+import calculateSlot from 'cluster-key-slot'
 import { brand, hasBrand, shared } from '../../util/copies.ts'
-import { registerPlace } from '../places.ts'
-import type { Store, StoreDescription } from '../store.ts'
+import type { Place, Store } from '../store.ts'
 import type { RedisClient, ScriptClient } from './clients.ts'
+import { redisKey } from './keys.ts'
 
 interface Address {
   readonly host?: string | undefined
@@ -38,25 +38,12 @@ interface Placed extends Partial<Pick<EventEmitter, 'on' | 'off'>> {
   /** Of node-redis. */
   readonly isOpen?: boolean
   readonly isReady?: boolean
-  /** Of valkey-glide. */
-  readonly isClosed?: boolean
 }
 
-/** Returns the id of a place: the first one that any connection has written there. It is kept for a day after it was last asked for. */
-const FIND = `
-local id = redis.call('HGET', KEYS[1], 'id')
-if not id then
-  id = ARGV[1]
-  redis.call('HSET', KEYS[1], 'id', id)
-end
-redis.call('PEXPIRE', KEYS[1], 86400000)
-return id
-`
-/** The key of the id, behind the prefix. It is no limiter's, as their names have no `%` there. */
-const KEY = '%place'
+/** Servers own ranges of slots, so most parts of this size are on one server. */
+const SLOTS_IN_PART = 256
 
-const known = shared('identities', () => new WeakMap<RedisClient, Map<string, Connection>>())
-const connections = shared('connections', (): { all: readonly WeakRef<Connection>[] } => ({ all: [] }))
+const known = shared('connections', () => new WeakMap<RedisClient, Map<string, Connection>>())
 
 /** Remembers the latest error of a client since its last answer, while a store uses the client. */
 class ClientErrors {
@@ -105,63 +92,39 @@ function errorsOf(client: RedisClient): ClientErrors {
   return errors
 }
 
-/**
- * A client and a prefix: the identity of the stores that have both. Options show the server of some clients at once. Beside another
- * client, the server is asked once which place it is, after its first answer. It stays unknown when the server refuses.
- */
-export class Connection {
-  readonly client: RedisClient
+/** A client and a prefix: the place of the stores that have both. */
+export class Connection implements Place {
   readonly prefix: string
   readonly scripts: ScriptClient
   readonly errors: ClientErrors
-  #isReached = false
-  #isAsked = false
+  readonly #client: RedisClient
 
   constructor(client: RedisClient, prefix: string, scripts: ScriptClient) {
-    this.client = client
+    this.#client = client
     this.prefix = prefix
     this.scripts = scripts
     this.errors = errorsOf(client)
-    const server = serverOf(client as object)
-    if (server === undefined) return
-    registerPlace(this, JSON.stringify([server, `${scripts.keyPrefix}${prefix}`]), openTest(client as object))
   }
 
-  isBesideOf(other: Connection): boolean {
-    return this.client !== other.client
+  get name(): string {
+    return nameOf(this.#client as Placed)
   }
 
-  isOpen(): boolean {
-    const { status, isOpen, isClosed } = this.client as Placed
-    return status !== 'end' && isClosed !== true && !(this.#isReached && isOpen === false)
+  get trouble(): string | undefined {
+    return this.errors.trouble
   }
 
-  describe(): StoreDescription {
-    return { name: nameOf(this.client as Placed), trouble: this.errors.trouble }
+  /** The server of a cluster that decides about a key, or its slots if the client names no servers. */
+  partOf(limiter: string, key: string): string {
+    const { scripts } = this
+    if (!scripts.cluster) return ''
+    const slot = calculateSlot(scripts.keyPrefix + redisKey(this.prefix, limiter, key))
+    const first = slot - (slot % SLOTS_IN_PART)
+    return scripts.nodeOf(slot) ?? `slots ${first} to ${first + SLOTS_IN_PART - 1}`
   }
 
-  /** Notes that the server has answered. */
-  reached(): void {
-    this.errors.clear()
-    if (this.#isReached) return
-    this.#isReached = true
-    for (const each of openConnections()) if (each.isBesideOf(this)) return this.ask()
-  }
-
-  /** Asks the server which place it is, unless it was asked before or has not answered yet. */
-  ask(): void {
-    if (!this.#isReached || this.#isAsked) return
-    this.#isAsked = true
-    void this.#find()
-  }
-
-  async #find(): Promise<void> {
-    try {
-      const id = String(await this.scripts.eval(FIND, [`${this.prefix}${KEY}`], [randomUUID()]))
-      if (/^[\da-f-]{36}$/.test(id)) registerPlace(this, id, openTest(this.client as object))
-    } catch {
-      // Unknown, such as to a user that may not do this.
-    }
+  joins(other: Place): boolean {
+    return other === this
   }
 }
 
@@ -170,12 +133,8 @@ const CONNECTION: unique symbol = Symbol.for('sluice.Connection')
 brand(Connection, CONNECTION)
 
 /** Returns the connection of a store in Redis, also of a wrapped one, or `undefined` for any other store. */
-export function connectionIn(store: Store): Connection | undefined {
-  return hasBrand(store.identity, CONNECTION) ? (store.identity as Connection) : undefined
-}
-
-function openConnections(): readonly Connection[] {
-  return connections.all.flatMap((each) => each.deref() ?? []).filter((each) => each.isOpen())
+export function connectionIn({ place }: Store): Connection | undefined {
+  return hasBrand(place, CONNECTION) ? (place as Connection) : undefined
 }
 
 /** Returns the same object for all stores of one client and prefix: they count under the same keys. */
@@ -183,25 +142,8 @@ export function connectionOf(client: RedisClient, prefix: string, scripts: Scrip
   const prefixes = known.get(client) ?? new Map<string, Connection>()
   known.set(client, prefixes)
   const connection = prefixes.get(prefix) ?? new Connection(client, prefix, scripts)
-  if (!prefixes.has(prefix)) register(connection)
   prefixes.set(prefix, connection)
   return connection
-}
-
-/** Asks those that are beside a new connection, since they have not been asked while there was only one client. */
-function register(connection: Connection): void {
-  const others = openConnections()
-  connections.all = [...others, connection].map((each) => new WeakRef(each))
-  for (const each of others) if (each.isBesideOf(connection)) each.ask()
-}
-
-/** Returns the server and database of a client. `undefined` for a client that does not show it, such as valkey-glide. */
-function serverOf(client: Placed): unknown {
-  const { options, isCluster, startupNodes } = client
-  if (isCluster === true) return startupNodes
-  if (options?.sentinels) return [options.name, ...options.sentinels.map(addressOf)]
-  if (options === undefined || !('status' in client || 'isOpen' in client)) return undefined
-  return [addressOf(options.socket ?? options), options.db ?? options.database ?? 0]
 }
 
 /** The name of the server in messages: its address, without user and password. */
@@ -233,16 +175,4 @@ function textOf(error: unknown): string {
 
 function addressOf({ host = 'localhost', port = 6379, path }: Address): string {
   return path ?? `${host === 'localhost' ? '127.0.0.1' : host}:${port}`
-}
-
-/** Returns a function that returns false once the client is closed. A client of node-redis may not be open yet. */
-function openTest(client: Placed): () => boolean {
-  const reference = new WeakRef(client)
-  const { isOpen: wasOpen } = client
-  return function isOpen() {
-    const now = reference.deref()
-    return (
-      now !== undefined && now.status !== 'end' && now.isClosed !== true && (wasOpen !== true || now.isOpen === true)
-    )
-  }
 }

@@ -18,8 +18,6 @@ export interface Pending {
 const LARGEST_CALL = 64
 /** Calls that share what is asked: this process and Redis then work at the same time. */
 const CALLS = 2
-/** Servers own ranges of slots, so that most parts of this size are on one server. */
-const SLOTS_IN_PART = 256
 
 /** How transactions get to Redis: those of one turn of the event loop in a few calls, in a cluster apart for each slot. */
 export class RedisQueue {
@@ -66,13 +64,6 @@ export class RedisQueue {
       if (keys[i] !== keys[0] && this.slotOf(keys[i]!) !== this.slotOf(keys[0]!)) return false
     }
     return true
-  }
-
-  /** The part of the cluster that decides about a key: its server, or its slots where the client names no servers. */
-  partOf(key: string): string {
-    const slot = this.slotOf(key)
-    const first = slot - (slot % SLOTS_IN_PART)
-    return this.#client.nodeOf(slot) ?? `slots ${first} to ${first + SLOTS_IN_PART - 1}`
   }
 
   /**

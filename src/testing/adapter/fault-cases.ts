@@ -4,7 +4,8 @@ import { createLimiter } from '../../limiter/limiter.ts'
 import { equal, fails, holds, like } from '../expect.ts'
 import { ask, statuses } from './client.ts'
 import type { AnyOptions } from './harness.ts'
-import { type Cases, fault, one, remoteStore } from './world.ts'
+import type { Operation, Reply } from '../../stores/store.ts'
+import { type Cases, fault, one, laterStore } from './world.ts'
 
 export const faultCases: Cases = {
   'in a keyer, a LimitFunc, a cost or skip reaches the error handling of the framework': async ({ limit, serve }) => {
@@ -23,7 +24,12 @@ export const faultCases: Cases = {
   },
   'of the store reaches it with a neutral message, and the reason as its cause': async (world) => {
     const reason = new SluiceError('STORE_REJECTED', 'Redis could not decide: WRONGTYPE')
-    const store = { ...remoteStore(world), take: async () => Promise.reject(reason) }
+    const store = {
+      ...laterStore(world),
+      run(_: Operation, reply: Reply): undefined {
+        reply.failed(reason)
+      },
+    }
     const server = await world.serve({ limits: [world.limit(one, { store })] })
     equal((await ask(server)).status, 500)
     const [error] = server.errors as SluiceError[]

@@ -4,7 +4,7 @@ import { everyone } from '../../limiter/keyers.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { equal, holds, like } from '../expect.ts'
 import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import { type Cases, hundred, one, remoteStore, three } from './world.ts'
+import { type Cases, hundred, one, laterStore, three } from './world.ts'
 
 export const limitCases: Cases = {
   'can depend on the method': async ({ limit, serve, harness }) => {
@@ -32,7 +32,7 @@ export const limitCases: Cases = {
     }
   },
   'can be in an asynchronous store': async (world) => {
-    const server = await world.serve({ limits: [world.limit(one, { store: remoteStore(world) })] })
+    const server = await world.serve({ limits: [world.limit(one, { store: laterStore(world) })] })
     equal(await statuses(server, 2), [200, 429])
   },
   'can differ between routes': async ({ limit, serve }) => {

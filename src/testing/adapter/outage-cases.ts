@@ -1,11 +1,11 @@
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import { guard } from '../../stores/guard/index.ts'
-import type { AsyncStore } from '../../stores/store.ts'
+import { type AsyncStore, isDeciding } from '../../stores/store.ts'
 import { equal, holds, like } from '../expect.ts'
 import { ask, limitHeaders, statuses, until, warningsOf } from './client.ts'
 import type { AnyOptions, Handler } from './harness.ts'
-import { type Cases, one, remoteStore, three, type World } from './world.ts'
+import { type Cases, one, laterStore, three, type World } from './world.ts'
 
 /** A store that can stop to answer. `asked` has the limiter of each decision that it was asked for. */
 interface Patient {
@@ -15,15 +15,15 @@ interface Patient {
 }
 
 function silentStore(world: World): Patient {
-  const inner = remoteStore(world)
+  const inner = laterStore(world)
   const patient: Patient = {
     asked: [],
     isSilent: true,
     store: {
       ...inner,
-      async take(charges, mode) {
-        patient.asked.push(charges[0]!.policy.limiter)
-        return patient.isSilent ? new Promise(() => undefined) : inner.take(charges, mode)
+      run(operation, reply) {
+        if (isDeciding(operation)) patient.asked.push(operation.charges[0]!.policy.limiter)
+        return patient.isSilent && isDeciding(operation) ? () => undefined : inner.run(operation, reply)
       },
     },
   }

@@ -4,14 +4,14 @@ import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { equal, fails } from '../expect.ts'
 import { ask, type Ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import { type Cases, one, preflight, remoteStore, three } from './world.ts'
+import { type Cases, one, preflight, laterStore, three } from './world.ts'
 
 const from = (user: string, ask: Ask = {}): Ask => ({ ...ask, headers: { ...ask.headers, 'x-user': user } })
 
 export const preflightCases: Cases = {
   'count in a separate bucket for each key, under the same limits': async (world) => {
     const keyer = world.by('x-user')
-    for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
+    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
       const server = await world.serve({ limits: [world.limit(three, { keyer, store })] })
       equal(await statuses(server, 4, from('a', preflight)), [200, 200, 200, 429])
       equal(await statuses(server, 4, from('a')), [200, 200, 200, 429])

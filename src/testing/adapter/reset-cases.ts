@@ -5,7 +5,7 @@ import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../expect.ts'
 import { ask, statuses, until, warningsOf } from './client.ts'
 import type { Answer, Handler } from './harness.ts'
-import { type Cases, fault, hundred, one, remoteStore, three } from './world.ts'
+import { type Cases, fault, hundred, one, laterStore, three } from './world.ts'
 
 const bad = { headers: { 'x-status': '401' } }
 const good = { headers: { 'x-status': '200' } }
@@ -19,7 +19,7 @@ function waited<T>(promise: Promise<T>): Promise<T> {
 export const resetCases: Cases = {
   'forgets what was charged to the key after a success, or after a failure': async (world) => {
     const handler: Handler = ({ request }) => ({ status: Number(world.by('x-status')(request)), text: '' })
-    for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
+    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
       const keyer = world.by('x-user')
       const options = { store, keyer, resetWhen: 'success', name: 'logins' }
       const server = await world.serve({ limits: [world.limit(three, options)], handler })
@@ -69,7 +69,7 @@ export const resetCases: Cases = {
     equal(await statuses(server, 2, bad), [401, 429])
   },
   'refunds nothing later for requests that were open': async (world) => {
-    for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
+    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
       const limiter = createLimiter<unknown>({ keyer: everyone, limits: three, store, name: 'open' })
       const answers: (() => void)[] = []
       const open: Handler = () =>
@@ -92,7 +92,7 @@ export const resetCases: Cases = {
     }
   },
   'refunds nothing later after a reset by another limiter that shares the counts': async (world) => {
-    for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
+    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
       const options = { limits: three, store, name: 'shared', shared: true }
       const limiter = createLimiter<unknown>({ ...options, keyer: everyone })
       const admin = createLimiter<string>({ ...options, keyer: (key) => key })

@@ -4,7 +4,7 @@ import { memoryStore } from '../../stores/memory/index.ts'
 import { equal, fails } from '../expect.ts'
 import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
 import type { AnyOptions } from './harness.ts'
-import { type Cases, fault, one, preflight, remoteStore, type World } from './world.ts'
+import { type Cases, fault, one, preflight, laterStore, type World } from './world.ts'
 
 /** A policy for every request, with a window of a minute. */
 function policy(name: string, quota: number, more: Partial<PolicyRule> = {}): PolicyRule {
@@ -105,7 +105,7 @@ export const rulesCases: Cases = {
   },
   'work in an asynchronous store': async (world) => {
     const { rules } = ruled(world, [policy('all', 1)])
-    const server = await world.serve({ limits: [{ rules, store: remoteStore(world) }] })
+    const server = await world.serve({ limits: [{ rules, store: laterStore(world) }] })
     equal(await statuses(server, 2), [200, 429])
   },
   'count a request once that passes them twice, with one warning': async (world) => {

@@ -6,7 +6,7 @@ import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../expect.ts'
 import { ask, statuses, warningsOf } from './client.ts'
 import type { Handler } from './harness.ts'
-import { type Cases, fault, hundred, one, remoteStore, three } from './world.ts'
+import { type Cases, fault, hundred, one, laterStore, three } from './world.ts'
 
 export const settlementCases: Cases = {
   'refunds a failure, or a success': async ({ limit, serve, by }) => {
@@ -78,7 +78,7 @@ export const settlementCases: Cases = {
     equal(await warningsOf(async () => equal(await statuses(server, 3), [200, 200, 200])), [])
   },
   'refunds each of many requests that end together, once': async (world) => {
-    for (const store of [memoryStore({ clock: world.clock }), remoteStore(world)]) {
+    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
       let come = 0
       let release = (): void => {}
       const together = new Promise<void>((resolve) => (release = resolve))

@@ -1,8 +1,9 @@
 import { everyone } from '../../limiter/keyers.ts'
-import type { AsyncStore, Charge, Degraded } from '../../stores/store.ts'
+import { type AsyncStore, type Degraded, isDeciding } from '../../stores/store.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { fixedWindow } from '../../limits/factories.ts'
 import type { Limit } from '../../limits/limit.ts'
+import { remoteStore } from '../remote-store.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 import type { Ask } from './client.ts'
 import type { AdapterHarness, AnyOptions, AppSetup, Handler, Served } from './harness.ts'
@@ -47,25 +48,19 @@ export function createWorld(harness: AdapterHarness): World {
   }
 }
 
-/** Returns an asynchronous store. */
-export function remoteStore({ clock }: World): AsyncStore {
-  const near = memoryStore({ clock })
-  return {
-    sync: false,
-    take: async (charges, mode) => near.take(charges, mode),
-    adjust: async (charges, units) => near.adjust(charges, units),
-    forget: async (limiter, key) => near.forget(limiter, key),
-    close: async () => near.close(),
-  }
+/** Returns a store that answers later. */
+export function laterStore({ clock }: World): AsyncStore {
+  return remoteStore(memoryStore({ clock }))
 }
 
 /** Returns a store that does not answer, with the decisions of a limiter that is then open or closed. */
 export function outageStore(world: World, degraded: Exclude<Degraded, 'local'>): AsyncStore {
   return {
-    ...remoteStore(world),
-    async take(charges: readonly Charge[]) {
-      for (const charge of charges) charge.allowed = degraded === 'open'
-      return degraded
+    ...laterStore(world),
+    run(operation, reply) {
+      if (isDeciding(operation)) for (const charge of operation.charges) charge.allowed = degraded === 'open'
+      queueMicrotask(() => reply.answered(degraded))
+      return () => undefined
     },
   }
 }

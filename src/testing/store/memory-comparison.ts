@@ -115,12 +115,7 @@ function limiterOn(store: Store, { limits: [mine, others] }: Trace): Limiter<Inp
 }
 
 /** Returns the decision of every step. Without locks, `block` and `pause` do nothing. */
-async function decisionsOf(
-  limiter: Limiter<Input>,
-  clock: VirtualClock,
-  { steps }: Trace,
-  hasLocks: boolean,
-): Promise<unknown[]> {
+async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Trace): Promise<unknown[]> {
   const decisions: Decision[] = []
   const answers: unknown[] = []
   let newest = clock.now()
@@ -139,7 +134,7 @@ async function decisionsOf(
       })
     } else if (kind === 'reset') await limiter.reset(input)
     else if (kind === 'penalize') await limiter.penalize(input, cost)
-    else if (kind === 'block' || kind === 'pause') await (hasLocks && limiter[kind](input, lasting))
+    else if (kind === 'block' || kind === 'pause') await limiter[kind](input, lasting)
     else if (earlier?.allowed === true) {
       await (kind === 'refund' ? limiter.refund(earlier) : limiter.settle(earlier, cost))
     }
@@ -153,10 +148,9 @@ export function compareWithMemory(makeStore: MakeStore, options: SearchOptions):
     const clocks = [virtualClock(), virtualClock()] as const
     const store = await makeStore(clocks[0])
     try {
-      const hasLocks = store.lock !== undefined
-      const decisions = await decisionsOf(limiterOn(store, trace), clocks[0], trace, hasLocks)
+      const decisions = await decisionsOf(limiterOn(store, trace), clocks[0], trace)
       const memory = limiterOn(memoryStore({ clock: clocks[1] }), trace)
-      equal(decisions, await decisionsOf(memory, clocks[1], trace, hasLocks))
+      equal(decisions, await decisionsOf(memory, clocks[1], trace))
     } finally {
       await store.close()
     }

@@ -1,5 +1,6 @@
 import { fixedWindow, gcra } from '../../limits/factories.ts'
 import { stack } from '../../limiter/limiter.ts'
+import type { Charge } from '../../stores/store.ts'
 import { equal, like } from '../expect.ts'
 import { type Cases, verdicts } from './world.ts'
 
@@ -26,6 +27,22 @@ export const takeCases: Cases = {
     const answer = on(three).consume('a')
     equal(answer instanceof Promise, !store.sync, 'a promise')
     await answer
+  },
+  'writes no verdict of a decision that is given up, and refunds it': async ({ store, on }) => {
+    const limiter = on(three)
+    const { limits } = await limiter.peek('a')
+    const charge = (limits[0] as Charge).copy()
+    const before = { ...charge }
+    await new Promise<void>((resolve) => {
+      const giveUp = store.run(
+        { kind: 'consume', charges: [charge], fresh: true },
+        { answered: () => resolve(), failed: () => resolve() },
+      )
+      equal(giveUp === undefined, store.sync, 'nothing to give up')
+      giveUp?.()
+    })
+    if (!store.sync) equal({ ...charge }, before)
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: store.sync ? 2 : 3 }] })
   },
   'peeks without charging': async ({ on }) => {
     const limiter = on(one)
