@@ -54,7 +54,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    *
    * It locks the key under every limit that applies to the input, except under `shadow` limits. In a stack and with rules, these are
    * the keys of all parts, so block through one part if the others count more than this client. `wait` waits for the end.
-   * A store without locks throws `NOT_SUPPORTED`, and a wrong duration `INVALID_OPTION`.
+   * A wrong duration throws `INVALID_OPTION`.
    * @example limiter.block(user, '15m')
    */
   block(input: Input, duration: Duration): Done<Answer>
@@ -95,7 +95,7 @@ export interface KeyedLimiter<Answer extends MaybePromise<Decision> = MaybePromi
   wait(options?: WaitOptions): Promise<Decision>
   /** Deletes the state of the key under every limit, lock-outs included. */
   reset(): Done<Answer>
-  /** Locks the key out for a duration: milliseconds, or a text such as `'15m'`; 0 ends a lock-out. Throws `INVALID_OPTION`, `NOT_SUPPORTED`. */
+  /** Locks the key out for a duration: milliseconds, or a text such as `'15m'`; 0 ends a lock-out. Throws `INVALID_OPTION`. */
   block(duration: Duration): Done<Answer>
   /** Admits nothing with this key for a duration. It never makes a lock-out shorter, and 0 changes nothing. Throws as `block` does. */
   pause(duration: Duration): Done<Answer>

@@ -50,6 +50,11 @@ export function register(name: string, store: Store, home: Home): void {
   if (known.get(name) === undefined) known.set(name, home)
 }
 
+/** Returns true for the home of a limiter with `shared: true`. */
+export function isSharedHome(home: object): boolean {
+  return (home as Home).options.shared === true
+}
+
 function areShared(one: Options, other: Options): boolean {
   return one.shared === true || other.shared === true
 }

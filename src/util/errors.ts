@@ -23,7 +23,6 @@ export type SluiceErrorCode =
   | 'WAIT_QUEUE_FULL'
   | 'NEVER_ADMITTED'
   | 'NOT_APPLICABLE'
-  | 'NOT_SUPPORTED'
   | 'NO_SINGLE_KEY'
   | 'INPUT_NEEDED'
   | 'INVALID_RULES'

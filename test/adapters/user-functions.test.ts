@@ -11,6 +11,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import type { AsyncStore } from '../../src/stores/store.ts'
 import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, dial, serve, until, warningsOf } from '../support/http.ts'
+import { methodStore } from '../support/method-store.ts'
 import { FAILURES, turns, unhandled } from '../support/unhandled.ts'
 import { everyFramework } from './frameworks.ts'
 
@@ -27,7 +28,7 @@ const rejects = FAILURES['rejects']!
 const pending = (): Promise<never> => new Promise(() => undefined)
 
 function failingStore(fails: Fails): AsyncStore {
-  return { sync: false, take: fails, adjust: fails, forget: fails, close: async () => undefined }
+  return methodStore({ take: fails, adjust: fails, lock: fails, forget: fails })
 }
 
 /** Options with a function that fails before a request is admitted. */

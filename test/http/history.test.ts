@@ -11,8 +11,13 @@ import { everyone } from '../../src/limiter/keyers.ts'
 import { createLimiter, type Limiter, stack } from '../../src/limiter/limiter.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
 import { fixedWindow } from '../../src/limits/factories.ts'
+import { denyCache } from '../../src/stores/deny-cache/index.ts'
+import { guard } from '../../src/stores/guard/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { Store } from '../../src/stores/store.ts'
 import { ask, serve, type Served, warningsOf } from '../support/http.ts'
+import { connect, server as redisServer } from '../support/redis-tests.ts'
 
 const TWICE = 'SLUICE_MOUNTED_TWICE'
 
@@ -195,4 +200,49 @@ test('Fastify: counts a request once for one limiter in a scope and a scope with
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   server = { url, errors: [], close: () => app.close() }
   expect(await asked(4)).toEqual([[200, 200, 429, 429], [TWICE]])
+})
+
+describe('two limiters of one name, limit and key', () => {
+  const SAME_PLACE = 'SLUICE_SAME_PLACE'
+
+  /** Sends requests through two middlewares with the same name, each on its own store. */
+  async function askedOn(one: Store, other: Store, options: Partial<RateLimitOptions> = {}): ReturnType<typeof asked> {
+    const app = express5()
+    app.use(rateLimit({ ...times(4), store: one }))
+    app.get('/', rateLimit({ ...times(4), store: other, ...options }), ok)
+    server = await serve(app)
+    return asked(4)
+  }
+
+  test('over two connections to one Redis charge a request twice, with one warning', async () => {
+    const { port } = await redisServer()
+    const [one, other] = [redisStore(connect(port)), redisStore(connect(port))]
+    expect(await askedOn(one, other)).toEqual([[200, 200, 429, 429], [SAME_PLACE]])
+  })
+
+  test('are also found behind guards and caches', async () => {
+    const { port } = await redisServer()
+    const [one, other] = [guard(redisStore(connect(port))), denyCache(redisStore(connect(port)))]
+    expect((await askedOn(one, other))[1]).toEqual([SAME_PLACE])
+  })
+
+  test('cause no warning with `shared`', async () => {
+    const { port } = await redisServer()
+    const [one, other] = [redisStore(connect(port)), redisStore(connect(port))]
+    expect(await askedOn(one, other, { shared: true })).toEqual([[200, 200, 429, 429], []])
+  })
+
+  test.each<[string, Partial<RateLimitOptions>]>([
+    ['with another name', { name: 'other' }],
+    ['with another limit', times(4, { limits: fixedWindow({ quota: 4, window: '1h', name: 'route' }) })],
+    ['with another key', { keyer: () => 'another' }],
+  ])('cause no warning %s', async (_, options) => {
+    const { port } = await redisServer()
+    const [one, other] = [redisStore(connect(port)), redisStore(connect(port))]
+    expect(await askedOn(one, other, options)).toEqual([[200, 200, 200, 200], []])
+  })
+
+  test('cause no warning in two memory stores, which count apart', async () => {
+    expect(await askedOn(memoryStore(), memoryStore())).toEqual([[200, 200, 200, 200], []])
+  })
 })

@@ -13,7 +13,6 @@ import {
   perSecond,
   slidingWindowLog,
   stack,
-  type SyncStore,
 } from '../../src/index.ts'
 import { preflightLimiterOf } from '../../src/limiter/variants.ts'
 import { createRules } from '../../src/rules/index.ts'
@@ -105,14 +104,6 @@ describe('block', () => {
     expect(limiter.consume('a')).toMatchObject({ allowed: true, remaining: 1 })
   })
 
-  it('needs a store with locks', () => {
-    const { lock: _, ...bare } = bareStore()
-    const limiter = createLimiter({ keyer: everyone, limits: hundred, store: bare })
-    expect(codeOf(() => limiter.block({}, '1m'))).toBe('NOT_SUPPORTED')
-    expect(codeOf(() => limiter.pause({}, '1m'))).toBe('NOT_SUPPORTED')
-    expect(codeOf(() => limiter.penalize({}, 1))).toBe('none')
-  })
-
   it('covers the preflights of the key', () => {
     const { limiter } = setup()
     const preflights = preflightLimiterOf(limiter) as Limiter<string, Decision>
@@ -148,18 +139,6 @@ describe('block', () => {
     expect(await limiter.consume(login)).toMatchObject({ allowed: true })
   })
 })
-
-function bareStore(): SyncStore {
-  const store = memoryStore()
-  return {
-    sync: true,
-    take: (charges, mode) => store.take(charges, mode),
-    adjust: (charges, units) => store.adjust(charges, units),
-    forget: (limiter, key) => store.forget(limiter, key),
-    lock: (charges, ms, mode) => store.lock!(charges, ms, mode),
-    close: () => store.close(),
-  }
-}
 
 describe('penalize', () => {
   it('charges every limit past its quota, as a debt that drains', () => {

@@ -3,7 +3,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { createLimiter, type Decision, memoryStore, perMinute, perSecond, stack } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { HeldStore, settled } from '../support/held-store.ts'
+import { heldStore, settled } from '../support/held-store.ts'
 
 type Call = [decision: Decision, input: string]
 
@@ -52,13 +52,13 @@ it('is called once for a wait, when it is admitted', async () => {
 })
 
 it('is called when the store has answered', async () => {
-  const store = new HeldStore(memoryStore())
+  const store = heldStore(memoryStore())
   const onDecision = vi.fn()
   const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(1), store, onDecision })
   const decision = limiter.consume({})
   await settled()
   expect(onDecision).not.toHaveBeenCalled()
-  store.requests[0]!.apply()
+  await store.requests[0]!.apply()
   await store.requests[0]!.reply()
   expect(onDecision).toHaveBeenCalledExactlyOnceWith(await decision, {})
 })

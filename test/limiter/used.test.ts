@@ -14,7 +14,7 @@ import {
 import { createRules } from '../../src/rules/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
-import { HeldStore } from '../support/held-store.ts'
+import { heldStore } from '../support/held-store.ts'
 import { names } from '../support/harness.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
@@ -82,7 +82,7 @@ describe('the name of the limiter', () => {
 
 describe('used without a store', () => {
   it('is 0 where nothing is counted', async () => {
-    const store = guard(new HeldStore(memoryStore()), { onOutage: 'open', deadline: 5 })
+    const store = guard(heldStore(memoryStore()), { onOutage: 'open', deadline: 5 })
     const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(5), store })
     const decision = await limiter.consume({})
     expect(decision.degraded).toBe('open')

@@ -9,7 +9,9 @@ import { guard } from '../../src/stores/guard/index.ts'
 import { denyCache } from '../../src/stores/deny-cache/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import type { AsyncStore } from '../../src/stores/store.ts'
+import { remoteStore } from '../../src/testing/remote-store.ts'
 import { warningsOf } from '../support/http.ts'
+import { methodsOf, methodStore } from '../support/method-store.ts'
 import { broken, FAILURES, turns, unhandled } from '../support/unhandled.ts'
 
 const LIMIT = perMinute(5)
@@ -19,15 +21,7 @@ const pending = (): Promise<never> => new Promise(() => undefined)
 const key = (): string => 'k'
 
 function asyncStore(): AsyncStore {
-  const near = memoryStore()
-  return {
-    sync: false,
-    take: async (charges, mode) => near.take(charges, mode),
-    adjust: async (charges, units) => near.adjust(charges, units),
-    forget: async (limiter, key) => near.forget(limiter, key),
-    lock: async (charges, ms, mode) => near.lock!(charges, ms, mode),
-    close: async () => near.close(),
-  }
+  return remoteStore(memoryStore())
 }
 
 type Fails = () => never
@@ -296,12 +290,11 @@ describe('a clock', () => {
 })
 
 describe('a store of the user', () => {
-  const methods = ['take', 'adjust', 'forget', 'lock'] as const
-
   describe.each(['alone', 'behind a guard', 'behind denyCache', 'behind both'])('%s', (wrapping) => {
     test.each(failures)('whose methods %s causes no unhandled rejection', async (_, fails) => {
       const found = unhandled()
-      const store = asyncStore()
+      const methods = methodsOf(asyncStore())
+      const store = methodStore(methods)
       const wrapped = {
         alone: (given: AsyncStore) => given,
         'behind a guard': (given: AsyncStore) => guard(given),
@@ -311,8 +304,8 @@ describe('a store of the user', () => {
       const limiter = createLimiter({ keyer: key, limits: LIMIT, store: wrapped })
       await warningsOf(async () => {
         const decisions = [await limiter.consume({}), await limiter.consume({})]
-        const works = { ...store }
-        for (const method of methods) Object.assign(store, { [method]: fails })
+        const works = { ...methods }
+        for (const method of Object.keys(methods)) Object.assign(methods, { [method]: fails })
         const tried = [
           () => limiter.consume({}),
           () => limiter.peek({}),
@@ -328,7 +321,7 @@ describe('a store of the user', () => {
         await Promise.allSettled(tried.map(async (each) => each()))
         await turns()
         // What was kept is sent again.
-        Object.assign(store, works)
+        Object.assign(methods, works)
         await new Promise((resolve) => setTimeout(resolve, 600))
         await limiter.consume({})
         await wrapped.close()

@@ -1,28 +1,27 @@
 import { describe, expect, it } from 'vitest'
 import { type AsyncStore, createLimiter, everyone, fixedWindow, guard, memoryStore, stack } from '../../src/index.ts'
 import { guardedLimiterOf, preflightLimiterOf } from '../../src/limiter/variants.ts'
+import { remoteStore } from '../../src/testing/remote-store.ts'
+import { methodsOf, methodStore } from '../support/method-store.ts'
 
 const two = fixedWindow({ name: 'two', quota: 2, window: '1d' })
 
 /** A store that answers later, unless `isDown`. */
 function remote(): AsyncStore & { isDown: boolean; readonly adjusted: number[] } {
-  const near = memoryStore()
-  const store = {
-    isDown: false,
-    adjusted: [] as number[],
-    sync: false as const,
-    take: async (...given: Parameters<AsyncStore['take']>) => {
-      if (store.isDown) throw new Error('down')
+  const near = methodsOf(remoteStore(memoryStore()))
+  const state = { isDown: false, adjusted: [] as number[] }
+  const store = methodStore({
+    ...near,
+    take: async (...given) => {
+      if (state.isDown) throw new Error('down')
       return near.take(...given)
     },
-    adjust: async (...given: Parameters<AsyncStore['adjust']>) => {
-      store.adjusted.push(...given[1])
-      near.adjust(...given)
+    adjust: async (charges, units) => {
+      state.adjusted.push(...units)
+      await near.adjust(charges, units)
     },
-    forget: async (...given: Parameters<AsyncStore['forget']>) => near.forget(...given),
-    close: async () => near.close(),
-  }
-  return store
+  })
+  return Object.assign(state, store)
 }
 
 describe('the guarded variant of a limiter', () => {

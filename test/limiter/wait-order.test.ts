@@ -15,7 +15,9 @@ import {
   stack,
   type SyncStore,
 } from '../../src/index.ts'
+import { remoteStore } from '../../src/testing/remote-store.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
+import { methodsOf, methodStore } from '../support/method-store.ts'
 
 const key = 'ada'
 
@@ -28,16 +30,14 @@ function limiterOf(
 
 /** A store that answers later, and whose adjustments fail when `fails` says so. */
 function later(store: SyncStore, fails: () => boolean = () => false): AsyncStore {
-  return {
-    sync: false,
-    take: async (charges, mode) => store.take(charges, mode),
+  const inner = methodsOf(remoteStore(store))
+  return methodStore({
+    ...inner,
     adjust: async (charges, units) => {
       if (fails()) throw new Error('down')
-      store.adjust(charges, units)
+      await inner.adjust(charges, units)
     },
-    forget: async (limiter, of) => store.forget(limiter, of),
-    close: async () => undefined,
-  }
+  })
 }
 
 beforeEach(() => {
@@ -220,14 +220,14 @@ describe('a full queue', () => {
 describe('the work of many waiters', () => {
   it('grows in proportion to their number, with a maxWait too', async () => {
     const store = memoryStore({ clock: Date })
-    const take = vi.spyOn(store, 'take')
+    const run = vi.spyOn(store, 'run')
     const limiter = limiterOf(slidingWindowLog({ quota: 5, window: '1s' }), store)
     const abort = new AbortController()
     const waits = Array.from({ length: 4000 }, (_, i) =>
       limiter.wait(key, { signal: abort.signal, ...(i % 2 === 0 && { maxWait: 1e9 }) }).catch(() => 0),
     )
     await vi.advanceTimersByTimeAsync(0)
-    expect(take.mock.calls.length).toBeLessThan(3 * 4000)
+    expect(run.mock.calls.length).toBeLessThan(3 * 4000)
     abort.abort()
     await Promise.all(waits)
   })
@@ -277,10 +277,11 @@ describe('with a virtual clock', () => {
   it('maxWait passes when the clock says so', async () => {
     vi.useRealTimers()
     const clock = virtualClock()
-    const store = memoryStore({ clock })
-    const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }), store)
-    limiter.consume(key)
-    vi.spyOn(store, 'take').mockReturnValue(new Promise(() => undefined) as never)
+    const store = remoteStore(memoryStore({ clock }))
+    const limits = fixedWindow({ quota: 1, window: '1h' })
+    const limiter = createLimiter({ keyer: (input: string) => input, limits, store })
+    await limiter.consume(key)
+    vi.spyOn(store, 'run').mockReturnValue(undefined)
     const waiting = limiter.wait(key, { maxWait: 60_000 })
     clock.advance(60_002)
     await expect(waiting).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })

@@ -13,7 +13,9 @@ import {
   type SyncStore,
   tokenBucket,
 } from '../../src/index.ts'
+import { remoteStore } from '../../src/testing/remote-store.ts'
 import { warningsOf } from '../support/http.ts'
+import { methodsOf } from '../support/method-store.ts'
 
 /** Milliseconds since the test started, on the fake clock of timers and store. */
 let began = 0
@@ -58,16 +60,16 @@ describe('wait', () => {
 
   it('resolves at the retry time, and asks the store twice', async () => {
     const store = memoryStore({ clock: Date })
-    const take = vi.spyOn(store, 'take')
+    const run = vi.spyOn(store, 'run')
     const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }), store)
     limiter.consume(key)
-    take.mockClear()
+    run.mockClear()
     const waiting = outcome(limiter.wait(key))
     await vi.advanceTimersByTimeAsync(3_600_000 - 1)
     expect(waiting.at).toBeUndefined()
     await vi.advanceTimersByTimeAsync(1)
     expect(waiting.at).toBe(3_600_000)
-    expect(take).toHaveBeenCalledTimes(2)
+    expect(run).toHaveBeenCalledTimes(2)
   })
 
   it('admits a thousand waiters of one key in order, at the rate of the limit', async () => {
@@ -130,11 +132,12 @@ describe('wait', () => {
     await expect(limiter.wait(undefined)).rejects.toThrow('boom')
   })
 
-  it('rejects with what the store throws, and rejects no other waiter', async () => {
+  it('rejects with the error of the store, and rejects no other waiter', async () => {
     const store = memoryStore({ clock: Date })
     const limiter = limiterOf(perSecond(1), store)
-    vi.spyOn(store, 'take').mockImplementationOnce(() => {
-      throw new Error('down')
+    vi.spyOn(store, 'run').mockImplementationOnce((_operation, reply) => {
+      reply.failed(new Error('down'))
+      return undefined
     })
     await expect(limiter.wait(key)).rejects.toThrow('down')
     await expect(limiter.wait(key)).resolves.toMatchObject({ allowed: true })
@@ -238,8 +241,9 @@ describe('wait rejects at once', () => {
     const waiting = outcome(limiter.wait(key, { maxWait: 1500 }))
     await vi.advanceTimersByTimeAsync(999)
     // As another process on the same store would.
-    store.forget('default', key)
-    store.take(limits as readonly Charge[], 'consume')
+    const methods = methodsOf(store)
+    methods.forget('default', key)
+    methods.take(limits as readonly Charge[], 'consume')
     await vi.advanceTimersByTimeAsync(1)
     const message = 'The wait would take 1999 ms, longer than maxWait, 1500 ms'
     expect(waiting).toMatchObject({
@@ -251,9 +255,9 @@ describe('wait rejects at once', () => {
 })
 
 it('wait rejects when maxWait passes before the store replies', async () => {
-  const store = memoryStore({ clock: Date })
-  vi.spyOn(store, 'take').mockReturnValue(new Promise(() => undefined) as never)
-  const waiting = outcome(limiterOf(perSecond(1), store).wait(key, { maxWait: 1500 }))
+  const store = remoteStore(memoryStore({ clock: Date }), () => new Promise(() => undefined))
+  const limiter = createLimiter({ keyer: (input: string) => input, limits: perSecond(1), store })
+  const waiting = outcome(limiter.wait(key, { maxWait: 1500 }))
   await vi.advanceTimersByTimeAsync(1502)
   const message = 'Not admitted within maxWait, 1500 ms'
   expect(waiting).toMatchObject({

@@ -20,6 +20,7 @@ import { LocalDecisions } from '../../src/stores/guard/local.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { remoteStore } from '../../src/testing/remote-store.ts'
 import { names } from '../support/harness.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
@@ -156,13 +157,13 @@ describe('a limit that admits nothing', () => {
 
   it('admits nothing while the store does not answer, whatever the share of the process', () => {
     for (const share of [1, 0.1]) {
-      const local = new LocalDecisions(share, 100, undefined)
+      const local = new LocalDecisions(share, 100, remoteStore(memoryStore()))
       const charge = new Charge(
         createPolicy('api', gcra({ quota: 3, window: '1m', burst: 0 }), memoryStore(), {}),
         'k',
         1,
       )
-      local.take([charge], 'consume', 'local')
+      local.decide({ kind: 'consume', charges: [charge], fresh: false }, 'local')
       expect(charge).toMatchObject({ allowed: false, retryAfter: Infinity })
       local.close()
     }

@@ -47,10 +47,19 @@ export const denyCache = [
   denials('a refund that keeps the denial', 'if (units < 0) this.#dropDenials(charge)', 'if (units < 0) return'),
   denials('a reserved key that stays denied', 'if (!deniers.has(keyOf(charge))) this.#release(charge)', ''),
   denials('a shadow limit that denies', '!verdict.allowed && charge.policy.compiled.enforced', '!verdict.allowed'),
-  store('a wait that is answered by an old denial', 'if (!fresh && this.#denials.answer', 'if (this.#denials.answer'),
+  store(
+    'a wait that is answered by an old denial',
+    'if (!operation.fresh && this.#denials.answer',
+    'if (this.#denials.answer',
+  ),
   store(
     'a decision of no store that is kept',
-    'if (degraded === undefined) this.#denials.learn',
+    'if (by === undefined && !this.#isGivenUp) this.#denials.learn',
     'this.#denials.learn',
+  ),
+  store(
+    'a refund of a decision that was given up not noted',
+    'for (const charge of this.#asked.charges) this.#denials.beginAdjusting(charge, -charge.cost)',
+    '',
   ),
 ]

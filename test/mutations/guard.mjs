@@ -11,17 +11,20 @@ const penalties = { files: ['test/stores/guard/locks.test.ts'], name: 'penalty|b
 const log = { files: ['test/stores/guard/log.test.ts'] }
 const variants = { files: ['test/limiter/variants.test.ts'] }
 
-const question = inFile('src/stores/guard/question.ts', decisions)
-const core = inFile('src/stores/guard/core.ts', decisions)
+const core = inFile('src/stores/guard/guarded-store.ts', decisions)
 const breaker = inFile('src/stores/guard/breaker.ts', decisions)
 const local = inFile('src/stores/guard/local.ts', decisions)
 const deadline = inFile('src/stores/guard/deadlines.ts', deadlines)
 
 /** Small mistakes in what a guard decides and when it asks its store. */
 export const guard = [
-  question('a late answer that stays charged', 'return void this.#core.undo(this.charges)', 'return'),
-  question('a late answer that changes a decision', '    this.charges = copiesOf(this.charges)\n', ''),
-  question('a wrong request taken for an outage', 'else this.#reject(error)', 'else this.decideWithout()'),
+  core('a decision that is not given up', 'wasBusy)\n    this.#giveUp?.()', 'wasBusy)'),
+  core('a wrong request taken for an outage', 'else this.#reply.failed(error)', 'else this.decideWithout()'),
+  core(
+    'what a cache remembers taken for the health of the store',
+    "if (by !== 'remembered') health",
+    'if (by === undefined || by !== undefined) health',
+  ),
   core(
     'requests that wait on after the breaker has opened',
     '({ charges }) => this.health.isOutFor(charges)',
@@ -62,9 +65,9 @@ export const guard = [
     'this.#hooks.opened(this.#error ?? reason)',
     'this.#hooks.opened(reason)',
   ),
-  inFile('src/stores/guard/core.ts', log)(
+  inFile('src/stores/guard/guarded-store.ts', log)(
     'a store that is not asked for its trouble',
-    'this.inner.describe?.().trouble ?? this.#late',
+    'this.inner.place.trouble ?? this.#late',
     'this.#late',
   ),
   inFile('src/stores/guard/reporter.ts', log)(
@@ -88,7 +91,7 @@ export const guard = [
     '!isOver && --this.#users < 0',
   ),
   inFile('src/stores/redis/place.ts', log)('a password in the log', '{ host: hostname, port:', '{ host: url, port:'),
-  inFile('src/stores/guard/core.ts', penalties)(
+  inFile('src/stores/guard/guarded-store.ts', penalties)(
     'a penalty that does not hold in an outage',
     'this.local.penalize(charge, units[i]!)',
     'void this.local',

@@ -95,7 +95,11 @@ export const http = [
   ),
   hold('leaves the timer of a client that hung up', '        cancel()\n', ''),
   allAdapters('drops the headers of the earlier limit', ': mergeDecisions(decision, part.decision)', ': part.decision'),
-  allAdapters('uses the time of day instead of the clock', 'microseconds(clock) / 1000', 'Date.now()'),
+  allAdapters(
+    'uses the time of day instead of the clock',
+    'clock?.given === true ? clock.now()',
+    'clock?.given === false ? clock.now()',
+  ),
   exposing('does not expose the headers to scripts', 'withNames(String(existing ??', 'String((existing ??'),
   stacked(
     'uses the options of the last request limiter for all limits',
@@ -114,6 +118,15 @@ export const http = [
     'charge.key === status.key',
   ),
   history('takes all keys of a limiter for one', ' && charge.key === status.key', ''),
+  history(
+    'does not look at other stores',
+    'if (charges.some((charge) => limits.some((status) => countsApart',
+    'if (charges.every((charge) => limits.some((status) => !countsApart',
+  ),
+  history('takes other keys for one on two stores', 'charge.key !== status.key || ', ''),
+  history('takes other limits for one on two stores', ' || charge.limit.name !== status.limit.name', ''),
+  history('takes memory stores for one', 'if (isMemoryPlace(one', 'if (!isMemoryPlace(one'),
+  history('warns of limiters that share their counts', '!isSharedHome(one.home) && !isSharedHome(other.home)', 'true'),
   history(
     'forgets what came before the latest pass',
     'passes.set(decision, { decision, earlier,',
@@ -324,8 +337,8 @@ export const http = [
   expressIndex('takes the route of an earlier handler', 'needsRoute && isMountedWithUse(app, limitRate)', 'false'),
   onDeniedCall('lets Express read the body of a denied request', 'if (isError === true) beforeError?.()', ''),
   begunDenial('sends a thrown denial with the Cache-Control of the application', 'if (isError) return', ''),
-  registration('takes no memory store for a new one', ' && !homes.has(place)', ' && false'),
-  registration('takes every memory store for a new one', ' && !homes.has(place)', ''),
+  registration('takes no memory store for a new one', ' && !homes.has(given.place)', ' && false'),
+  registration('takes every memory store for a new one', ' && !homes.has(given.place)', ''),
   scope('accepts rateLimit that a hook sets', "if ('rateLimit' in route) limits.misplaced.push(checkPlace)", ''),
   scope('accepts rateLimit outside of config', 'scope[LIMITED] === true || isOurs', 'isOurs'),
   lastHooks(

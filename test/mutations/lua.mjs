@@ -153,7 +153,7 @@ export const lua = [
     'if not (attempt.allowed or attempt.shadow) then',
     'if not attempt.allowed then',
   ),
-  decide('a denial that does not lock', 'if attempt.block > 0 then lock', 'if attempt.block < 0 then lock'),
+  decide('a denial that does not lock', 'if attempt.block > 0 then keepDenial', 'if attempt.block < 0 then lock'),
   decide(
     '`and` for `or` in what strict charges',
     'allowed and (admitted or attempt.strict)',

@@ -186,11 +186,6 @@ export const typescript = [
   ),
   measured('what remains rounded up', 'Math.max(0, Math.floor(quota - kept))', 'Math.max(0, Math.ceil(quota - kept))'),
 
-  registration(
-    'limiters of a place that is found later not compared',
-    'if (!areShared(a.options, b.options)) warn',
-    'if (areShared(a.options, b.options)) warn',
-  ),
   registration('both limiters must be shared', 'one.shared === true || other', 'one.shared === true && other'),
   registration('costs not compared', "['keyer', 'limits', 'cost', 'rules'] as", "['keyer', 'limits', 'rules'] as"),
   registration('limits compared as they are written', '[limits].flat().map(normalized)', '[limits].flat()'),
@@ -202,8 +197,8 @@ export const typescript = [
   definitions('what a factory was given not compared', ' && isEqual(a.given, b.given)', ''),
   registration(
     'stores of one client counted separately',
-    'const place = store.identity ?? store\n  const first',
-    'const place = store\n  const first',
+    'homes.get(store.place)?.get(name)\n  if',
+    'homes.get(store)?.get(name)\n  if',
   ),
   limiter(
     'wrong options ignored',
@@ -301,8 +296,28 @@ export const typescript = [
   rows('an operation that overtakes another one', 'for (const key of each.keys) taken.add(key)', 'void taken'),
   rows(
     'a read-only transaction that is not marked',
-    "every(({ kind }) => kind === 'peek')",
-    "every(({ kind }) => kind !== 'peek')",
+    "every(({ operation }) => operation.kind === 'peek')",
+    "every(({ operation }) => operation.kind !== 'peek')",
+  ),
+  rows(
+    'a decision that is given up and stays charged',
+    'if (failure === undefined && this.#isGivenUp)',
+    'if (failure !== undefined)',
+  ),
+  rows(
+    'verdicts of a decision that is given up',
+    'this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }',
+    '',
+  ),
+  rows(
+    'an operation that is given up and sent',
+    'if (this.#waiting.delete(waiting))',
+    'if (!this.#waiting.has(waiting))',
+  ),
+  inFile('src/stores/redis/index.ts', { files: ['test/stores/deny-cache/suite.test.ts'] })(
+    'a decision that is given up and stays charged',
+    'if (this.#isGivenUp) void undo(',
+    'if (!this.#isGivenUp) void undo(',
   ),
   rows('an attempt that stays in a charge', 'charge.markCharged(0, 0)', 'void charge'),
   shared(
@@ -319,8 +334,8 @@ export const typescript = [
   memoryStore('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
   inFile('src/limiter/wait-queue.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',
-    'const place = store.identity ?? store',
-    'const place = store',
+    'queues.get(store.place) ?? new WaitQueue()\n  queues.set(store.place, queue)',
+    'queues.get(store) ?? new WaitQueue()\n  queues.set(store, queue)',
   ),
   inFile('src/limiter/wait-queue.ts', { files: ['test/limiter/wait.test.ts', 'test/limiter/wait-order.test.ts'] })(
     'waiters ahead that cost nothing',
@@ -342,7 +357,7 @@ export const typescript = [
     'return boundedKey(String(key))',
     'return String(key)',
   ),
-  inFile('src/stores/guard/core.ts', { files: ['test/stores/guard/locks.test.ts'] })(
+  inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/guard/locks.test.ts'] })(
     'a lock-out that was reset in an outage sent later',
     'this.#backlog.forget(limiter, key)',
     'void this.#backlog',

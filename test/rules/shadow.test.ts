@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { type AsyncStore, createLimiter, type Decision, memoryStore } from '../../src/index.ts'
+import { createLimiter, type Decision, memoryStore } from '../../src/index.ts'
 import { createRules, type RulesDocument, type ShadowDenial } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
+import { remoteStore } from '../../src/testing/remote-store.ts'
+import { methodsOf, methodStore } from '../support/method-store.ts'
 
 const clock = virtualClock(Date.UTC(2026, 0, 1))
 
@@ -96,18 +98,15 @@ describe('rules.shadow', () => {
   })
 
   it('does not delay or break a request when its store fails', async () => {
-    const near = memoryStore({ clock })
+    const near = methodsOf(remoteStore(memoryStore({ clock })))
     let isBroken = false
-    const store: AsyncStore = {
-      sync: false,
+    const store = methodStore({
+      ...near,
       async take(charges, mode) {
         if (isBroken && charges[0]!.policy.limiter.startsWith('shadow:')) throw new Error('broken')
         return near.take(charges, mode)
       },
-      adjust: async (charges, units) => near.adjust(charges, units),
-      forget: async (limiter, key) => near.forget(limiter, key),
-      close: async () => near.close(),
-    }
+    })
     const rules = createRules(document(10))
     const limiter = createLimiter({ rules, store })
     const trial = rules.shadow(document(1))

@@ -1,9 +1,10 @@
 // The suites of the package: its own algorithms, stores and adapters pass them, and broken ones fail.
 import type { Server } from 'node:http'
 import { describe, expect, it, test, vi } from 'vitest'
-import { memoryStore, type SyncStore } from '../../src/index.ts'
+import { memoryStore, type Operation, type SyncStore } from '../../src/index.ts'
 import { defineAlgorithm, knownAlgorithms, type Limit, limit, type LimitInput } from '../../src/limits/limit.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { isDeciding, perform } from '../../src/stores/store.ts'
 import { adapterBehaviours, algorithmBehaviours, type Behaviour, storeBehaviours } from '../../src/testing.ts'
 import { everyFramework } from '../adapters/frameworks.ts'
 import { redisForAll } from '../support/redis-tests.ts'
@@ -95,18 +96,27 @@ describe('storeBehaviours', () => {
 
   const broken: Readonly<Record<string, [(store: SyncStore) => SyncStore, string]>> = {
     'charges in a peek': [
-      (store) => ({ ...wrapped(store), take: (charges) => store.take(charges, 'consume') }),
+      (store) => ({
+        ...store,
+        run: (operation, reply) =>
+          store.run(isDeciding(operation) ? { ...operation, kind: 'consume' } : operation, reply),
+      }),
       'the store peeks without charging',
     ],
     'decides charges one by one': [
-      (store) => ({ ...wrapped(store), take: (charges, mode) => void charges.map((each) => store.take([each], mode)) }),
+      (store) => ({
+        ...store,
+        run(operation, reply) {
+          if (!isDeciding(operation)) return store.run(operation, reply)
+          for (const each of operation.charges) perform(store, { ...operation, charges: [each] })
+          reply.answered()
+          return undefined
+        },
+      }),
       'the store charges every limit or none',
     ],
-    'gives nothing back': [
-      (store) => ({ ...wrapped(store), adjust: () => undefined }),
-      'an adjustment refunds a charge, once',
-    ],
-    'resets nothing': [(store) => ({ ...wrapped(store), forget: () => undefined }), 'keys are reset one by one'],
+    'gives nothing back': [(store) => without(store, 'adjust'), 'an adjustment refunds a charge, once'],
+    'resets nothing': [(store) => without(store, 'forget'), 'keys are reset one by one'],
   }
 
   it.each(Object.entries(broken))('finds a store that %s', async (_name, [breaking, behaviour]) => {
@@ -116,13 +126,15 @@ describe('storeBehaviours', () => {
   })
 })
 
-function wrapped(store: SyncStore): SyncStore {
+/** Returns a store that does nothing in operations of one kind. */
+function without(store: SyncStore, kind: Operation['kind']): SyncStore {
   return {
-    sync: true,
-    take: (charges, mode) => store.take(charges, mode),
-    adjust: (charges, units) => store.adjust(charges, units),
-    forget: (limiter, key) => store.forget(limiter, key),
-    close: () => store.close(),
+    ...store,
+    run(operation, reply) {
+      if (operation.kind !== kind) return store.run(operation, reply)
+      reply.answered()
+      return undefined
+    },
   }
 }
 

@@ -98,6 +98,7 @@ class MemoryStore implements SyncStore {
   readonly sync = true
   readonly answersAlways = true
   readonly clock: StoreClock
+  readonly place: Place
   readonly #time: Clock
   readonly #tables: Tables
   /** One for each charge of a decision, used again by the next one. */
@@ -108,10 +109,7 @@ class MemoryStore implements SyncStore {
     // Its own clock never steps back and may differ from the time of day that clients use.
     this.clock = storeClock(clock === steadyClock ? undefined : clock)
     this.#tables = new Tables(maxKeys, onFull)
-  }
-
-  get place(): Place {
-    return this.#tables
+    this.place = this.#tables
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {

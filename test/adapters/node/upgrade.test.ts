@@ -9,6 +9,7 @@ import { rateLimit, rateLimitOf, type RateLimit, type RateLimitOptions } from '.
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow, leakyBucket } from '../../../src/limits/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
+import { remoteStore } from '../../../src/testing/remote-store.ts'
 import { ask, until, warningsOf } from '../../support/http.ts'
 
 const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
@@ -64,13 +65,7 @@ async function raw(port: number): Promise<string> {
   return said
 }
 
-const later = (near = memoryStore()): NonNullable<RateLimitOptions['store']> => ({
-  sync: false,
-  take: async (charges, mode) => near.take(charges, mode),
-  adjust: async (charges, units) => near.adjust(charges, units),
-  forget: async (limiter, key) => near.forget(limiter, key),
-  close: async () => near.close(),
-})
+const later = (): NonNullable<RateLimitOptions['store']> => remoteStore(memoryStore())
 
 describe('an upgrade', () => {
   test.each([

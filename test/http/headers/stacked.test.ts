@@ -4,7 +4,7 @@ import { rateLimit, type RateLimitOptions } from '../../../adapters/express/inde
 import { mergeDecisions } from '../../../src/http/headers/stacked.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
-import type { Degraded, SyncStore } from '../../../src/stores/store.ts'
+import { type Degraded, isDeciding, type SyncStore } from '../../../src/stores/store.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
 import { decide, status as statusOf, windowed, written } from '../decisions.ts'
@@ -69,9 +69,10 @@ describe('request limiters in order', () => {
   describe('write the limits of a store that answered', () => {
     const outOf = (degraded: Degraded): SyncStore => ({
       ...memoryStore(),
-      take(charges) {
-        for (const charge of charges) charge.allowed = true
-        return degraded
+      run(operation, reply) {
+        if (isDeciding(operation)) for (const charge of operation.charges) charge.allowed = true
+        reply.answered(degraded)
+        return undefined
       },
     })
 

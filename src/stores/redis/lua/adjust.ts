@@ -11,8 +11,8 @@ local function countDenial(attempt)
   return length
 end
 
--- Locks a key out after a denial.
-local function lock(group, attempt)
+-- Keeps the lock-out that a denial begins, and the count of denials.
+local function keepDenial(group, attempt)
   if group.isUsual then openRecords(group) end
   local length = countDenial(attempt)
   if length == 0 then return end
@@ -125,7 +125,7 @@ local function isCertain(attempt, signature, chargedAt)
     and (attempt.change <= now or isAfter) and charged <= now + TOLERANCE_MS * 1000
 end
 
-local function adjustOne(group, attempt, units, chargedAt)
+local function adjust(group, attempt, units, chargedAt)
   current = attempt
   local kind, signature, cells = writtenState(attempt, group.key)
   if units < 0 and not isCertain(attempt, signature, chargedAt) then return end
@@ -147,7 +147,7 @@ local function adjustOne(group, attempt, units, chargedAt)
 end
 
 -- Locks a key out for so many microseconds from now on; 0 ends a lock-out.
-local function lockOne(group, attempt, length)
+local function lock(group, attempt, length)
   if plan.mode == 'extend' and lockEnd(attempt.lockedSince, attempt.lock) >= now + length then return end
   local ending = length > 0 and now + length or 0
   if ending == 0 and attempt.lock == 0 then return end

@@ -50,7 +50,7 @@ local function evaluate(first)
       end
       if not allowed then
         attempt.retry, attempt.persist = retry, persist or (not isUsual and attempt.isCarriedOver and reset > 0)
-        if attempt.block > 0 then lock(group or groups[attempt.key], attempt) end
+        if attempt.block > 0 then keepDenial(group or groups[attempt.key], attempt) end
         if not attempt.shadow then admitted = false end
       end
     else

@@ -53,7 +53,7 @@ end
 export const luaRequests: string = String.raw`
 local plans = newCache()
 
-local changesOf = { adjust = adjustOne, release = adjustOne, lock = lockOne, extend = lockOne }
+local changesOf = { adjust = adjust, release = adjust, lock = lock, extend = lock }
 
 local function readGrowth(text)
   local after, factor, upTo, memory = match(text, '^([^;]+);([^;]+);([^;]+);([^;]+)$')

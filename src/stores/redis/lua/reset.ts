@@ -2,7 +2,7 @@
 export const luaReset: string = String.raw`
 -- Notes for each limit of a key, in place of its state, until when that would have counted: what was charged until now is not refunded.
 -- Returns whether there was a state.
-local function noteReset(group)
+local function reset(group)
   openRecords(group)
   local notes, isHeld = {}, false
   for _, record in ipairs(group.records) do
@@ -26,7 +26,7 @@ local function forget(key)
   local group = { key = key, first = 1, last = 0, attempts = {}, cells = { 0 }, set = {}, gone = {}, lasting = 0 }
   local isRead, isHeld = pcall(function()
     group.value = call('HGET', key, 'states')
-    return noteReset(group)
+    return reset(group)
   end)
   local deleted = call('DEL', key)
   if not isRead then return deleted end
