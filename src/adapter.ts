@@ -29,8 +29,8 @@ export {
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions,
-} from './http/keys/ip-keyer.ts'
-export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/keys/proxy-warning.ts'
+} from './http/keys/address.ts'
+export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/checks.ts'
 export { headerKeyer, routeKey, type RoutePattern, unroutedKey } from './http/keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './http/options.ts'
 export {
@@ -41,5 +41,5 @@ export {
   type ProblemResponse,
 } from './http/responses-for.ts'
 export { createRequestLimiter, type RequestLimiter } from './http/request-limiter.ts'
-export { markAborted, whenClosed } from './http/response/node-end.ts'
-export { ResponseEnd } from './http/response/web-end.ts'
+export { markAborted, whenClosed } from './http/response/node.ts'
+export { ResponseEnd } from './http/response/web.ts'

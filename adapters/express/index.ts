@@ -1,20 +1,17 @@
 import type { Application, NextFunction, Request, Response } from 'express'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { byteLength, denialStatus } from '../../src/http/denial.ts'
-import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
-import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
+import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
-import { onceForEachApp, warnOfLateMount } from '../../src/http/late-mount.ts'
+import { onceForEachApp, warnOfLateMount } from '../../src/http/checks.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
-import type { LimiterSource, HttpOptions } from '../../src/http/options.ts'
+import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { readsRoute, unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import { addressOf, pathsOf } from './keyers.ts'
-import { isMountedLate, isMountedWithUse } from './mounted-late.ts'
-import { skipUnreadBody } from './unread-body.ts'
+import { addressOf, isMountedLate, isMountedWithUse, pathsOf, skipUnreadBody } from './keyers.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
-export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+export type { IpKeyerOptions } from '../../src/http/keys/address.ts'
 
 declare global {
   namespace Express {

@@ -1,16 +1,133 @@
-import type { Request } from 'express'
+import type { Application, Request } from 'express'
+import { hasUnreadBody } from '../../src/http/response/node.ts'
+import { headerKeyer, methodKey, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import {
   addressReader,
   type ClientInfo,
   clientKeyer,
   type IpKeyerOptions,
   isSetByApp,
-} from '../../src/http/keys/ip-keyer.ts'
-import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
-import { headerKeyer, methodKey, unroutedKey } from '../../src/http/keys/request-keyers.ts'
+} from '../../src/http/keys/address.ts'
+import { proxyHeaderIn, type ProxyTrust } from '../../src/http/checks.ts'
 import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { keyOfRoute, type Route } from './route-key.ts'
 import { needsCall } from '../../src/util/validate.ts'
+
+/** An entry of a router of Express 4 or 5. */
+export interface Layer {
+  readonly route?: { readonly stack: readonly Layer[] } | undefined
+  /** The middleware. That of a router has its entries. */
+  readonly handle: ((...given: never[]) => unknown) & { readonly stack?: readonly Layer[] }
+}
+
+/** Returns the entries of an app, in order. */
+export function stackOf(app: Application): readonly Layer[] {
+  // In Express 4 reading `router` throws.
+  const own = app as unknown as { readonly _router?: Router; readonly router: Router }
+  const { _router: router = own.router } = own
+  return router.stack
+}
+
+interface Router {
+  readonly stack: readonly Layer[]
+}
+
+/** Returns true when a middleware is the last one of its app or router, after routes: these have answered before it is called. */
+export function isMountedLate(app: Application, middleware: unknown): boolean {
+  return isLast(stackOf(app), middleware, new Set()) === true
+}
+
+/** Returns `undefined` when the middleware is not in a stack. */
+function isLast(stack: readonly Layer[], middleware: unknown, seen: Set<readonly Layer[]>): boolean | undefined {
+  seen.add(stack)
+  for (const [i, { handle, route }] of stack.entries()) {
+    if (handle === middleware) return stack.slice(0, i).some(hasRoutes) && stack.slice(i + 1).every(isErrorHandler)
+    if (route?.stack.some((layer) => layer.handle === middleware)) return false
+    const inner =
+      handle.stack === undefined || seen.has(handle.stack) ? undefined : isLast(handle.stack, middleware, seen)
+    if (inner !== undefined) return inner
+  }
+  return undefined
+}
+
+/**
+ * Returns true when a middleware is mounted with `use`. It then does not run in a route: `request.route` is that of an earlier route
+ * that called `next`, if there is one.
+ */
+export function isMountedWithUse(app: Application, middleware: unknown): boolean {
+  return isUsed(stackOf(app), middleware, new Set())
+}
+
+function isUsed(stack: readonly Layer[], middleware: unknown, seen: Set<readonly Layer[]>): boolean {
+  seen.add(stack)
+  return stack.some(
+    ({ handle }) =>
+      handle === middleware ||
+      (handle.stack !== undefined && !seen.has(handle.stack) && isUsed(handle.stack, middleware, seen)),
+  )
+}
+
+function hasRoutes({ route, handle }: Layer): boolean {
+  return route !== undefined || handle.stack?.some(hasRoutes) === true
+}
+
+function isErrorHandler({ handle }: Layer): boolean {
+  return handle.length === 4
+}
+
+/**
+ * Makes a body that has not arrived look complete. The error handler of Express reads a body to its end before it answers. With
+ * this it answers at once, and the response closes the connection.
+ */
+export function skipUnreadBody(request: Request): void {
+  if (!hasUnreadBody(request)) return
+  const options = { configurable: true, writable: true }
+  Object.defineProperties(request, { complete: { value: true, ...options }, readable: { value: false, ...options } })
+}
+
+/** A route of Express 4 or 5. */
+export interface Route {
+  readonly path: RoutePattern
+  readonly methods: Readonly<Record<string, boolean>>
+}
+
+const keys = new WeakMap<Application, WeakMap<Route, string>>()
+
+/**
+ * Returns the key of a route, such as `GET /:id of router 2`: all its methods, since the client can choose any of them; its
+ * pattern as it was declared; and the number of its router, since a router does not know the path it is mounted at.
+ */
+export function keyOfRoute(app: Application, route: Route): string {
+  const known = keys.get(app) ?? new WeakMap<Route, string>()
+  keys.set(app, known)
+  const key = known.get(route) ?? [methodsAndPattern(route), placeIn(app, route)].filter(Boolean).join(' of ')
+  known.set(route, key)
+  return key
+}
+
+function methodsAndPattern({ methods, path }: Route): string {
+  return routeKey(
+    Object.keys(methods).map((method) => method.toUpperCase()),
+    path,
+  )
+}
+
+/** Returns `''` for a route of the app itself. A router that was not mounted with `use` cannot be found. */
+function placeIn(app: Application, route: Route): string {
+  const place = routerNumbers(route, stackOf(app), new Set()) ?? 'out of sight'
+  return [app.path(), place && `router ${place}`].filter(Boolean).join(', ')
+}
+
+/** Returns the numbers of the routers that lead to a route, such as `2.1`. They are the same in each process of a program. */
+function routerNumbers(route: Route, stack: readonly Layer[], seen: Set<readonly Layer[]>): string | undefined {
+  if (stack.some((layer) => (layer.route as unknown) === route)) return ''
+  seen.add(stack)
+  const within = stack.flatMap(({ handle }) => (handle.stack === undefined ? [] : [handle.stack]))
+  for (const [index, inner] of within.entries()) {
+    const place = seen.has(inner) ? undefined : routerNumbers(route, inner, seen)
+    if (place !== undefined) return `${index + 1}${place && `.${place}`}`
+  }
+  return undefined
+}
 
 const client: ClientInfo<Request> = {
   address: (request) => request.ip,

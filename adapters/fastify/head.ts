@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify'
-import type { NodeHead } from '../../src/http/response/begun-denial.ts'
+import type { NodeHead } from '../../src/http/response/on-denied.ts'
 
 /** Returns the head of a reply. Fastify keeps the headers of a reply itself, and sends them with the body. */
 export function headOf(reply: FastifyReply): NodeHead {

@@ -2,11 +2,10 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import type { Decision } from '../../src/limiter/decision.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
 import { denialStatus } from '../../src/http/denial.ts'
-import { markAborted, whenClosed } from '../../src/http/response/node-end.ts'
-import { hasUnreadBody } from '../../src/http/response/unread-body.ts'
+import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
-import { type LimiterSource, type HttpOptions, validateHttpOptions } from '../../src/http/options.ts'
+import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { oneOf } from '../../src/util/validate.ts'
@@ -19,7 +18,7 @@ import { routeHook } from './route-hook.ts'
 import { limitScope, nearestLimit, watchApps } from './scope.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
-export type { IpKeyerOptions } from '../../src/http/keys/ip-keyer.ts'
+export type { IpKeyerOptions } from '../../src/http/keys/address.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

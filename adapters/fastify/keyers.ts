@@ -5,8 +5,8 @@ import {
   clientKeyer,
   type IpKeyerOptions,
   isSetByApp,
-} from '../../src/http/keys/ip-keyer.ts'
-import { proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/proxy-warning.ts'
+} from '../../src/http/keys/address.ts'
+import { proxyHeaderIn, type ProxyTrust } from '../../src/http/checks.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
 import { refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall } from '../../src/util/validate.ts'

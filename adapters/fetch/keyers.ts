@@ -1,4 +1,4 @@
-import { type AddressOptions, givenAddressKey } from '../../src/http/keys/ip-keyer.ts'
+import { type AddressOptions, givenAddressKey } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { shared } from '../../src/util/copies.ts'

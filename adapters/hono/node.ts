@@ -1,6 +1,5 @@
 import type { Context } from 'hono'
-import type { NodeRequest } from '../../src/http/response/unread-body.ts'
-import type { NodeResponse } from '../../src/http/response/node-end.ts'
+import type { NodeRequest, NodeResponse } from '../../src/http/response/node.ts'
 
 /** What `@hono/node-server` passes to an app, directly or as the `server` of another environment. */
 interface NodeBindings {

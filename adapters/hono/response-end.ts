@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { ResponseEnd } from '../../src/http/response/web-end.ts'
+import { ResponseEnd } from '../../src/http/response/web.ts'
 import { bindingsOf } from './node.ts'
 
 const ends = new WeakMap<Context, ResponseEnd>()

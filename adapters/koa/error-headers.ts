@@ -1,6 +1,5 @@
 import type { Context } from 'koa'
-import { mergeRetryAfter } from '../../src/http/headers/retry-after.ts'
-import { withNames } from '../../src/http/headers/cors.ts'
+import { mergeRetryAfter, withNames } from '../../src/http/headers/styles.ts'
 
 const EXPOSE_HEADERS = 'access-control-expose-headers'
 

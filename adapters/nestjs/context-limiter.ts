@@ -1,6 +1,6 @@
-import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from '../../src/http/options.ts'
+import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
-import { optionsWithResponses } from '../../src/http/response/web-response.ts'
+import { optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Limiter } from '../../src/limiter/limiter.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { httpAdapter, messageAdapter, type OnDenied } from './adapter.ts'

@@ -2,7 +2,7 @@ import { HttpException } from '@nestjs/common'
 import { denial } from '../../src/http/denial.ts'
 import type { HeaderOptions } from '../../src/http/headers/options.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
-import { retryAfter } from '../../src/http/headers/retry-after.ts'
+import { retryAfter } from '../../src/http/headers/styles.ts'
 import { kindOf } from './context.ts'
 import type { Exchange } from './exchange.ts'
 

@@ -1,13 +1,13 @@
-import { addressKeyer } from '../../src/http/keys/address.ts'
+import * as express from '../express/keyers.ts'
+import * as fastify from '../fastify/keyers.ts'
 import {
+  addressKeyer,
   type AddressOptions,
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
-} from '../../src/http/keys/ip-keyer.ts'
+} from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import * as express from '../express/keyers.ts'
-import * as fastify from '../fastify/keyers.ts'
 import { executionContext } from './exchange.ts'
 import { isOfExpress, isOfFastify } from './platform.ts'
 import { handshakeHeaderOf, socketAddressOf } from './sockets.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { NodeHead } from '../../src/http/response/begun-denial.ts'
+import type { NodeHead } from '../../src/http/response/on-denied.ts'
 import { headOf as headOfReply } from '../fastify/head.ts'
 
 /**

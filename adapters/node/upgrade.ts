@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { rawResponse } from '../../src/http/denial.ts'
-import { whenClosed } from '../../src/http/response/node-end.ts'
+import { whenClosed } from '../../src/http/response/node.ts'
 import { requestAdapter } from './request.ts'
 
 /** A socket whose client asks to change the protocol, and the headers of a denial. */

@@ -1,8 +1,12 @@
-// Checks for mistakes that leave a service unlimited although each part of it works. They only warn.
 import type { Limiter } from '../limiter/contract.ts'
 import { chargeSourcesOf } from '../limiter/own-limiter.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { isTestRun, warn } from '../util/warn.ts'
+import type { Decision } from '../limiter/decision.ts'
+import { clientAddress } from './keys/address.ts'
+import { isPromise } from '../util/maybe-promise.ts'
+
+// Checks for mistakes that leave a service unlimited although each part of it works. They only warn.
 
 /** A handler creates so many limiters in ten seconds when somebody tries it. Somebody who edits a file for a hot reload does not. */
 const FEW = 5
@@ -92,4 +96,205 @@ function singlesIn(app: object, definition: string): Singles {
   const singles = { count: 0, times: [] }
   byDefinition.set(definition, singles)
   return singles
+}
+
+/** Warns of a middleware that is the last one after routes. */
+export function warnOfLateMount(): void {
+  warn(
+    'SLUICE_MOUNTED_LATE',
+    'A rate limit is mounted after all routes of its app or router, so it limits only requests that no route responds to. Call ' +
+      '`app.use(rateLimit(…))` before the routes.',
+  )
+}
+
+/**
+ * Returns a function that calls `check` once for each app.
+ * @example const checkApp = onceForEachApp((app) => { … })
+ */
+export function onceForEachApp<App extends object>(check: (app: App) => void): (app: App | undefined) => void {
+  const checked = new WeakSet<App>()
+  let latest: App | undefined
+  return function checkApp(app) {
+    // Other frameworks with such middlewares have no app.
+    if (app === latest || app === undefined) return
+    latest = app
+    if (checked.has(app)) return
+    checked.add(app)
+    check(app)
+  }
+}
+
+/** Texts that may be a public address. The part of another keyer may follow. */
+const PUBLIC = /(?<![\da-f])[23][\da-f]{3}(?::[\da-f]{0,4}){2,7}(?<!:)/gi
+/** So many decisions are checked, and then one of every 16, since the check takes part of a microsecond. */
+const CHECKED_FIRST = 1000
+const SAMPLE = 16
+
+/**
+ * Returns a function that warns once when a key is or contains a whole IPv6 address, which is only one of many that a client has.
+ * `ipKeyer` never makes such a key: it appends the length of the prefix.
+ */
+export function wholeAddressWarner(): (decision: Decision) => void {
+  let warned = false
+  let checked = ''
+  let decisions = 0
+  return function warnOfWholeAddress({ limits }) {
+    if (warned || (++decisions > CHECKED_FIRST && decisions % SAMPLE !== 0)) return
+    for (let i = 0; i < limits.length; i++) {
+      const { key } = limits[i]!
+      if (key === checked) continue
+      checked = key
+      if (isWholeAddress(key)) return warnOnce()
+    }
+  }
+  function warnOnce(): void {
+    warned = true
+    warn(
+      'SLUICE_WHOLE_ADDRESS',
+      'The keyer of a rate limit returned a whole IPv6 address. A client can use many addresses, and gets a new ' +
+        'limit with each of them. Use `byIP` or `ipKeyer` for the part of the key that is an address: `apiKey ?? byIP(request)`.',
+    )
+  }
+}
+
+/** Returns true for an IPv6 address that does not carry an IPv4 address, and for a text that contains a public one. */
+export function isWholeAddress(key: string): boolean {
+  const colon = key.indexOf(':')
+  // Most keys end here.
+  if (colon === -1 || !key.includes(':', colon + 1)) return false
+  return (key[0] !== '[' && isIPv6(key)) || containsAddress(key)
+}
+
+/** Public addresses begin with 2 or 3. A prefix, such as in a key of `ipKeyer`, is none. */
+function containsAddress(key: string): boolean {
+  for (const { 0: found, index } of key.matchAll(PUBLIC)) {
+    if (isIPv6(found) && !/^\/\d/.test(key.slice(index + found.length))) return true
+  }
+  return false
+}
+
+function isIPv6(text: string): boolean {
+  return clientAddress(text)?.includes(':') === true
+}
+
+/** Which proxies the framework trusts to report the client's address. */
+export type ProxyTrust = 'nobody' | 'everybody' | 'some'
+
+/** A header that a proxy adds: one that the framework can read, or one that it does not read. */
+export type ProxyHeader = 'x-forwarded-for' | 'forwarded' | 'x-real-ip'
+
+/**
+ * Returns which header of a proxy a request has, if any.
+ * @param readable the header that the framework can read, in lower case
+ * @example proxyHeaderIn(request.headers)
+ */
+export function proxyHeaderIn(
+  headers: Readonly<Record<string, unknown>>,
+  readable = 'x-forwarded-for',
+): ProxyHeader | undefined {
+  if (headers[readable] !== undefined) return 'x-forwarded-for'
+  if (headers['forwarded'] !== undefined) return 'forwarded'
+  return headers['x-real-ip'] === undefined ? undefined : 'x-real-ip'
+}
+
+/** A warning: what is wrong, and what to do. */
+interface ProxyWarning {
+  readonly code: 'SLUICE_PROXY_UNTRUSTED' | 'SLUICE_PROXY_TRUSTS_ALL'
+  readonly message: string
+}
+
+const HOW_TO =
+  "Tell the framework which proxies are yours: app.set('trust proxy', 1) in Express, trustProxy: '10.0.0.0/8' in Fastify, where " +
+  'a number trusts no proxy, app.proxy = true with maxIpsCount: 1 in Koa, with your own numbers; ipKeyer({ address }) where the ' +
+  'adapter has this option.'
+
+const untrusted: ProxyWarning = {
+  code: 'SLUICE_PROXY_UNTRUSTED',
+  message:
+    'Requests have an X-Forwarded-For header, but the framework trusts no proxy. All clients behind the proxy share one address ' +
+    `and one limit. ${HOW_TO}`,
+}
+
+const unread = (header: string): ProxyWarning => ({
+  code: 'SLUICE_PROXY_UNTRUSTED',
+  message:
+    `Requests have the header ${header}, but the framework does not read it. All clients behind ` +
+    `the proxy share one address and one limit. Configure the proxy to send X-Forwarded-For. ${HOW_TO}`,
+})
+
+const unreadWarnings = { forwarded: unread('Forwarded'), 'x-real-ip': unread('X-Real-IP') } as const
+
+const trustsAll: ProxyWarning = {
+  code: 'SLUICE_PROXY_TRUSTS_ALL',
+  message:
+    'The framework trusts the X-Forwarded-For header of every sender. A client that forges the header gets a new limit with each ' +
+    `request. ${HOW_TO}`,
+}
+
+/**
+ * Returns what is wrong with the address of a request, if anything.
+ * @example proxyWarning('x-forwarded-for', 'nobody')?.code // 'SLUICE_PROXY_UNTRUSTED'
+ */
+export function proxyWarning(header: ProxyHeader | undefined, trust: ProxyTrust): ProxyWarning | undefined {
+  if (trust === 'everybody') return trustsAll
+  if (header === 'forwarded' || header === 'x-real-ip') return unreadWarnings[header]
+  return trust === 'nobody' && header !== undefined ? untrusted : undefined
+}
+
+/**
+ * Returns a function that checks a request and writes each warning once, unless `isSet` returns true: the app has set the address itself.
+ * @example
+ * const warnOfProxy = proxyWarner()
+ * warnOfProxy(proxyHeaderIn(request.headers), 'nobody')
+ */
+export function proxyWarner(
+  emit: (code: string, message: string) => void = warn,
+): (header: ProxyHeader | undefined, trust: ProxyTrust, isSet?: () => boolean) => void {
+  const emitted = new Set<ProxyWarning>()
+  return function warnOfProxy(header, trust, isSet) {
+    const warning = proxyWarning(header, trust)
+    if (warning === undefined || emitted.has(warning) || isSet?.() === true) return
+    emitted.add(warning)
+    emit(warning.code, warning.message)
+  }
+}
+
+/** How long an `onDenied` may take until a warning says that it has not answered. */
+const PATIENCE = 10_000
+
+const MESSAGE =
+  'An `onDenied` function has sent no response for 10 s, so the client is still waiting. Send a response, or call `next` if there is one.'
+
+/** The `onDenied` functions that are watched, or that a warning was written for. */
+const watched = new WeakSet<object>()
+
+/**
+ * Warns once for each `onDenied` that does not answer within ten seconds of its call: its client waits. It watches one response at a
+ * time, and keeps no process alive.
+ */
+export function warnIfUnanswered(onDenied: object, isAnswered: () => boolean): void {
+  if (isAnswered() || watched.has(onDenied)) return
+  watched.add(onDenied)
+  const timer: unknown = setTimeout(() => {
+    if (isAnswered()) watched.delete(onDenied)
+    else warn('SLUICE_NOT_ANSWERED', MESSAGE)
+  }, PATIENCE)
+  // Some runtimes have timers that are numbers.
+  ;(timer as { unref?(): void }).unref?.()
+}
+
+/**
+ * Does the same where a framework answers when `onDenied` has returned: its promise may stay pending.
+ * @param answer what `onDenied` returned
+ * @param isAnswered returns true when the response does not wait for the promise
+ * @returns the same answer
+ */
+export function warnIfPending<Answer>(onDenied: object, answer: Answer, isAnswered: () => boolean): Answer {
+  if (!isPromise(answer)) return answer
+  let isSettled = false
+  const settled = (): void => void (isSettled = true)
+  const promise = Promise.resolve(answer)
+  promise.then(settled, settled)
+  warnIfUnanswered(onDenied, () => isSettled || isAnswered())
+  return promise as Answer
 }

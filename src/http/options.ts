@@ -1,3 +1,6 @@
+import type { InputReader } from '../limiter/rule-source.ts'
+import { SluiceError } from '../util/errors.ts'
+import type { HttpAdapter } from './adapter.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { createLimiter, createRulesLimiter, type Limiter } from '../limiter/limiter.ts'
 import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '../limiter/options.ts'
@@ -7,10 +10,30 @@ import type { Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, oneOf, optionalFunction, refuse } from '../util/validate.ts'
 import type { HeaderOptions } from './headers/options.ts'
-import type { AllowOptions } from './keys/allowed.ts'
+import type { AllowOptions } from './keys/networks.ts'
 import { type DenialOptions, validateDenialOptions } from './message.ts'
-import { type OutcomeOptions, validateOutcomeOptions } from './outcome.ts'
-import { readerOf, type RulesAdapter } from './rules-reader.ts'
+import { type OutcomeOptions, validateOutcomeOptions } from './settlement.ts'
+
+/** What rules read with an adapter. */
+type RulesAdapter<Request> = Pick<
+  HttpAdapter<Request, never, never, never>,
+  'getMethod' | 'getPath' | 'getAddress' | 'getRest' | 'getRequestHeader'
+>
+
+/** Returns how rules read the requests of a framework. Throws `NOT_APPLICABLE` for an adapter that cannot say a path. */
+function readerOf<Request>(adapter: RulesAdapter<Request>): InputReader<Request> {
+  const { getPath } = adapter
+  if (getPath === undefined)
+    throw new SluiceError('NOT_APPLICABLE', 'rules: this adapter has no `getPath`, so rules cannot match a path')
+  return {
+    method: (request) => adapter.getMethod(request),
+    path: (request) => getPath(request),
+    address: (request) => adapter.getAddress?.(request),
+    header: (request, name) => adapter.getRequestHeader(request, name),
+    attributes: () => ({}),
+    rest: (request) => adapter.getRest?.(request) ?? [],
+  }
+}
 
 /** Where the limiter comes from: the options of `createLimiter`, with limits or with rules, or an existing limiter. */
 export type LimiterSource<Request> =

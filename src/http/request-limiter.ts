@@ -1,22 +1,106 @@
 import type { Decision } from '../limiter/decision.ts'
+import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import type { HttpAdapter } from './adapter.ts'
+import { type Denial, denial } from './denial.ts'
+import { isPreflight, mergeRetryAfter, retryAfter, withNames } from './headers/styles.ts'
+import type { HeaderOptions } from './headers/options.ts'
+import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
 import { decisionObserver } from '../limiter/decision-observer.ts'
 import { countHeld } from '../limiter/held.ts'
 import type { Limiter } from '../limiter/limiter.ts'
 import { isOwn } from '../limiter/own-limiter.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
-import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/timer.ts'
-import type { HttpAdapter } from './adapter.ts'
-import { creationWatch } from './checks.ts'
-import { isPreflight } from './headers/cors.ts'
-import { stackedHeaderWriter } from './headers/stacked.ts'
-import { wholeAddressWarner } from './keys/address-warning.ts'
-import { allowedRequests } from './keys/allowed.ts'
-import { latestPass, type Pass, recordPass } from './history.ts'
-import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
-import { type HttpOptions, type LimiterSource, limiterOf, validateHttpOptions } from './options.ts'
-import { denialResponder } from './responder.ts'
+import { creationWatch, wholeAddressWarner } from './checks.ts'
+import {
+  laneOf,
+  latestPass,
+  type Pass,
+  preflightLaneOf,
+  recordPass,
+  type RequestLane,
+  stackedHeaderWriter,
+} from './passes.ts'
+import { allowedRequests } from './keys/networks.ts'
+import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
 import { settlement } from './settlement.ts'
+
+/** Answers a denied request. Always returns false, as `admit` does for a denied request. */
+type DenialResponder<Request, Response, Next> = (
+  decision: Decision,
+  request: Request,
+  response: Response,
+  next: Next,
+) => MaybePromise<boolean>
+
+/** Creates the responder of a request limiter: the `onDenied` of its user with `Retry-After` already set, or a whole response. */
+function denialResponder<Request, Response, Next, OnDenied>(
+  {
+    onDenied,
+    message,
+    statusCode,
+    unit,
+  }: DenialOptions<Request> & Pick<HeaderOptions, 'unit'> & { readonly onDenied?: OnDenied },
+  adapter: HttpAdapter<Request, Response, Next, OnDenied>,
+): DenialResponder<Request, Response, Next> {
+  const readMessage = messageReader(message)
+
+  /** Keeps a larger `Retry-After` of the application. */
+  function setRetryAfter(decision: Decision, response: Response): void {
+    const seconds = mergeRetryAfter(adapter.getHeader(response, 'Retry-After'), retryAfter(decision), Date.now())
+    if (seconds !== undefined) adapter.setHeader(response, 'Retry-After', String(seconds))
+  }
+
+  /** Otherwise a client could send a body of any size for each denial. */
+  function stopReading(request: Request, response: Response): void {
+    if (adapter.hasUnreadBody?.(request)) adapter.setHeader(response, 'Connection', 'close')
+  }
+
+  function setHeader(response: Response, name: string, value: string): void {
+    const isList = name === 'Vary'
+    const known = isList ? adapter.getHeader(response, name) : undefined
+    adapter.setHeader(response, name, isList ? withNames(String(known ?? ''), [value]) : value)
+  }
+
+  function send({ status, headers, body }: Denial, decision: Decision, request: Request, response: Response): false {
+    if (adapter.headersSent(response)) return false
+    stopReading(request, response)
+    for (const [name, value] of headers) if (name !== 'Retry-After') setHeader(response, name, value)
+    setRetryAfter(decision, response)
+    adapter.sendDenial(response, status, body)
+    return false
+  }
+
+  if (onDenied === undefined) {
+    return function sendDenial(decision, request, response) {
+      if (readMessage !== undefined && decision.degraded !== 'closed') {
+        return chain(readMessage(decision, request), (sent) =>
+          send(messageDenial(sent, statusCode), decision, request, response),
+        )
+      }
+      // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
+      const accept = adapter.getRequestHeader(request, 'accept')
+      return send(denial(decision, { accept, statusCode, unit }), decision, request, response)
+    }
+  }
+  return function callOnDenied(decision, request, response, next) {
+    stopReading(request, response)
+    setRetryAfter(decision, response)
+    const answer = adapter.callOnDenied(onDenied, request, response, next, decision)
+    return isPromise(answer) ? Promise.resolve(answer).then(() => false) : false
+  }
+}
+
+function messageDenial({ type, text }: SentMessage, status = 429): Denial {
+  return {
+    status,
+    headers: [
+      ['Cache-Control', 'no-store'],
+      ['Content-Type', type],
+    ],
+    body: text,
+  }
+}
 
 /** Limits the requests of a framework. It works in the same way for every framework. */
 export interface RequestLimiter<Request, Response, Next> {

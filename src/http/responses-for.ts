@@ -3,8 +3,8 @@ import { SluiceError } from '../util/errors.ts'
 import { knownOptions } from '../util/validate.ts'
 import { type Denial, denial, type DeniedRequest } from './denial.ts'
 import type { HeaderOptions } from './headers/options.ts'
-import { timeOf } from './headers/stacked.ts'
-import { headerConfig } from './headers/write-headers.ts'
+import { timeOf } from './passes.ts'
+import { headerConfig } from './headers/styles.ts'
 import { validateStatus } from './message.ts'
 
 const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']

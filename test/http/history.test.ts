@@ -208,8 +208,8 @@ describe('two limiters of one name, limit and key', () => {
   /** Sends requests through two middlewares with the same name, each on its own store. */
   async function askedOn(one: Store, other: Store, options: Partial<RateLimitOptions> = {}): ReturnType<typeof asked> {
     const app = express5()
-    app.use(rateLimit({ ...times(4), store: one }))
-    app.get('/', rateLimit({ ...times(4), store: other, ...options }), ok)
+    app.use(rateLimit({ ...times(4), store: one } as RateLimitOptions))
+    app.get('/', rateLimit({ ...times(4), store: other, ...options } as RateLimitOptions), ok)
     server = await serve(app)
     return asked(4)
   }

@@ -291,10 +291,17 @@ describe('a clock', () => {
 
 describe('a store of the user', () => {
   describe.each(['alone', 'behind a guard', 'behind denyCache', 'behind both'])('%s', (wrapping) => {
-    test.each(failures)('whose methods %s causes no unhandled rejection', async (_, fails) => {
+    const ways = [
+      ...failures.map(([how, fails]) => [`methods ${how}`, 'methods', fails] as const),
+      ...failures
+        .filter(([how]) => how.startsWith('throws'))
+        .map(([how, fails]) => [`run ${how}`, 'run', fails] as const),
+    ]
+    test.each(ways)('whose %s causes no unhandled rejection', async (_, what, fails) => {
       const found = unhandled()
       const methods = methodsOf(asyncStore())
       const store = methodStore(methods)
+      const failing = what === 'run' ? store : methods
       const wrapped = {
         alone: (given: AsyncStore) => given,
         'behind a guard': (given: AsyncStore) => guard(given),
@@ -304,8 +311,9 @@ describe('a store of the user', () => {
       const limiter = createLimiter({ keyer: key, limits: LIMIT, store: wrapped })
       await warningsOf(async () => {
         const decisions = [await limiter.consume({}), await limiter.consume({})]
-        const works = { ...methods }
-        for (const method of Object.keys(methods)) Object.assign(methods, { [method]: fails })
+        const works = { ...failing }
+        for (const method of what === 'run' ? ['run'] : Object.keys(methods))
+          Object.assign(failing, { [method]: fails })
         const tried = [
           () => limiter.consume({}),
           () => limiter.peek({}),
@@ -321,7 +329,7 @@ describe('a store of the user', () => {
         await Promise.allSettled(tried.map(async (each) => each()))
         await turns()
         // What was kept is sent again.
-        Object.assign(methods, works)
+        Object.assign(failing, works)
         await new Promise((resolve) => setTimeout(resolve, 600))
         await limiter.consume({})
         await wrapped.close()

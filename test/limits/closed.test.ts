@@ -1,20 +1,8 @@
 // A limit with a quota or a capacity of 0 admits nothing, whatever its algorithm and the way in which it is made.
 import { describe, expect, it } from 'vitest'
-import {
-  createLimiter,
-  gcra,
-  leakyBucket,
-  limit,
-  type Limit,
-  memoryStore,
-  perMinute,
-  slidingWindowLog,
-  type Store,
-  tokenBucket,
-} from '../../src/index.ts'
+import { createLimiter, gcra, leakyBucket, limit, type Limit, memoryStore, perMinute, slidingWindowLog, type Store, tokenBucket } from '../../src/index.ts'
 import { decide } from '../http/decisions.ts'
-import { headerConfig, headerWriter } from '../../src/http/headers/write-headers.ts'
-import { retryAfter } from '../../src/http/headers/retry-after.ts'
+import { headerConfig, headerWriter, retryAfter } from '../../src/http/headers/styles.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { LocalDecisions } from '../../src/stores/guard/local.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'

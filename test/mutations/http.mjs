@@ -10,39 +10,39 @@ const requestLimiter = inTests(
   'test/adapters/koa',
 )
 const hold = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a delay' })
-const exposing = inTests('src/http/headers/cors.ts', ...everywhere)
-const allAdapters = inTests('src/http/headers/stacked.ts', ...everywhere)
-const stacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')
-const history = inTests('src/http/history.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
+const exposing = inTests('src/http/headers/styles.ts', ...everywhere)
+const allAdapters = inTests('src/http/passes.ts', ...everywhere)
+const stacked = inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')
+const history = inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
 const settlement = inFile('src/http/settlement.ts', { files: everywhere, name: 'a refund or settlement' })
 const reset = inFile('src/http/settlement.ts', { files: everywhere, name: 'a reset' })
-const body = inFile('src/http/responder.ts', { files: everywhere, name: 'a denial' })
-const allow = inFile('src/http/keys/allowed.ts', { files: ['test/http/keys/allowed.test.ts'] })
+const body = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a denial' })
+const allow = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const denial = inTests('src/http/denial.ts', 'test/http/denial.test.ts')
 const durations = inTests('src/util/duration.ts', 'test/http/denial.test.ts')
-const accept = inTests('src/http/headers/accept.ts', 'test/http/headers/accept.test.ts')
-const retryAfter = inTests('src/http/headers/retry-after.ts', 'test/http/headers/retry-after.test.ts')
+const accept = inTests('src/http/denial.ts', 'test/http/headers/accept.test.ts')
+const retryAfter = inTests('src/http/headers/styles.ts', 'test/http/headers/retry-after.test.ts')
 const headers = ['test/http/headers']
-const values = inTests('src/http/headers/values.ts', ...headers)
+const values = inTests('src/http/headers/styles.ts', ...headers)
 const lag = inTests('src/algorithms/token-bucket-initial.ts', 'test/http/headers/values.test.ts')
-const names = inTests('src/http/headers/names.ts', ...headers)
+const names = inTests('src/http/headers/types.ts', ...headers)
 const headerName = inTests('src/util/validate.ts', 'test/http/headers/names.test.ts')
 const errors = inTests('src/util/errors.ts', 'test/docs/links.test.ts')
-const writeHeaders = inTests('src/http/headers/write-headers.ts', ...headers)
-const draft6And7 = inTests('src/http/headers/draft-6-7.ts', ...headers)
-const policyList = inTests('src/http/headers/policy-list.ts', ...headers)
-const standard = inTests('src/http/headers/standard.ts', ...headers)
+const writeHeaders = inTests('src/http/headers/styles.ts', ...headers)
+const draft6And7 = inTests('src/http/headers/styles.ts', ...headers)
+const policyList = inTests('src/http/headers/styles.ts', ...headers)
+const standard = inTests('src/http/headers/styles.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
-const ipKeyer = inTests('src/http/keys/ip-keyer.ts', 'test/adapters/express/keyers.test.ts')
+const ipKeyer = inTests('src/http/keys/address.ts', 'test/adapters/express/keyers.test.ts')
 const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
 const parentheses = (file) => inTests(file, 'test/adapters/mistakes.test.ts')
-const closedEarly = inFile('src/http/response/node-end.ts', { files: everywhere, name: 'a delay' })
-const nodeEnd = inTests('src/http/response/node-end.ts', 'test/http/response/node-end.test.ts')
-const webEnd = inTests('src/http/response/web-end.ts', 'test/adapters/fetch')
-const webResponse = inTests('src/http/response/web-response.ts', 'test/adapters/fetch', 'test/adapters/hono')
+const closedEarly = inFile('src/http/response/node.ts', { files: everywhere, name: 'a delay' })
+const nodeEnd = inTests('src/http/response/node.ts', 'test/http/response/node-end.test.ts')
+const webEnd = inTests('src/http/response/web.ts', 'test/adapters/fetch')
+const webResponse = inTests('src/http/response/web.ts', 'test/adapters/fetch', 'test/adapters/hono')
 const express = inTests('adapters/express/keyers.ts', 'test/adapters/express/keyers.test.ts')
-const routeKey = inTests('adapters/express/route-key.ts', 'test/adapters/express/keyers.test.ts')
+const routeKey = inTests('adapters/express/keyers.ts', 'test/adapters/express/keyers.test.ts')
 const koa = inTests('adapters/koa/error-headers.ts', 'test/adapters/koa/error-headers.test.ts')
 const koaKeyers = inTests('adapters/koa/keyers.ts', 'test/adapters/koa/keyers.test.ts')
 const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
@@ -51,7 +51,7 @@ const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fas
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
 const lastHooks = inTests('adapters/fastify/last-hooks.ts', 'test/adapters/fastify/pre-handler.test.ts')
 const redirects = ['test/adapters/on-denied.test.ts']
-const beginning = inTests('src/http/response/begun-denial.ts', ...redirects)
+const beginning = inTests('src/http/response/on-denied.ts', ...redirects)
 const head = inTests('adapters/fastify/head.ts', ...redirects)
 const koaStatus = inTests('adapters/koa/index.ts', ...redirects)
 const honoStatus = inTests('adapters/hono/index.ts', ...redirects)
@@ -62,14 +62,14 @@ const userAddress = inFile('src/http/keys/address.ts', {
 })
 const expressIndex = inTests('adapters/express/index.ts', 'test/adapters/express/keyers.test.ts')
 const onDeniedCall = inTests('src/http/response/on-denied.ts', 'test/adapters/unread-body.test.ts')
-const begunDenial = inTests('src/http/response/begun-denial.ts', 'test/adapters/on-denied.test.ts')
+const begunDenial = inTests('src/http/response/on-denied.ts', 'test/adapters/on-denied.test.ts')
 const registration = inTests('src/limiter/registration.ts', 'test/http/checks.test.ts')
 const createdLate = inTests('src/http/checks.ts', 'test/http/checks.test.ts')
-const addressWarning = inTests('src/http/keys/address-warning.ts', 'test/http/keys/address-warning.test.ts')
-const proxyWarning = inTests('src/http/keys/proxy-warning.ts', 'test/http/keys/proxy-warning.test.ts')
+const addressWarning = inTests('src/http/checks.ts', 'test/http/keys/address-warning.test.ts')
+const proxyWarning = inTests('src/http/checks.ts', 'test/http/keys/proxy-warning.test.ts')
 const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'names of their limiters' })
-const unanswered = inTests('src/http/response/unanswered.ts', 'test/adapters/on-denied.test.ts')
-const mountedLate = inTests('adapters/express/mounted-late.ts', 'test/adapters/express/mounted-late.test.ts')
+const unanswered = inTests('src/http/checks.ts', 'test/adapters/on-denied.test.ts')
+const mountedLate = inTests('adapters/express/keyers.ts', 'test/adapters/express/mounted-late.test.ts')
 const honoKeyers = inTests('adapters/hono/keyers.ts', 'test/adapters/hono/keyers.test.ts')
 const inherited = inTests('adapters/fastify/inherited.ts', 'test/adapters/fastify/inherited.test.ts')
 const routeHook = inTests('adapters/fastify/route-hook.ts', 'test/adapters/fastify/inherited.test.ts')
@@ -193,27 +193,27 @@ export const http = [
   ),
   address('leaves an IPv4 tail to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
   address('takes the last group for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
-  setAddress('src/http/keys/ip-keyer.ts', 'fastify')(
+  setAddress('src/http/keys/address.ts', 'fastify')(
     'overlooks an address of the app that is that of the socket',
     "Object.hasOwn(request, 'ip') ||",
     '',
   ),
-  setAddress('src/http/keys/ip-keyer.ts', 'koa')(
+  setAddress('src/http/keys/address.ts', 'koa')(
     'overlooks another address',
     'ip !== socket?.remoteAddress &&',
     'ip === socket?.remoteAddress &&',
   ),
-  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+  setAddress('src/http/keys/address.ts', 'express')(
     'takes an address of a trusted proxy for one of the app',
     ' && !ips.includes(ip!)',
     '',
   ),
-  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+  setAddress('src/http/keys/address.ts', 'express')(
     'overlooks a socket whose address was set',
     ' || isSocketSet(socket)',
     '',
   ),
-  setAddress('src/http/keys/ip-keyer.ts', 'express')(
+  setAddress('src/http/keys/address.ts', 'express')(
     'warns of trust although the app sets the address',
     'if (client.isSet?.(request) !== true) settings',
     'settings',

@@ -223,7 +223,7 @@ describe('the direction of imports', () => {
     ['adapters/fetch/index.ts', './keyers.ts'],
     ['adapters/fetch/index.ts', '../../src/http/request-limiter.ts'],
     ['adapters/hono/index.ts', './keyers.ts'],
-    ['adapters/hono/index.ts', '../../src/http/response/web-end.ts'],
+    ['adapters/hono/index.ts', '../../src/http/response/web.ts'],
     ['adapters/node/index.ts', './keyers.ts'],
     ['adapters/node/index.ts', '../../src/limiter/options.ts'],
     ['src/adapter.ts', './http/request-limiter.ts'],
@@ -313,7 +313,7 @@ describe('packages', () => {
 
   const duration = given('src/util/validate.ts', `import { parse } from '@lukeed/ms'`)
   const address = given('src/http/keys/address.ts', `import { isValid } from 'ipaddr.js'`)
-  const field = given('src/http/headers/write-headers.ts', `import { serializeList } from 'structured-headers'`)
+  const field = given('src/http/headers/styles.ts', `import { serializeList } from 'structured-headers'`)
   const slot = given('src/stores/redis/index.ts', `import slotOf from 'cluster-key-slot'`)
   const router = given('src/rules/one.ts', `import { createRouter } from 'rou3'`)
   it('the dependencies may be imported where they are used', () => {

@@ -4,19 +4,19 @@ import {
   type Clock,
   createLimiter,
   type Decision,
-  type DecisionMode,
-  type Degraded,
   type DenyCacheOptions,
   denyCache,
   type Limit,
   limit,
   type Limiter,
   memoryStore,
+  type Operation,
   stack,
   type Store,
   type SyncStore,
 } from '../../src/index.ts'
-import { Charge } from '../../src/stores/store.ts'
+import { Charge, isDeciding, perform } from '../../src/stores/store.ts'
+import { remoteStore } from '../../src/testing/remote-store.ts'
 import { limits, names } from './harness.ts'
 
 /** A limit in two configurations under one name. */
@@ -207,6 +207,14 @@ export class History {
     this.#versions.set(name, version)
   }
 
+  /** Notes what an operation may lift. */
+  note(operation: Operation, process: number): void {
+    if (operation.kind === 'forget') this.change(operation.limiter, operation.key, process)
+    else if (operation.kind === 'consume') for (const charge of operation.charges) this.request(charge, process)
+    else if (operation.kind !== 'peek')
+      for (const { policy, key } of operation.charges) this.change(policy.limiter, key, process)
+  }
+
   /** True if another process has changed one of the keys within so many milliseconds. */
   hasChanged(charges: readonly Charge[], process: number, ms: number): boolean {
     const since = this.#clock.now() - ms
@@ -241,67 +249,55 @@ class World {
 
   process(process: number): AsyncStore {
     let asked = 0
-    const trip = async (apply: () => void): Promise<undefined> => {
-      const [there, back] = this.trips
-      await this.time.pause(there)
-      apply()
-      await this.time.pause(back)
+    const noted: SyncStore = {
+      ...this.#store,
+      run: (operation, reply) => {
+        this.#history.note(operation, process)
+        return this.#store.run(operation, reply)
+      },
     }
     const cache = denyCache(
       {
-        sync: false,
-        clock: this.time,
-        take: (charges, mode) => {
-          asked++
-          return trip(() => {
-            this.#store.take(charges, mode)
-            if (mode === 'consume') for (const charge of charges) this.#history.request(charge, process)
-          })
+        ...remoteStore(noted),
+        run: (operation, reply) => {
+          if (isDeciding(operation)) asked++
+          const ways = [...this.trips]
+          return remoteStore(noted, () => this.time.pause(ways.shift()!)).run(operation, reply)
         },
-        adjust: (charges, units) =>
-          trip(() => {
-            this.#store.adjust(charges, units)
-            for (const { policy, key } of charges) this.#history.change(policy.limiter, key, process)
-          }),
-        forget: (limiter, key) =>
-          trip(() => {
-            this.#store.forget(limiter, key)
-            this.#history.change(limiter, key, process)
-          }),
-        close: async () => undefined,
       },
       this.#options,
     )
-    const take = (charges: readonly Charge[], mode: DecisionMode): Promise<Degraded | undefined> => {
-      const before = asked
-      const answer = cache.take(charges, mode)
-      this.#counts.decisions++
-      if (asked === before) this.#check(charges, process)
-      return answer
+    return {
+      ...cache,
+      run: (operation, reply) => {
+        if (!isDeciding(operation)) return cache.run(operation, reply)
+        const before = asked
+        const failed = (error: unknown): void => reply.failed(error)
+        return cache.run(operation, {
+          answered: (by) => {
+            this.#counts.decisions++
+            try {
+              if (asked === before) this.#check(operation.charges, process)
+            } catch (error) {
+              return failed(error)
+            }
+            reply.answered(by)
+          },
+          failed,
+        })
+      },
     }
-    return { ...methodsOf(cache), take }
   }
 
   /** Compares an answer of a cache with what the store says at the same moment. */
   #check(charges: readonly Charge[], process: number): void {
     this.#counts.answered++
     const asked = charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
-    this.#store.take(asked, 'peek')
+    perform(this.#store, { kind: 'peek', charges: asked, fresh: true })
     if (asked.some(denies)) return
     if (!this.#history.hasChanged(charges, process, this.#maxAge))
       throw new Error('a cache denied what the store admits')
     this.#counts.stale++
-  }
-}
-
-function methodsOf(cache: AsyncStore): AsyncStore {
-  return {
-    sync: false,
-    clock: cache.clock,
-    take: (charges, mode) => cache.take(charges, mode),
-    adjust: (charges, units) => cache.adjust(charges, units),
-    forget: (limiter, key) => cache.forget(limiter, key),
-    close: () => cache.close(),
   }
 }
 

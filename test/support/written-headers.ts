@@ -1,4 +1,4 @@
-import { headerConfig, headerWriter } from '../../src/http/headers/write-headers.ts'
+import { headerConfig, headerWriter } from '../../src/http/headers/styles.ts'
 import type { HeaderStyle } from '../../src/http/headers/types.ts'
 import { createLimiter, type Limit } from '../../src/index.ts'
 

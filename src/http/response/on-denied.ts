@@ -1,9 +1,48 @@
 import { isPromise } from '../../util/maybe-promise.ts'
-import { beginDenial, type NodeHead, type Undo } from './begun-denial.ts'
-import { warnIfUnanswered } from './unanswered.ts'
+import { warnIfUnanswered } from '../checks.ts'
+
+type HeaderValue = string | number | readonly string[]
+
+/** The head of a Node response, of HTTP/1.1 or HTTP/2. */
+export interface NodeHead {
+  statusCode: number
+  readonly headersSent: boolean
+  readonly destroyed?: boolean
+  getHeader(name: string): HeaderValue | undefined
+  setHeader(name: string, value: HeaderValue): unknown
+  removeHeader(name: string): void
+  /**
+   * Where a framework distinguishes a status that the application has chosen: called before the status of a denial is set. Returns a
+   * function to call once the earlier status is set again.
+   */
+  keepChoice?(status: number): () => void
+}
+
+/** Undoes the beginning of a denial. After an error `Cache-Control` stays: the error may be a denial, which no cache may store. */
+export type Undo = (isError?: boolean) => void
+
+/**
+ * Sets what every denial has on a Node response, before `onDenied` is called: the status, and `Cache-Control: no-store`.
+ * @returns a function that undoes this, for a request that continues and for an error
+ */
+export function beginDenial(response: NodeHead, status: number): Undo {
+  const { statusCode } = response
+  const cacheControl = response.getHeader('Cache-Control')
+  const restoreChoice = response.keepChoice?.(status)
+  response.statusCode = status
+  response.setHeader('Cache-Control', 'no-store')
+  return function undo(isError = false) {
+    if (response.headersSent) return
+    response.statusCode = statusCode
+    restoreChoice?.()
+    if (isError) return
+    if (cacheControl === undefined) response.removeHeader('Cache-Control')
+    else response.setHeader('Cache-Control', cacheControl)
+  }
+}
 
 /** What an `onDenied` of a Node framework is called with. */
-export interface DenialCall {
+interface DenialCall {
   readonly onDenied: object
   readonly response: NodeHead
   readonly status: number

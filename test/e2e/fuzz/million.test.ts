@@ -6,26 +6,15 @@ import { parseList } from 'structured-headers'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../../src/limiter/decision.ts'
 import { addressKeyer, clientAddress } from '../../../src/http/keys/address.ts'
-import { withNames } from '../../../src/http/headers/cors.ts'
+import { headerConfig, headerWriter, mergeRetryAfter, retryAfter, withNames } from '../../../src/http/headers/styles.ts'
 import type { HeaderStyles } from '../../../src/http/headers/types.ts'
-import { headerConfig, headerWriter } from '../../../src/http/headers/write-headers.ts'
 import { createRequestLimiter } from '../../../src/http/request-limiter.ts'
 import { denial, rawResponse } from '../../../src/http/denial.ts'
-import { mergeRetryAfter, retryAfter } from '../../../src/http/headers/retry-after.ts'
 import type { HttpAdapter } from '../../../src/http/adapter.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
 import type { Limit } from '../../../src/limits/limit.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
-import {
-  exponential,
-  fixedWindow,
-  gcra,
-  leakyBucket,
-  quotaLinear,
-  slidingWindowCounter,
-  slidingWindowLog,
-  tokenBucket,
-} from '../../../src/limits/factories.ts'
+import { exponential, fixedWindow, gcra, leakyBucket, quotaLinear, slidingWindowCounter, slidingWindowLog, tokenBucket } from '../../../src/limits/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { SluiceError } from '../../../src/util/errors.ts'

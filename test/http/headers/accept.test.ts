@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { acceptedFormat, type Format } from '../../../src/http/headers/accept.ts'
+import { acceptedFormat, type Format } from '../../../src/http/denial.ts'
 
 test.each<[string | undefined, Format]>([
   [undefined, 'json'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { withNames, isPreflight } from '../../../src/http/headers/cors.ts'
+import { isPreflight, withNames } from '../../../src/http/headers/styles.ts'
 
 describe('CORS', () => {
   const names = ['Retry-After', 'RateLimit', 'RateLimit-Policy']

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { distinctNames } from '../../../src/http/headers/distinct-names.ts'
+import { distinctNames, headerConfig, headerWriter } from '../../../src/http/headers/styles.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
 import type { Decision } from '../../../src/limiter/decision.ts'
@@ -7,7 +7,6 @@ import { fixedWindow } from '../../../src/limits/factories.ts'
 import type { Limit } from '../../../src/limits/limit.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { denial } from '../../../src/http/denial.ts'
-import { headerConfig, headerWriter } from '../../../src/http/headers/write-headers.ts'
 
 const named = (name: string, quota: number, more = {}): Limit => fixedWindow({ name, quota, window: '1m', ...more })
 

@@ -1,9 +1,8 @@
-import { validateHeaderName } from 'node:http'
 import * as fc from 'fast-check'
+import { validateHeaderName } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import type { HeaderStyles } from '../../../src/http/headers/types.ts'
-import { headerConfig, headerWriter, writtenHeaders } from '../../../src/http/headers/write-headers.ts'
-import type { HeaderNames } from '../../../src/http/headers/names.ts'
+import type { HeaderNames, HeaderStyles } from '../../../src/http/headers/types.ts'
+import { headerConfig, headerWriter, writtenHeaders } from '../../../src/http/headers/styles.ts'
 import { A1, D3, written } from '../decisions.ts'
 
 const renamed = (headers: HeaderStyles, headerNames: HeaderNames) => written(headers, A1, { headerNames })

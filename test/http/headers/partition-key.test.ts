@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { headerConfig } from '../../../src/http/headers/write-headers.ts'
+import { headerConfig } from '../../../src/http/headers/styles.ts'
 
 test('a partition key needs a secret, which no message quotes', () => {
   expect(() => headerConfig({ headers: 'standard', partitionKey: { secret: '' } })).toThrow(

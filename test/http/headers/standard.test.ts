@@ -1,6 +1,6 @@
 import { type BareItem, parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
-import { headerConfig } from '../../../src/http/headers/write-headers.ts'
+import { headerConfig } from '../../../src/http/headers/styles.ts'
 import { A1, A2, D1, D2, D3, D4, decide, linear, status, windowed, written } from '../decisions.ts'
 
 test.each(['standard', 'draft-8'] as const)('writes the worked values of %s', (style) => {

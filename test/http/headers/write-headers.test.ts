@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { type BareItem, parseDictionary, parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
 import { HEADER_STYLES, type HeaderStyle } from '../../../src/http/headers/types.ts'
-import { headerConfig, writtenHeaders } from '../../../src/http/headers/write-headers.ts'
+import { headerConfig, writtenHeaders } from '../../../src/http/headers/styles.ts'
 import type { Decision } from '../../../src/limiter/decision.ts'
 import { A1, A2, D1, decide, status, windowed, written } from '../decisions.ts'
 

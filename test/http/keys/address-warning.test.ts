@@ -1,7 +1,7 @@
 import express from 'express'
 import { expect, test } from 'vitest'
 import { byIP, byMethod, ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { isWholeAddress, wholeAddressWarner } from '../../../src/http/keys/address-warning.ts'
+import { isWholeAddress, wholeAddressWarner } from '../../../src/http/checks.ts'
 import { addressKeyer } from '../../../src/http/keys/address.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'

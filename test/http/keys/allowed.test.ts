@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { allowedRequests } from '../../../src/http/keys/allowed.ts'
+import { allowedRequests } from '../../../src/http/keys/networks.ts'
 
 const isAllowed = (allow: readonly string[], address: string | undefined): boolean =>
   allowedRequests<string | undefined>({ allow }, { getAddress: (request) => request })!(address)

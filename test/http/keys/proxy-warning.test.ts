@@ -1,13 +1,7 @@
 import express from 'express'
 import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import {
-  type ProxyHeader,
-  proxyHeaderIn,
-  type ProxyTrust,
-  proxyWarning,
-  proxyWarner,
-} from '../../../src/http/keys/proxy-warning.ts'
+import { type ProxyHeader, proxyHeaderIn, type ProxyTrust, proxyWarner, proxyWarning } from '../../../src/http/checks.ts'
 import { fixedWindow } from '../../../src/limits/factories.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { recentCache } from '../../../src/http/keys/recent-cache.ts'
+import { recentCache } from '../../../src/http/keys/address.ts'
 
 function counted(size: number) {
   const made: string[] = []

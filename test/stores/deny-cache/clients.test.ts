@@ -11,6 +11,7 @@ import {
   type Store,
 } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
+import { isDeciding } from '../../../src/stores/store.ts'
 import { redisCommand, type RedisServer, startRedis } from '../../support/redis.ts'
 import { type Connected, families } from '../../support/redis-clients.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
@@ -36,17 +37,11 @@ afterAll(async () => {
 /** Counts what is asked of a store. */
 function counted(store: AsyncStore): { store: AsyncStore; asked: () => number } {
   let asked = 0
-  const { take, inquire } = store
-  store.take = (...given) => {
-    asked++
-    return take.apply(store, given)
+  const run: AsyncStore['run'] = (operation, reply) => {
+    if (isDeciding(operation)) asked++
+    return store.run(operation, reply)
   }
-  if (inquire !== undefined)
-    store.inquire = (...given) => {
-      asked++
-      return inquire.apply(store, given)
-    }
-  return { store, asked: () => asked }
+  return { store: { ...store, run }, asked: () => asked }
 }
 
 async function verify({ client }: Connected, wrap: (store: Store) => Store, name: string): Promise<void> {

@@ -14,9 +14,10 @@ import {
   type Store,
 } from '../../../src/index.ts'
 import { compiled } from '../../../src/limits/limit.ts'
-import { Charge } from '../../../src/stores/store.ts'
+import { Charge, isDeciding } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { LaterStore } from '../../support/later.ts'
+import { methodsOf } from '../../support/method-store.ts'
 
 const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
 const hourly = fixedWindow({ name: 'hourly', quota: 5, window: '1h' })
@@ -212,17 +213,22 @@ describe('a denial', () => {
   it('by a limit with block is asked for each time if the store does not say when the lock-out ends', async () => {
     const { inner, asked } = world()
     const silent: AsyncStore = {
-      sync: false,
-      clock: inner.clock,
-      async take(charges, mode) {
+      ...inner,
+      run(operation, reply) {
+        if (!isDeciding(operation)) return inner.run(operation, reply)
+        const { charges } = operation
         const copies = charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
-        const degraded = await inner.take(copies, mode)
-        for (const [i, charge] of charges.entries()) Object.assign(charge, copies[i])
-        return degraded
+        return inner.run(
+          { ...operation, charges: copies },
+          {
+            answered(by) {
+              for (const [i, charge] of charges.entries()) Object.assign(charge, copies[i])
+              reply.answered(by)
+            },
+            failed: (error) => reply.failed(error),
+          },
+        )
       },
-      adjust: async () => undefined,
-      forget: async () => undefined,
-      close: async () => undefined,
     }
     const limiter = on(denyCache(silent), fixedWindow({ name: 'locked', quota: 1, window: '1s', block: '10s' }))
     await limiter.consume('a')
@@ -268,11 +274,9 @@ describe('a denial', () => {
 
   it('that was made without the store is not kept', async () => {
     const { inner, asked } = world()
-    const take: AsyncStore['take'] = async (charges, mode) => {
-      await inner.take(charges, mode)
-      return 'local'
-    }
-    const limiter = on(denyCache(Object.assign(Object.create(inner) as AsyncStore, { take })), one)
+    const run: AsyncStore['run'] = (operation, reply) =>
+      inner.run(operation, { answered: () => reply.answered('local'), failed: (error) => reply.failed(error) })
+    const limiter = on(denyCache({ ...inner, run }), one)
     await limiter.consume('a')
     for (let i = 0; i < 2; i++)
       expect(await asked(async () => expect(await limiter.consume('a')).toMatchObject({ degraded: 'local' }))).toBe(1)
@@ -351,31 +355,45 @@ describe('denyCache', () => {
     expect(() => on(store, hourly)).toThrow(expect.objectContaining({ code: 'DUPLICATE_LIMITER' }))
   })
 
-  it('does not decide together with the store, which would not see its denials', () => {
-    const { inner, store } = world()
-    expect(() => stack(on(inner, one, 'plain'), on(store, one, 'cached'))).toThrow(
-      expect.objectContaining({ code: 'STORE_MISMATCH' }),
-    )
+  it('decides together with the store, because both count in one place', async () => {
+    const { clock, inner, store } = world()
+    const [plain, cached] = [on(inner, one, 'plain'), on(store, one, 'cached')]
+    for (const both of [stack(plain, cached), stack(cached, plain)]) {
+      expect([(await both.consume('a')).allowed, (await both.consume('a')).allowed]).toEqual([true, false])
+      for (const limiter of [plain, cached]) expect((await limiter.peek('a')).allowed).toBe(false)
+      for (const limiter of [plain, cached]) await limiter.reset('a')
+      // The limiters of the store itself do not end what the cache remembers.
+      clock.advance(1000)
+    }
   })
 
   it('passes an error on, and decides the next request', async () => {
     const { inner } = world()
     let fails = true
-    const take: AsyncStore['take'] = (charges, mode) =>
-      fails ? Promise.reject(new Error('lost')) : inner.take(charges, mode)
-    const limiter = on(denyCache(Object.assign(Object.create(inner) as AsyncStore, { take })), one)
+    const run: AsyncStore['run'] = (operation, reply) => {
+      if (!fails) return inner.run(operation, reply)
+      queueMicrotask(() => reply.failed(new Error('lost')))
+      return undefined
+    }
+    const limiter = on(denyCache({ ...inner, run }), one)
     await expect(limiter.consume('a')).rejects.toThrow('lost')
     fails = false
     expect(await limiter.consume('a')).toMatchObject({ allowed: true })
   })
 
   it('denies nothing once it is closed', async () => {
-    const { store, inner } = world()
+    const { inner } = world()
+    let isClosed = false
+    const run: AsyncStore['run'] = (operation, reply) => {
+      if (!isClosed) return inner.run(operation, reply)
+      queueMicrotask(() => reply.failed(new Error('closed')))
+      return undefined
+    }
+    const store = denyCache({ ...inner, run, close: async () => void (isClosed = true) })
     const limiter = on(store, one)
     await limiter.consume('a')
     await limiter.consume('a')
     await store.close()
-    inner.take = () => Promise.reject(new Error('closed'))
     await expect(limiter.consume('a')).rejects.toThrow('closed')
   })
 
@@ -384,7 +402,7 @@ describe('denyCache', () => {
     const limiter = on(store, hourly)
     await limiter.consume('a', { cost: 5 })
     await limiter.consume('a')
-    memory.forget('test', 'a')
+    methodsOf(memory).forget('test', 'a')
     expect((await limiter.consume('a')).allowed).toBe(false)
     expect(await asked(() => limiter.wait('a', { maxWait: 0 }))).toBe(1)
     // What the store has said since then counts.

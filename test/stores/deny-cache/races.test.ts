@@ -11,7 +11,8 @@ import {
   type Store,
 } from '../../../src/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
-import { HeldStore, settled } from '../../support/held-store.ts'
+import { type HeldRequest, heldStore, settled } from '../../support/held-store.ts'
+import { methodsOf } from '../../support/method-store.ts'
 
 const two = gcra({ name: 'changing', quota: 2, window: '1h' })
 const ten = gcra({ name: 'changing', quota: 10, window: '1h' })
@@ -19,7 +20,7 @@ const ten = gcra({ name: 'changing', quota: 10, window: '1h' })
 function world(maxAge: '1h' | '1s' = '1h') {
   const clock = virtualClock()
   const memory = memoryStore({ clock })
-  const held = new HeldStore(memory)
+  const held = heldStore(memory)
   let limit: Limit = ten
   // One limiter in each of several processes: the functions are the same.
   const definition = { name: 'test', keyer: (key: string) => key, limits: () => limit }
@@ -48,8 +49,8 @@ function world(maxAge: '1h' | '1s' = '1h') {
   return { clock, limiter, send, elsewhere, isAnswered }
 }
 
-async function goOn(...requests: readonly { apply(): void; reply(): Promise<void> }[]): Promise<void> {
-  for (const request of requests) request.apply()
+async function goOn(...requests: readonly HeldRequest[]): Promise<void> {
+  for (const request of requests) await request.apply()
   for (const request of requests) await request.reply()
 }
 
@@ -67,7 +68,7 @@ describe('a denial is kept', () => {
     await elsewhere(ten, 10)
     const asking = await send(ten)
     clock.advance(100)
-    asking.apply()
+    await asking.apply()
     clock.advance(100)
     await asking.reply()
     // An hour for ten: six minutes for one, of which a tenth of a second had passed. A client counts from the reply.
@@ -94,7 +95,7 @@ describe('a denial is kept', () => {
     const { clock, send, elsewhere, isAnswered } = world('1s')
     await elsewhere(ten, 10)
     const asking = await send(ten)
-    asking.apply()
+    await asking.apply()
     clock.advance(1000)
     await asking.reply()
     expect(await isAnswered()).toBe(false)
@@ -105,7 +106,7 @@ describe('a reply is not kept', () => {
   it.each(['refund', 'reset'] as const)('when it was decided before a change that is over: %s', async (kind) => {
     const { limiter, send, decision, isAnswered } = await full()
     const asking = await send(ten)
-    asking.apply()
+    await asking.apply()
     await goOn(await send(ten, () => (kind === 'refund' ? limiter.refund(decision) : limiter.reset('a'))))
     await asking.reply()
     expect(await isAnswered()).toBe(false)
@@ -115,7 +116,7 @@ describe('a reply is not kept', () => {
     const { limiter, send, decision, isAnswered } = await full()
     const changing = await send(ten, () => (kind === 'refund' ? limiter.refund(decision) : limiter.reset('a')))
     await goOn(await send(ten))
-    changing.apply()
+    await changing.apply()
     expect(await isAnswered()).toBe(false)
     await changing.reply()
     expect(await isAnswered()).toBe(false)
@@ -128,14 +129,14 @@ describe('a reply is not kept', () => {
     await goOn(second)
     await goOn(await send(ten, () => limiter.consume('a', { cost: 10 })))
     await goOn(await send(ten))
-    first.apply()
+    await first.apply()
     expect(await isAnswered()).toBe(false)
   })
 
   it('after a change that failed, which may have happened', async () => {
     const { limiter, send, decision, isAnswered } = await full()
     const asking = await send(ten)
-    asking.apply()
+    await asking.apply()
     const changing = await send(ten, () => Promise.resolve(limiter.settle(decision, 2)))
     await goOn(changing)
     await asking.reply()
@@ -160,7 +161,7 @@ describe('a limit that changes while requests are under way', () => {
     const { send, elsewhere, isAnswered } = world()
     await elsewhere(ten, 10)
     const [old, changed] = [await send(ten), await send(two)]
-    old.apply()
+    await old.apply()
     await goOn(changed)
     await old.reply()
     expect(await isAnswered()).toBe(false)
@@ -173,8 +174,8 @@ describe('a limit that changes while requests are under way', () => {
       await elsewhere(ten, 10)
       // The first version that is seen is `two`, and the request for it is decided last.
       const [old, changed] = [await send(two), await send(ten)]
-      changed.apply()
-      old.apply()
+      await changed.apply()
+      await old.apply()
       if (order === 'before') await changed.reply()
       else await old.reply()
       expect(await isAnswered()).toBe(false)
@@ -197,7 +198,7 @@ describe('a limit that changes while requests are under way', () => {
 describe('a store that reserves keys one by one', () => {
   it('ends a denial when it refunds what it reserved', async () => {
     const memory = memoryStore({ clock: virtualClock() })
-    const held = new HeldStore(memory)
+    const held = heldStore(memory)
     const store = denyCache(held)
     const once = gcra({ name: 'once', quota: 1, window: '1h' })
     const user = createLimiter<string>({ name: 'user', keyer: (key) => key, limits: once, store })
@@ -211,8 +212,8 @@ describe('a store that reserves keys one by one', () => {
     // The first request reserves the user, and the second one is denied meanwhile.
     const reserving = createLimiter<string>({ name: 'user', keyer: (key) => key, limits: once, store: memory })
     reserving.consume('a')
-    alone.apply()
-    memory.forget('user', 'a')
+    await alone.apply()
+    methodsOf(memory).forget('user', 'a')
     await goOn(both)
     await alone.reply()
     void user.consume('a')

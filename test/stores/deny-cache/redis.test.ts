@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { expect, it } from 'vitest'
 import { type AsyncStore, type Decision, denyCache, type Limiter } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { Charge } from '../../../src/stores/store.ts'
+import { Charge, isDeciding, perform } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { connect, redisForAll } from '../../support/redis-tests.ts'
 import { type Counts, denies, History, limiterOn, type Step, type Trace, traces } from '../../support/two-processes.ts'
@@ -24,43 +24,40 @@ async function verify(clients: readonly Redis[], { maxAge, ...trace }: Trace, co
     const redis = redisStore(clients[process]!, options)
     let asked = 0
     const inner: AsyncStore = {
-      sync: false,
-      clock,
-      async take(charges, mode) {
-        asked++
-        if (mode === 'consume') for (const charge of charges) history.request(charge, process)
-        return redis.take(charges, mode)
+      ...redis,
+      run(operation, reply) {
+        if (isDeciding(operation)) asked++
+        history.note(operation, process)
+        return redis.run(operation, reply)
       },
-      async adjust(charges, units) {
-        for (const { policy, key } of charges) history.change(policy.limiter, key, process)
-        await redis.adjust(charges, units)
-      },
-      async forget(limiter, key) {
-        history.change(limiter, key, process)
-        await redis.forget(limiter, key)
-      },
-      close: () => redis.close(),
     }
     const cache = denyCache(inner, { maxAge: `${maxAge}ms` })
+
+    /** Compares an answer of the cache with what Redis says. */
+    async function check(charges: readonly Charge[]): Promise<void> {
+      counts.answered++
+      const again = charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
+      await perform(plain, { kind: 'peek', charges: again, fresh: true })
+      if (again.some(denies)) return
+      if (!history.hasChanged(charges, process, maxAge)) throw new Error('a cache denied what Redis admits')
+      counts.stale++
+    }
+
     return {
-      sync: false,
-      clock,
-      async take(charges, mode) {
+      ...cache,
+      run(operation, reply) {
+        if (!isDeciding(operation)) return cache.run(operation, reply)
         const before = asked
-        const degraded = await cache.take(charges, mode)
-        counts.decisions++
-        if (asked > before) return degraded
-        counts.answered++
-        const again = charges.map(({ policy, key, cost }) => new Charge(policy, key, cost))
-        await plain.take(again, 'peek')
-        if (again.some(denies)) return degraded
-        if (!history.hasChanged(charges, process, maxAge)) throw new Error('a cache denied what Redis admits')
-        counts.stale++
-        return degraded
+        const failed = (error: unknown): void => reply.failed(error)
+        return cache.run(operation, {
+          answered(by) {
+            counts.decisions++
+            if (asked > before) reply.answered(by)
+            else check(operation.charges).then(() => reply.answered(by), failed)
+          },
+          failed,
+        })
       },
-      adjust: (charges, units) => cache.adjust(charges, units),
-      forget: (limiter, key) => cache.forget(limiter, key),
-      close: () => cache.close(),
     }
   }
 

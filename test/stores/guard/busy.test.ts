@@ -7,7 +7,6 @@ import { Worker } from 'node:worker_threads'
 import express from 'express'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
-  type AsyncStore,
   createLimiter,
   type Decision,
   type DecisionEvent,
@@ -22,6 +21,7 @@ import { rateLimit } from '../../../adapters/express/index.ts'
 import { Breaker } from '../../../src/stores/guard/breaker.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
+import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { families } from '../../support/redis-clients.ts'
 import { leftovers, server, until } from '../../support/redis-tests.ts'
 
@@ -197,29 +197,21 @@ describe('Express and node-redis, with a route that computes', () => {
 
 describe('a store that does not answer, in a busy process', () => {
   /** A store that answers nothing while `isAway`. */
-  function awayStore(): AsyncStore & { isAway: boolean } {
-    const near = memoryStore()
-    const never = new Promise<never>(() => undefined)
-    return {
-      isAway: true,
-      sync: false,
-      async take(...given) {
-        return this.isAway ? never : near.take(...given)
-      },
-      async adjust(...given) {
-        return this.isAway ? never : near.adjust(...given)
-      },
-      async forget(...given) {
-        return this.isAway ? never : near.forget(...given)
-      },
-      close: async () => near.close(),
-    }
+  class AwayStore implements Methods {
+    isAway = true
+    readonly #near = methodsOf(memoryStore())
+    readonly #never = new Promise<never>(() => undefined)
+
+    take: Methods['take'] = async (...given) => (this.isAway ? this.#never : this.#near.take(...given))
+    adjust: Methods['adjust'] = async (...given) => (this.isAway ? this.#never : this.#near.adjust(...given))
+    lock: Methods['lock'] = async (...given) => (this.isAway ? this.#never : this.#near.lock(...given))
+    forget: Methods['forget'] = async (...given) => (this.isAway ? this.#never : this.#near.forget(...given))
   }
 
-  function setup(): Busy & { store: ReturnType<typeof awayStore> } {
+  function setup(): Busy & { store: AwayStore } {
     const changes: StoreChange[] = []
-    const store = awayStore()
-    const guarded = guard(store, { deadline: 20, onChange: (change) => void changes.push(change) })
+    const store = new AwayStore()
+    const guarded = guard(methodStore(store), { deadline: 20, onChange: (change) => void changes.push(change) })
     leftovers.push(() => guarded.close())
     return { store, changes, limiter: createLimiter<string>({ keyer: (key) => key, limits, store: guarded }) }
   }
@@ -280,7 +272,7 @@ describe('a store that does not answer, in a busy process', () => {
     while (changes.length === 0) await limiter.consume('k')
     // Each answer takes three turns of the event loop.
     store.isAway = false
-    const take = store.take.bind(store)
+    const { take } = store
     store.take = async (...given) => {
       for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve))
       return take(...given)

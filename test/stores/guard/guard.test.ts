@@ -15,14 +15,17 @@ import {
   type StoreChange,
 } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
+import { storeClock } from '../../../src/stores/store.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { recordWarnings, timed } from '../../support/guarded.ts'
+import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
 
 /** An asynchronous store whose next answers a test delays or lets fail. */
 class TestStore implements AsyncStore {
   readonly sync = false
-  readonly near = memoryStore()
+  readonly answersAlways = false
+  readonly near = methodsOf(memoryStore())
   readonly asked: string[] = []
   error: Error | undefined
   /** Milliseconds before it answers. */
@@ -31,15 +34,22 @@ class TestStore implements AsyncStore {
   readonly held: (() => void)[] = []
   isHeld = false
 
-  take: AsyncStore['take'] = (charges, mode) => {
-    const name = `${mode} ${charges[0]!.policy.limiter} ${charges[0]!.key}`
-    return this.#later(name, () => this.near.take(charges, mode))
+  readonly methods: Methods = {
+    take: (charges, mode) => {
+      const name = `${mode} ${charges[0]!.policy.limiter} ${charges[0]!.key}`
+      return this.#later(name, () => this.near.take(charges, mode))
+    },
+    adjust: (charges, units) =>
+      this.#later(`adjust ${charges[0]!.key} ${units.join()}`, () => this.near.adjust(charges, units)),
+    lock: (charges, ms, mode) => this.#later(`lock ${charges[0]!.key}`, () => this.near.lock(charges, ms, mode)),
+    forget: (limiter, key) => this.#later(`forget ${limiter} ${key}`, () => this.near.forget(limiter, key)),
   }
-  adjust: AsyncStore['adjust'] = (charges, units) =>
-    this.#later(`adjust ${charges[0]!.key} ${units.join()}`, () => this.near.adjust(charges, units))
-  forget: AsyncStore['forget'] = (limiter, key) =>
-    this.#later(`forget ${limiter} ${key}`, () => this.near.forget(limiter, key))
-  close: AsyncStore['close'] = async () => {
+  readonly #store = methodStore(this.methods)
+  readonly place = this.#store.place
+  readonly clock = this.#store.clock
+  run = this.#store.run
+
+  async close(): Promise<void> {
     this.closed++
   }
 
@@ -97,14 +107,14 @@ describe('the conformance suite', () => {
   const stores = {
     'an asynchronous store': (clock: { now(): number }) => {
       const near = memoryStore({ clock })
-      return guard({
-        sync: false,
-        clock,
-        take: async (charges, mode) => near.take(charges, mode),
-        adjust: async (charges, units) => near.adjust(charges, units),
-        forget: async (limiter, key) => near.forget(limiter, key),
-        close: async () => near.close(),
-      } satisfies AsyncStore)
+      const { take, adjust, lock, forget } = methodsOf(near)
+      const methods: Methods = {
+        take: async (...given) => take(...given),
+        adjust: async (...given) => adjust(...given),
+        lock: async (...given) => lock(...given),
+        forget: async (...given) => forget(...given),
+      }
+      return guard(methodStore(methods, { clock: near.clock, close: async () => near.close() }))
     },
     Redis: (clock: { now(): number }) =>
       guard(redisStore(redis.client, { clock, prefix: `guard${++runs}:` }), { deadline: '5s' }),
@@ -112,7 +122,7 @@ describe('the conformance suite', () => {
     'a store that never answers': (clock: { now(): number }) => {
       const never = async (): Promise<never> => Promise.reject(failed)
       const done = async (): Promise<void> => undefined
-      return guard({ sync: false, clock, take: never, adjust: done, forget: done, close: done })
+      return guard(methodStore({ take: never, adjust: done, lock: done, forget: done }, { clock: storeClock(clock) }))
     },
   }
   for (const [name, make] of Object.entries(stores)) {
@@ -243,7 +253,7 @@ describe('the breaker', () => {
 
   it('treats any other error as an outage, also one that is thrown', async () => {
     const { store, limiter } = setup()
-    store.take = () => {
+    store.run = () => {
       throw new TypeError('broken')
     }
     expect((await limiter.consume('k')).degraded).toBe('local')
@@ -252,15 +262,13 @@ describe('the breaker', () => {
   it('opens only for a part of the store, and finds a key of that part for its probes', async () => {
     const world = setup()
     const partOf = (_limiter: string, key: string): string => (/[02468]$|bad/.test(key) ? 'even' : 'odd')
-    const take = world.store.take.bind(world.store)
+    const { methods } = world.store
     let isDown = true
-    const parted: AsyncStore = Object.assign(Object.create(world.store) as TestStore, {
-      partOf,
-      take: ((charges, mode) =>
-        isDown && charges.some(({ key }) => partOf('', key) === 'even')
-          ? Promise.reject(failed)
-          : take(charges, mode)) satisfies AsyncStore['take'],
-    })
+    const take: Methods['take'] = (charges, mode) =>
+      isDown && charges.some(({ key }) => partOf('', key) === 'even')
+        ? Promise.reject(failed)
+        : methods.take(charges, mode)
+    const parted = methodStore({ ...methods, take }, { place: { ...world.store.place, partOf } })
     const changes: StoreChange[] = []
     const store = guard(parted, { onChange: (change) => void changes.push(change) })
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store })
@@ -400,12 +408,10 @@ describe('guard', () => {
   })
 
   it('counts in the same place as its store, and with its clock', () => {
-    const store = Object.assign(new TestStore(), { clock: Date, identity: {} })
+    const store = methodStore(new TestStore().methods, { clock: storeClock(Date) })
     const guarded = guard(store)
-    expect([guarded.clock, guarded.identity]).toEqual([Date, store.identity])
-    const bare = new TestStore()
-    expect(guard(bare).identity).toBe(bare)
-    expect(guarded.partOf).toBeUndefined()
+    expect(guarded.clock).toBe(store.clock)
+    expect(guarded.place).toBe(store.place)
   })
 
   it('logs the first outage and its end, and reports every change', async () => {

@@ -2,16 +2,23 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { gcra, memoryStore } from '../../../src/index.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
-import { Charge, createPolicy } from '../../../src/stores/store.ts'
+import { Charge, createPolicy, type Deciding, type DecisionMode } from '../../../src/stores/store.ts'
+import { LaterStore } from '../../support/later.ts'
+
+const store = new LaterStore(memoryStore())
 
 function charge(window: `${number}ms`): Charge {
-  return new Charge(createPolicy('test', gcra({ quota: 1, window }), memoryStore(), {}), 'k', 1)
+  return new Charge(createPolicy('test', gcra({ quota: 1, window }), store, {}), 'k', 1)
+}
+
+function deciding(kind: DecisionMode, charge: Charge): Deciding {
+  return { kind, charges: [charge], fresh: false }
 }
 
 it('counts in this process are freed once all of them have expired', async () => {
-  const local = new LocalDecisions(1, 1000, undefined)
+  const local = new LocalDecisions(1, 1000, store)
   expect(local.isEmpty).toBe(true)
-  for (const window of ['60ms', '150ms'] as const) local.take([charge(window)], 'consume', 'local')
+  for (const window of ['60ms', '150ms'] as const) local.decide(deciding('consume', charge(window)), 'local')
   local.releaseLater()
   await pause(90)
   expect(local.isEmpty).toBe(false)
@@ -20,19 +27,19 @@ it('counts in this process are freed once all of them have expired', async () =>
 })
 
 it('counts in this process stay while decisions are made by them', async () => {
-  const local = new LocalDecisions(1, 1000, undefined)
+  const local = new LocalDecisions(1, 1000, store)
   const again = charge('10ms')
-  local.take([again], 'consume', 'local')
+  local.decide(deciding('consume', again), 'local')
   local.releaseLater()
-  local.take([again], 'peek', 'local')
+  local.decide(deciding('peek', again), 'local')
   await pause(40)
   expect(local.isEmpty).toBe(false)
   local.close()
 })
 
 it('counts for a very long time stay', () => {
-  const local = new LocalDecisions(1, 1000, undefined)
-  local.take([charge('31536000000ms')], 'consume', 'local')
+  const local = new LocalDecisions(1, 1000, store)
+  local.decide(deciding('consume', charge('31536000000ms')), 'local')
   local.releaseLater()
   expect(local.isEmpty).toBe(false)
 })

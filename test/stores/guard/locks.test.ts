@@ -16,25 +16,22 @@ import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { recordWarnings } from '../../support/guarded.ts'
+import { LaterStore } from '../../support/later.ts'
+import { methodStore } from '../../support/method-store.ts'
 import { until } from '../../support/redis-tests.ts'
 
 /** A store that fails while `isDown`. */
 function remote(): AsyncStore & { isDown: boolean } {
-  const near = memoryStore()
-  const store = {
+  const inner = new LaterStore(memoryStore())
+  return {
+    ...inner,
     isDown: false,
-    sync: false as const,
-    take: async (...given: Parameters<AsyncStore['take']>) => near.take(...up(given)),
-    adjust: async (...given: Parameters<AsyncStore['adjust']>) => near.adjust(...up(given)),
-    lock: async (...given: Parameters<NonNullable<AsyncStore['lock']>>) => near.lock!(...up(given)),
-    forget: async (...given: Parameters<AsyncStore['forget']>) => near.forget(...up(given)),
-    close: async () => near.close(),
+    run(operation, reply) {
+      if (!this.isDown) return inner.run(operation, reply)
+      queueMicrotask(() => reply.failed(new Error('down')))
+      return undefined
+    },
   }
-  function up<Given>(given: Given): Given {
-    if (store.isDown) throw new Error('down')
-    return given
-  }
-  return store
 }
 
 interface World {
@@ -147,15 +144,6 @@ describe('a lock-out', () => {
     store.isDown = false
     await until(async () => !(await guarded.peek('b')).allowed)
   })
-
-  it('is refused if the store inside has no locks', async () => {
-    const { lock: _, ...bare } = remote()
-    for (const store of [guard(bare), denyCache(bare)]) {
-      expect(store.lock).toBeUndefined()
-      const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store, shared: true })
-      await expect(async () => limiter.block('a', '1h')).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
-    }
-  })
 })
 
 describe('a penalty', () => {
@@ -197,8 +185,8 @@ describe('a penalty', () => {
   })
 
   it('is over here when its debt is paid, and then its memory is free', async () => {
-    const local = new LocalDecisions(1, 1000, undefined)
-    const store = memoryStore()
+    const store = remote()
+    const local = new LocalDecisions(1, 1000, store)
     const limit = gcra({ quota: 1, window: '60ms' })
     local.penalize(new Charge(createPolicy('test', limit, store, store), 'a', 1), 3)
     local.releaseLater()
@@ -215,13 +203,14 @@ describe('the backlog', () => {
 
   function setup(): { backlog: Backlog; sent: unknown[] } {
     const sent: unknown[] = []
-    const inner = {
-      lock: async (charges: Charge[], ms: number, mode: string) =>
-        void sent.push([charges[0]!.key, Math.ceil(ms / 1e6), mode]),
-      adjust: async (charges: Charge[], units: number[]) => void sent.push([charges[0]!.key, ...units]),
-    }
+    const inner = methodStore({
+      take: async () => undefined,
+      lock: async (charges, ms, mode) => void sent.push([charges[0]!.key, Math.ceil(ms / 1e6), mode]),
+      adjust: async (charges, units) => void sent.push([charges[0]!.key, ...units]),
+      forget: async () => undefined,
+    })
     const warnLost = (error: unknown): void => void sent.push(error)
-    return { sent, backlog: new Backlog({ inner: inner as never, isOutFor: () => false, warnLost }) }
+    return { sent, backlog: new Backlog({ inner, isOutFor: () => false, warnLost }) }
   }
 
   it('is bounded, and has one lock-out of each key', async () => {

@@ -13,6 +13,7 @@ import {
 import { Reporter, type StoreChange } from '../../../src/stores/guard/reporter.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
+import { LaterStore } from '../../support/later.ts'
 import { freePort, startRedis } from '../../support/redis.ts'
 import { defaultFamilies } from '../../support/redis-clients.ts'
 import { leftovers, until } from '../../support/redis-tests.ts'
@@ -23,19 +24,21 @@ beforeEach(() => {
 })
 afterEach(() => warnings.stop())
 
-function named(name: string | undefined, trouble?: string): AsyncStore & { error: Error | undefined } {
-  const near = memoryStore()
+/** A store whose place has a name, and which answers nothing while `isSilent`. */
+function named(name?: string, trouble?: string): AsyncStore & { error: Error | undefined; isSilent: boolean } {
+  const inner = new LaterStore(memoryStore())
   return {
+    ...inner,
+    place: { ...inner.place, ...(name !== undefined && { name }), trouble },
     error: undefined,
-    sync: false,
-    ...(name === undefined ? {} : { describe: () => ({ name, trouble }) }),
-    async take(...given) {
-      if (this.error !== undefined) throw this.error
-      return near.take(...given)
+    isSilent: false,
+    run(operation, reply) {
+      const { error, isSilent } = this
+      if (isSilent) return undefined
+      if (error === undefined) return inner.run(operation, reply)
+      queueMicrotask(() => reply.failed(error))
+      return undefined
     },
-    adjust: async (...given) => near.adjust(...given),
-    forget: async (...given) => near.forget(...given),
-    close: async () => near.close(),
   }
 }
 
@@ -100,7 +103,7 @@ describe('the log of an outage', () => {
   })
 
   it('says so if the store has no name', async () => {
-    const reporter = new Reporter(named(undefined), undefined)
+    const reporter = new Reporter(named(), undefined)
     reporter.changed('degraded', 'refused', false)
     expect(await lines()).toEqual([`SLUICE_OUTAGE A store of rate limits: refused. ${OUTAGE}`])
     reporter.close()
@@ -115,16 +118,17 @@ describe('the cause of an outage', () => {
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
     store.error = new SluiceError('STORE_FAILED', 'refused')
     for (let i = 0; i < 2; i++) await limiter.consume('k')
-    store.take = async () => new Promise(() => undefined)
+    store.isSilent = true
     await limiter.consume('k')
     expect(changes).toEqual([{ state: 'degraded', reason: 'refused', name: 'mine' }])
-    expect(guarded.describe?.().name).toBe('mine')
+    expect(guarded.place.name).toBe('mine')
     await guarded.close()
   })
 
   it('is what the store knows about its connection when calls are not answered', async () => {
     const changes: StoreChange[] = []
-    const store = { ...named('mine', 'refused'), take: async () => new Promise<never>(() => undefined) }
+    const store = named('mine', 'refused')
+    store.isSilent = true
     const guarded = guard(store, { deadline: 50, onChange: (change) => void changes.push(change) })
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
     for (let i = 0; i < 3; i++) await limiter.consume('k')
@@ -156,7 +160,7 @@ describe('the cause of an outage', () => {
 })
 
 describe('the name of a Redis', () => {
-  const on = (given: object): string | undefined => redisStore({ evalsha() {}, ...given } as never).describe?.().name
+  const on = (given: object): string | undefined => redisStore({ evalsha() {}, ...given } as never).place.name
 
   it.each([
     [{ status: 'ready', options: { host: 'a', port: 1 } }, 'Redis at a:1'],
@@ -182,7 +186,7 @@ describe('the name of a Redis', () => {
     const stores = Array.from({ length: 20 }, (_, i) => redisStore(client as never, { prefix: `${i}:` }))
     expect(client.eventNames().length).toBe(1)
     expect(() => client.emit('error', new Error('unhandled'))).toThrow('unhandled')
-    expect(stores[3]!.describe!().trouble).toBe('unhandled')
+    expect(stores[3]!.place.trouble).toBe('unhandled')
     for (const each of stores.slice(1)) await each.close()
     await stores[1]!.close()
     expect(client.eventNames().length).toBe(1)
@@ -197,13 +201,13 @@ describe('the name of a Redis', () => {
     [{ isReady: true }, undefined],
     [{}, undefined],
   ])('comes with its trouble: %o', (client, trouble) => {
-    expect(redisStore({ evalsha() {}, ...client } as never).describe!().trouble).toBe(trouble)
+    expect(redisStore({ evalsha() {}, ...client } as never).place.trouble).toBe(trouble)
   })
 
   it('comes with the first of several errors that one stands for', () => {
     const client = Object.assign(new EventEmitter(), { evalsha() {} }).on('error', () => undefined)
     const store = redisStore(client as never)
     client.emit('error', new AggregateError([new Error('refused'), new Error('other')]))
-    expect(store.describe!().trouble).toBe('refused')
+    expect(store.place.trouble).toBe('refused')
   })
 })

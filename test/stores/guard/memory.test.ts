@@ -3,6 +3,7 @@ import { fixedWindow, memoryStore } from '../../../src/index.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { headerPart, heapUsed } from '../../support/heap.ts'
+import { methodStore } from '../../support/method-store.ts'
 
 const policy = createPolicy('test', fixedWindow({ name: 'one', quota: 1, window: '1h' }), memoryStore(), {})
 const MOST = 10_000
@@ -16,9 +17,13 @@ function charge(i: number): Charge {
 
 /** A backlog, and what it has sent. */
 function backlogTo(sent: unknown[]): Backlog {
-  const adjust = async (charges: unknown, units: unknown): Promise<void> => void sent.push({ charges, units })
-  const lock = async (charges: unknown): Promise<void> => void sent.push(charges)
-  return new Backlog({ inner: { adjust, lock } as never, isOutFor: () => false, warnLost: (error) => sent.push(error) })
+  const inner = methodStore({
+    take: async () => undefined,
+    adjust: async (charges, units) => void sent.push({ charges, units }),
+    lock: async (charges) => void sent.push(charges),
+    forget: async () => undefined,
+  })
+  return new Backlog({ inner, isOutFor: () => false, warnLost: (error) => sent.push(error) })
 }
 
 it('the adjustments that wait for a store keep 1 kB of each charge, and no header', async () => {

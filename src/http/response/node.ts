@@ -1,5 +1,7 @@
 import { sharedListener } from '../../util/shared-listener.ts'
-import { ABORTED } from './aborted.ts'
+
+/** The status of a response that was aborted before anything was sent. No standard defines one; nginx logs this one. */
+export const ABORTED = 499
 
 /** The parts of a Node response, of HTTP/1.1 or HTTP/2, or of a socket, that tell when it ends. */
 export interface NodeResponse extends Closing {
@@ -53,3 +55,19 @@ const onClose = sharedListener<Closing>(
   (emitter, call) => emitter.once('close', call),
   (emitter, call) => emitter.off('close', call),
 )
+
+/** The parts of a Node request that tell whether its body has arrived. */
+export interface NodeRequest {
+  readonly httpVersionMajor: number
+  readonly complete?: boolean
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+}
+
+/**
+ * Returns true for an HTTP/1 request whose body has not arrived. Node reads it to its end after the response, unless the
+ * connection closes. In HTTP/2 Node resets the stream by itself.
+ */
+export function hasUnreadBody({ httpVersionMajor, complete, headers }: NodeRequest): boolean {
+  if (httpVersionMajor >= 2 || complete === true) return false
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}

@@ -1,0 +1,323 @@
+import { combine, type Decision } from '../limiter/decision.ts'
+import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
+import { warn } from '../util/warn.ts'
+import {
+  clashBetween,
+  DEFAULT_CONFIG,
+  exposedWriter,
+  type HeaderConfig,
+  headerConfig,
+  headerWriter,
+  isAnswered,
+  limiterNameOf,
+  writtenHeaders,
+} from './headers/styles.ts'
+import type { HeaderOptions } from './headers/options.ts'
+import type { ResponseHeaders, StandardFormat } from './headers/types.ts'
+import type { ChargeSource } from '../limiter/charge-source.ts'
+import type { Limiter } from '../limiter/contract.ts'
+import { chargeSourcesOf } from '../limiter/own-limiter.ts'
+import { isSharedHome } from '../limiter/registration.ts'
+import { isMemoryPlace } from '../stores/memory/key-counts.ts'
+import { shared } from '../util/copies.ts'
+import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
+import type { HttpAdapter } from './adapter.ts'
+import { preflightLimiterOf } from '../limiter/variants.ts'
+import type { Preflights } from './options.ts'
+
+/** The rate-limit headers of a response that passes several request limiters. */
+interface MergedHeaders {
+  /** All limits that the headers describe, as one decision. */
+  readonly decision: Decision
+  /** The request limiters that were passed, in this order. */
+  readonly parts: readonly HeaderPart[]
+}
+
+/** The decision of one request limiter, and its header options. */
+interface HeaderPart {
+  readonly decision: Decision
+  readonly config: HeaderConfig
+}
+
+/**
+ * Writes the headers of a decision, merged with the headers of earlier request limiters. Writes nothing without a response.
+ * @returns the merged headers, or `undefined` when they are just `defaultHeaders(decision)`
+ */
+type StackedHeaderWriter<Response> = (
+  decision: Decision,
+  earlier: MergedHeaders | undefined,
+  response: Response | undefined,
+) => MergedHeaders | undefined
+
+const NO_LIMITS: Decision = combine([], undefined)
+
+/** Creates the header writer of a request limiter. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
+export function stackedHeaderWriter<Response>(
+  options: HeaderOptions,
+  adapter: ResponseHeaders<Response>,
+): StackedHeaderWriter<Response> {
+  const config = headerConfig(options)
+  // Not `config.write`, which all request limiters without header options share: a writer keeps its latest list of policies.
+  const write = headerWriter(config)
+  const writeExposed = exposedWriter(['Retry-After', ...writtenHeaders(config)], adapter)
+  const warnOfClashes = clashWarner(config)
+  const needsTime = config.styles.includes('github')
+  // One function for all requests: headers are written synchronously, so that no other response can come between.
+  let current: Response
+  const set = (name: string, value: string): void => adapter.setHeader(current, name, value)
+
+  function writeMerged({ decision, parts }: MergedHeaders, latest: Decision, response: Response): void {
+    current = response
+    const now = timeOf(latest)
+    const formatOf = parts.every((part) => part.config === config) ? undefined : formatsOf(parts)
+    // Earlier headers may be in another style. They describe an admitted request, so a denial replaces them.
+    if (!latest.allowed) for (const each of otherConfigs(parts, config)) each.write(decision, now, set, formatOf)
+    write(decision, now, set, formatOf)
+  }
+
+  return function writeHeaders(decision, earlier, response) {
+    if (response !== undefined) writeExposed(response)
+    if (earlier === undefined) {
+      current = response as Response
+      if (response !== undefined) write(decision, needsTime ? timeOf(decision) : 0, set)
+      return config === DEFAULT_CONFIG ? undefined : headersOf(decision, config)
+    }
+    warnOfClashes(earlier.parts)
+    const merged = mergeHeaders(earlier, { decision, config })
+    if (response !== undefined && !isSilent(config)) writeMerged(merged, decision, response)
+    return merged
+  }
+}
+
+/** Returns the headers of a decision that was made without any header option. */
+function defaultHeaders(decision: Decision): MergedHeaders {
+  return headersOf(decision, DEFAULT_CONFIG)
+}
+
+function headersOf(decision: Decision, config: HeaderConfig): MergedHeaders {
+  return { decision: isSilent(config) ? NO_LIMITS : decision, parts: [{ decision, config }] }
+}
+
+function mergeHeaders({ decision, parts }: MergedHeaders, part: HeaderPart): MergedHeaders {
+  return {
+    decision: isSilent(part.config) ? decision : mergeDecisions(decision, part.decision),
+    parts: [...parts, part],
+  }
+}
+
+/** Returns true for a request limiter without headers. */
+function isSilent({ styles }: HeaderConfig): boolean {
+  return styles.length === 0
+}
+
+/**
+ * Returns two decisions about one request as one decision. A limit that both applied to the same key, under one name of a limiter, appears
+ * once, with the stricter status. Limits of a store that did not answer do not appear.
+ */
+export function mergeDecisions(earlier: Decision, later: Decision): Decision {
+  if (!isAnswered(later)) return earlier
+  if (!isAnswered(earlier)) return later
+  const before = earlier.limits.filter((status) => !later.limits.some((again) => isStricter(again, status)))
+  const after = later.limits.filter((status) => !before.some((other) => hasSameLimitAndKey(other, status)))
+  return combine([...before, ...after], later.degraded ?? earlier.degraded)
+}
+
+function isStricter(later: LimitStatus, earlier: LimitStatus): boolean {
+  return hasSameLimitAndKey(later, earlier) && (!later.allowed || later.remaining <= earlier.remaining)
+}
+
+function hasSameLimitAndKey(a: LimitStatus, b: LimitStatus): boolean {
+  return a.limit === b.limit && a.key === b.key && limiterNameOf(a) === limiterNameOf(b)
+}
+
+/** Returns a function that finds the format of the request limiter that a status belongs to. */
+function formatsOf(parts: readonly HeaderPart[]): (status: LimitStatus) => StandardFormat {
+  return function formatOf(status) {
+    const part = parts.find(({ decision }) => decision.limits.includes(status))
+    return (part?.config ?? DEFAULT_CONFIG).format
+  }
+}
+
+function otherConfigs(parts: readonly HeaderPart[], own: HeaderConfig): readonly HeaderConfig[] {
+  return [...new Set(parts.map(({ config }) => config))].filter((config) => config !== own)
+}
+
+/** Returns a function that warns, once for each, of earlier request limiters that write the same header in another way. */
+function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => void {
+  const compared = new WeakSet([config])
+  return function warnOfClashes(earlier) {
+    for (const { config: other } of earlier) {
+      if (compared.has(other)) continue
+      compared.add(other)
+      const clash = clashBetween(other, config)
+      if (clash !== undefined)
+        warn(
+          'SLUICE_STYLES_CLASH',
+          `Two rate limits of one request write the same header in two styles: ${clash}. Give both the same \`headers\`.`,
+        )
+    }
+  }
+}
+
+/** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock. */
+export function timeOf({ limits: [first] }: Decision): number {
+  const clock = isCharge(first) ? first.policy.store.clock : undefined
+  return clock?.given === true ? clock.now() : Date.now()
+}
+
+/** What one request limiter decided about a request. The passes of a request are a list, the latest first. */
+export interface Pass {
+  readonly decision: Decision
+  readonly earlier: Pass | undefined
+  /** The headers that the response has since this pass. */
+  readonly headers: MergedHeaders
+}
+
+/** By decision. A first pass with the default headers is not in it: `passOf` can derive it. */
+const passes = shared('passes', () => new WeakMap<Decision, Pass>())
+
+/** Returns the latest pass of a request. Other packages, too, store a value as `rateLimit`; only a decision counts. */
+export function latestPass<Request>(
+  adapter: Pick<HttpAdapter<Request, never, never, never>, 'getDecision'>,
+  request: Request,
+): Pass | undefined {
+  const found = adapter.getDecision(request) as Partial<Decision> | null | undefined
+  return Array.isArray(found?.limits) ? passOf(found as Decision) : undefined
+}
+
+function passOf(decision: Decision): Pass {
+  return passes.get(decision) ?? { decision, earlier: undefined, headers: defaultHeaders(decision) }
+}
+
+/** Returns all limits that the headers of a response show since a decision. */
+export function shownTogether(decision: Decision): Decision {
+  return passOf(decision).headers.decision
+}
+
+/** Keeps a pass for the request limiters that follow. `headers` is `undefined` for the default headers of the decision alone. */
+export function recordPass(decision: Decision, earlier: Pass | undefined, headers: MergedHeaders | undefined): void {
+  if (headers !== undefined) passes.set(decision, { decision, earlier, headers })
+}
+
+/**
+ * Finds the decision that already counted what a limiter is about to count for a request. Returns `undefined` when the limiter
+ * would count anything else. It warns, once for each limiter, when a limit would count the same request twice.
+ */
+type FindCounted<Request> = (request: Request, latest: Pass) => MaybePromise<Decision | undefined>
+
+const COUNTED_ONCE = 'The request is counted once. Use the middleware in one place only.'
+const COUNTED_TWICE =
+  'The second pass also has other limits, so the common limits count the request twice. Give all limits to one middleware, or ' +
+  'use different limiters for the app and for its routes.'
+
+/** The limiters that a warning was written for, by its code. */
+const warned = { SLUICE_MOUNTED_TWICE: new WeakSet<object>(), SLUICE_SAME_PLACE: new WeakSet<object>() }
+
+/** Creates the function for one limiter. It asks no store: the same limit and the same key are enough. */
+function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<Request> {
+  const builders = chargeSourcesOf(limiter)
+  const homes = builders.map(({ home }) => home)
+
+  function findIn(latest: Pass, charges: readonly Charge[]): Decision | undefined {
+    let isCountedInPart = false
+    for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
+      const { limits } = pass.decision
+      const common = charges.filter((charge) => limits.some((status) => countsTogether(charge, status)))
+      if (common.length > 0 && common.length === charges.length) {
+        warnMountedTwice(limiter, builders, COUNTED_ONCE)
+        return pass.decision
+      }
+      isCountedInPart ||= common.length > 0
+      if (charges.some((charge) => limits.some((status) => countsApart(charge, status))))
+        warnSamePlace(limiter, builders)
+    }
+    if (isCountedInPart) warnMountedTwice(limiter, builders, COUNTED_TWICE)
+    return undefined
+  }
+
+  return function findCounted(request, latest) {
+    if (!hasCountedFor(homes, builders, latest)) return undefined
+    const charges = collect(builders, (builder) => builder.charges(request, undefined))
+    return chain(charges, (known) => findIn(latest, known.flat()))
+  }
+}
+
+/** Returns true when one of these limiters took part in a pass, or one of the same name, so that a closer look is needed. */
+function hasCountedFor(homes: readonly object[], builders: readonly ChargeSource<never>[], latest: Pass): boolean {
+  for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
+    for (const status of pass.decision.limits) {
+      if (!isCharge(status)) continue
+      const { home, limiter } = status.policy
+      if (homes.includes(home) || builders.some(({ name }) => limiter.startsWith(name))) return true
+    }
+  }
+  return false
+}
+
+/** Returns true for the same limit of the same limiter and the same key. */
+function countsTogether(charge: Charge, status: LimitStatus): boolean {
+  if (!isCharge(status) || charge.policy.home !== status.policy.home) return false
+  if (charge.policy.limiter !== status.policy.limiter) return false
+  return charge.limit.name === status.limit.name && charge.key === status.key
+}
+
+/** Returns true for the same limit, name and key on two stores. Memory stores count in two places for sure. */
+function countsApart(charge: Charge, status: LimitStatus): boolean {
+  if (!isCharge(status) || charge.key !== status.key || charge.limit.name !== status.limit.name) return false
+  const [one, other] = [charge.policy, status.policy]
+  if (one.limiter !== other.limiter || one.store.place === other.store.place) return false
+  if (isMemoryPlace(one.store.place) || isMemoryPlace(other.store.place)) return false
+  return !isSharedHome(one.home) && !isSharedHome(other.home)
+}
+
+function warnMountedTwice(limiter: object, builders: readonly ChargeSource<never>[], advice: string): void {
+  warnOnce(
+    limiter,
+    'SLUICE_MOUNTED_TWICE',
+    `A request passed the limiter ${namesOf(builders)} twice, such as on the app and on one of its routes. ${advice}`,
+  )
+}
+
+function warnSamePlace(limiter: object, builders: readonly ChargeSource<never>[]): void {
+  warnOnce(
+    limiter,
+    'SLUICE_SAME_PLACE',
+    `A request passed two limiters named ${namesOf(builders)}, with the same limit and key, on two stores. If both stores use one server, ` +
+      'such as over two connections, the request is charged twice. Give one of them another `name`, or use one store. If they should ' +
+      'share their counts, set `shared: true`.',
+  )
+}
+
+function warnOnce(limiter: object, code: keyof typeof warned, message: string): void {
+  if (!warned[code].has(limiter)) warn(code, message)
+  warned[code].add(limiter)
+}
+
+function namesOf(builders: readonly ChargeSource<never>[]): string {
+  return [...new Set(builders.map(({ name }) => `"${name}"`))].join(', ')
+}
+
+/** How a request limiter counts one kind of requests: preflights, or all others. */
+export interface RequestLane<Request, Response> {
+  readonly limiter: Limiter<Request>
+  readonly findCounted: FindCounted<Request>
+  readonly writeHeaders: StackedHeaderWriter<Response>
+}
+
+export function laneOf<Request, Response>(
+  limiter: Limiter<Request>,
+  writeHeaders: StackedHeaderWriter<Response>,
+): RequestLane<Request, Response> {
+  return { limiter, findCounted: countedFinder(limiter), writeHeaders }
+}
+
+/** Returns how preflights count: in their own buckets and without headers, like all requests, or not at all (`undefined`). */
+export function preflightLaneOf<Request, Response>(
+  preflights: Preflights = 'separate',
+  requests: RequestLane<Request, Response>,
+  adapter: ResponseHeaders<Response>,
+): RequestLane<Request, Response> | undefined {
+  if (preflights === 'skip') return undefined
+  if (preflights === 'count') return requests
+  return laneOf(preflightLimiterOf(requests.limiter), stackedHeaderWriter({ headers: false }, adapter))
+}
