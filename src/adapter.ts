@@ -30,7 +30,7 @@ export {
   givenAddressKeyer,
   type IpKeyerOptions,
 } from './http/keys/address.ts'
-export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/checks.ts'
+export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/keys/address.ts'
 export { headerKeyer, routeKey, type RoutePattern, unroutedKey } from './http/keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './http/options.ts'
 export {

@@ -5,8 +5,9 @@ import {
   clientKeyer,
   type IpKeyerOptions,
   isSetByApp,
+  proxyHeaderIn,
+  type ProxyTrust,
 } from '../../src/http/keys/address.ts'
-import { proxyHeaderIn, type ProxyTrust } from '../../src/http/checks.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
 import { refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall } from '../../src/util/validate.ts'

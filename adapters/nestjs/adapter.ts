@@ -5,7 +5,7 @@ import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
-import { pathsOf as pathsOfExpress } from '../express/keyers.ts'
+import { pathsOf as pathsOfExpress } from '../express/express.ts'
 import { pathsOf as pathsOfFastify } from '../fastify/keyers.ts'
 import { kindOf } from './context.ts'
 import { currentExchange, type Exchange } from './exchange.ts'

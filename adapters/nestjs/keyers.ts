@@ -1,4 +1,4 @@
-import * as express from '../express/keyers.ts'
+import * as express from '../express/express.ts'
 import * as fastify from '../fastify/keyers.ts'
 import {
   addressKeyer,

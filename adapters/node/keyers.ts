@@ -7,8 +7,8 @@ import {
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
   isSocketSet,
+  proxyHeaderIn,
 } from '../../src/http/keys/address.ts'
-import { proxyHeaderIn } from '../../src/http/checks.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import { refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall } from '../../src/util/validate.ts'

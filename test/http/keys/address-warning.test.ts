@@ -1,7 +1,8 @@
 import express from 'express'
 import { expect, test } from 'vitest'
+import { rateLimit as limitFetch } from '../../../adapters/fetch/index.ts'
 import { byIP, byMethod, ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { isWholeAddress, wholeAddressWarner } from '../../../src/http/checks.ts'
+import { isWholeAddress } from '../../../src/http/checks.ts'
 import { addressKeyer } from '../../../src/http/keys/address.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
@@ -93,10 +94,10 @@ test('a keyer of any limiter in a stack causes the warning', async () => {
 
 test('a keyer that returns whole addresses after thousands of other keys causes the warning', async () => {
   let key = 0
-  const limiter = createLimiter({ keyer: () => (key < 5000 ? `${key}` : `2001:db8::${key}`), limits })
-  const warn = wholeAddressWarner()
-  const codes = await warningsOf(() => {
-    for (; key < 5032; key++) warn(limiter.consume(undefined))
+  const keyer = (): string => (key < 5000 ? `${key}` : `2001:db8::${key}`)
+  const handle = limitFetch({ keyer, limits })(() => new Response('ok'))
+  const codes = await warningsOf(async () => {
+    for (; key < 5032; key++) await handle(new Request('http://localhost/'))
   })
   expect(codes).toEqual(['SLUICE_WHOLE_ADDRESS'])
 })

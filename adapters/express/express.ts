@@ -1,26 +1,41 @@
-import type { Application, Request } from 'express'
-import { hasUnreadBody } from '../../src/http/response/node.ts'
-import { headerKeyer, methodKey, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
+import type { Application, NextFunction, Request, Response } from 'express'
+import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
+import {
+  headerKeyer,
+  methodKey,
+  readsRoute,
+  routeKey,
+  type RoutePattern,
+  unroutedKey,
+} from '../../src/http/keys/request-keyers.ts'
 import {
   addressReader,
   type ClientInfo,
   clientKeyer,
   type IpKeyerOptions,
   isSetByApp,
+  proxyHeaderIn,
+  type ProxyTrust,
 } from '../../src/http/keys/address.ts'
-import { proxyHeaderIn, type ProxyTrust } from '../../src/http/checks.ts'
+import { warnOfLateMount } from '../../src/http/checks.ts'
 import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall } from '../../src/util/validate.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
+import { byteLength, denialStatus } from '../../src/http/denial.ts'
+import { callStarted } from '../../src/http/response/on-denied.ts'
+import { createRequestLimiter, onceForEachApp } from '../../src/http/request-limiter.ts'
+import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
+import type { HttpAdapter } from '../../src/http/adapter.ts'
 
 /** An entry of a router of Express 4 or 5. */
-export interface Layer {
+interface Layer {
   readonly route?: { readonly stack: readonly Layer[] } | undefined
   /** The middleware. That of a router has its entries. */
   readonly handle: ((...given: never[]) => unknown) & { readonly stack?: readonly Layer[] }
 }
 
 /** Returns the entries of an app, in order. */
-export function stackOf(app: Application): readonly Layer[] {
+function stackOf(app: Application): readonly Layer[] {
   // In Express 4 reading `router` throws.
   const own = app as unknown as { readonly _router?: Router; readonly router: Router }
   const { _router: router = own.router } = own
@@ -32,7 +47,7 @@ interface Router {
 }
 
 /** Returns true when a middleware is the last one of its app or router, after routes: these have answered before it is called. */
-export function isMountedLate(app: Application, middleware: unknown): boolean {
+function isMountedLate(app: Application, middleware: unknown): boolean {
   return isLast(stackOf(app), middleware, new Set()) === true
 }
 
@@ -53,7 +68,7 @@ function isLast(stack: readonly Layer[], middleware: unknown, seen: Set<readonly
  * Returns true when a middleware is mounted with `use`. It then does not run in a route: `request.route` is that of an earlier route
  * that called `next`, if there is one.
  */
-export function isMountedWithUse(app: Application, middleware: unknown): boolean {
+function isMountedWithUse(app: Application, middleware: unknown): boolean {
   return isUsed(stackOf(app), middleware, new Set())
 }
 
@@ -78,14 +93,14 @@ function isErrorHandler({ handle }: Layer): boolean {
  * Makes a body that has not arrived look complete. The error handler of Express reads a body to its end before it answers. With
  * this it answers at once, and the response closes the connection.
  */
-export function skipUnreadBody(request: Request): void {
+function skipUnreadBody(request: Request): void {
   if (!hasUnreadBody(request)) return
   const options = { configurable: true, writable: true }
   Object.defineProperties(request, { complete: { value: true, ...options }, readable: { value: false, ...options } })
 }
 
 /** A route of Express 4 or 5. */
-export interface Route {
+interface Route {
   readonly path: RoutePattern
   readonly methods: Readonly<Record<string, boolean>>
 }
@@ -96,7 +111,7 @@ const keys = new WeakMap<Application, WeakMap<Route, string>>()
  * Returns the key of a route, such as `GET /:id of router 2`: all its methods, since the client can choose any of them; its
  * pattern as it was declared; and the number of its router, since a router does not know the path it is mounted at.
  */
-export function keyOfRoute(app: Application, route: Route): string {
+function keyOfRoute(app: Application, route: Route): string {
   const known = keys.get(app) ?? new WeakMap<Route, string>()
   keys.set(app, known)
   const key = known.get(route) ?? [methodsAndPattern(route), placeIn(app, route)].filter(Boolean).join(' of ')
@@ -215,3 +230,89 @@ export function pathsOf({ baseUrl, path, originalUrl }: PathSource): string | re
 
 needsCall(ipKeyer, 'ipKeyer()')
 needsCall(byHeader, "byHeader('x-api-key')")
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** The decision of the latest rate limit. */
+      rateLimit?: Decision
+    }
+  }
+}
+
+/** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
+export type RateLimitOptions = LimiterSource<Request> &
+  HttpOptions<Request, Response> & {
+    /**
+     * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
+     * headers are already set. It must send a response or call `next`, which undoes the first two. An error that it throws or
+     * passes to `next` undoes only the status. Its return value is not sent. If it does neither within ten seconds, the process
+     * warning `SLUICE_NOT_ANSWERED` is emitted once.
+     */
+    readonly onDenied?: OnDenied
+  }
+
+/** A middleware for any types of requests and responses, so that the handlers after it keep their types. */
+export type RateLimit = <Params, ResBody, ReqBody, Query, Locals extends Record<string, unknown>>(
+  request: Request<Params, ResBody, ReqBody, Query, Locals>,
+  response: Response<ResBody, Locals>,
+  next: NextFunction,
+) => void
+
+type OnDenied = (request: Request, response: Response, next: NextFunction, decision: Decision) => unknown
+
+const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
+  getMethod: (request) => request.method,
+  getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getPath: pathsOf,
+  getAddress: addressOf,
+  getApp: (request) => request.app,
+  hasUnreadBody,
+  getHeader: (response, name) => response.getHeader(name),
+  setHeader: (response, name, value) => void response.setHeader(name, value),
+  headersSent: (response) => response.headersSent,
+  getStatus: (response) => response.statusCode,
+  markAborted,
+  sendDenial: (response, status, body) =>
+    void response.status(status).setHeader('Content-Length', byteLength(body)).end(body),
+  onEnd: (response, listener) => whenClosed(response, listener),
+  getDecision: (request) => request.rateLimit,
+  setDecision: (request, decision) => void (request.rateLimit = decision),
+  callOnDenied: (onDenied, request, response, next, decision) =>
+    callStarted(
+      { onDenied, response, status: denialStatus(decision), beforeError: () => skipUnreadBody(request) },
+      (undo) => {
+        const goOn = (...reason: [unknown?]): void => {
+          undo(isError(reason[0]))
+          ;(next as (...reason: [unknown?]) => void)(...reason)
+        }
+        return onDenied(request, response, goOn, decision)
+      },
+    ),
+}
+
+/** Express takes `'route'` and `'router'` for the end of a route or router. */
+function isError(reason: unknown): boolean {
+  return Boolean(reason) && reason !== 'route' && reason !== 'router'
+}
+
+/**
+ * Creates a middleware for an app, a router or a route, in Express 4 and 5. The decision is on `request.rateLimit`.
+ * Throws `SluiceError` for a wrong or unknown option.
+ * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
+ */
+export function rateLimit(options: RateLimitOptions): RateLimit {
+  const requestLimiter = createRequestLimiter(options, adapter)
+  const needsRoute = readsRoute(options.keyer)
+  const checkApp = onceForEachApp<Application>((app) => {
+    if (isMountedLate(app, limitRate)) warnOfLateMount()
+    if (needsRoute && isMountedWithUse(app, limitRate)) unroutedKey(app)
+  })
+  const limitRate: RateLimit = function limitRate(request, response, next) {
+    checkApp(request.app)
+    const admitted = requestLimiter.admit(request as unknown as Request, response as Response, next)
+    if (admitted === true) next()
+    else if (admitted !== false) admitted.then((yes) => void (yes && next()), next)
+  }
+  return limitRate
+}
