@@ -1,7 +1,8 @@
 import { type Clock, microseconds, steadyClock } from '../util/clock.ts'
-import { SluiceError } from '../util/errors.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
+import { SluiceError, textOf } from '../util/errors.ts'
+import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { type Limit, compiled, compiledAt } from '../limits/limit.ts'
 import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
@@ -342,11 +343,34 @@ export function perform(store: Store, operation: Operation): MaybePromise<Degrad
 export function perform(store: Store, operation: Operation): MaybePromise<Degraded | undefined> {
   if (store.sync) return answerOf(store, operation)
   return new Promise((resolve, reject) => {
-    store.run(operation, {
+    start(store, operation, {
       answered: (by) => resolve(by === 'remembered' ? undefined : by),
       failed: reject,
     })
   })
+}
+
+/**
+ * Starts an operation of a store that a user may have written. Returns a function that gives it up and never throws. What `run` throws, or rejects
+ * with, becomes the reply.
+ */
+export function start(store: AsyncStore, operation: Operation, reply: Reply): (() => void) | undefined {
+  try {
+    const giveUp: unknown = store.run(operation, reply)
+    if (typeof giveUp === 'function') return () => attempted(giveUp as () => unknown)
+    if (isPromise(giveUp)) giveUp.then(undefined, (error: unknown) => reply.failed(error))
+  } catch (error) {
+    reply.failed(error)
+  }
+  return undefined
+}
+
+function attempted(giveUp: () => unknown): void {
+  try {
+    giveUp()
+  } catch (error) {
+    warn('SLUICE_OUTCOME', `The function that gives a decision of a store up failed: ${textOf(error)}`)
+  }
 }
 
 function answerOf(store: SyncStore, operation: Operation): Degraded | undefined {

@@ -290,6 +290,25 @@ describe('a clock', () => {
 })
 
 describe('a store of the user', () => {
+  test.each<[string, () => unknown, string[]]>([
+    ['whose function to give a decision up throws', () => broken, ['SLUICE_OUTCOME']],
+    ['whose `run` returns nothing and never replies', () => undefined, []],
+    ['whose `run` is an async function that never settles', () => new Promise(() => undefined), []],
+    ['whose `run` is an async function that rejects', async () => broken(), []],
+  ])('%s is replaced behind a guard', async (_, run, expected) => {
+    const found = unhandled()
+    for (const wrap of [(store: AsyncStore) => store, (store: AsyncStore) => denyCache(store)]) {
+      const store = guard(wrap({ ...asyncStore(), run: run as AsyncStore['run'] }))
+      const limiter = createLimiter({ keyer: key, limits: LIMIT, store })
+      const codes = await warningsOf(async () => {
+        expect((await limiter.consume({})).degraded).toBe('local')
+        await turns()
+      })
+      expect(codes).toEqual(expected)
+    }
+    expect(found).toEqual([])
+  })
+
   describe.each(['alone', 'behind a guard', 'behind denyCache', 'behind both'])('%s', (wrapping) => {
     const ways = [
       ...failures.map(([how, fails]) => [`methods ${how}`, 'methods', fails] as const),

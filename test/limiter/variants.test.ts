@@ -30,7 +30,6 @@ describe('the guarded variant of a limiter', () => {
     expect(guardedLimiterOf(inMemory, 'closed')).toBe(inMemory)
     const guarded = createLimiter({ keyer: everyone, limits: two, store: guard(remote()) })
     expect(guardedLimiterOf(guarded, undefined)).toBe(guarded)
-    expect(guardedLimiterOf(guarded, 'local')).toBe(guarded)
     expect(guardedLimiterOf(guarded, 'open')).not.toBe(guarded)
     const custom = { ...guarded }
     expect(guardedLimiterOf(custom, 'open')).toBe(custom)
@@ -39,7 +38,7 @@ describe('the guarded variant of a limiter', () => {
   it('is made once for each `onOutage`, and counts with the limiter', async () => {
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: two, store: remote() })
     const guarded = guardedLimiterOf(limiter, undefined)
-    expect(guardedLimiterOf(limiter, 'local')).toBe(guarded)
+    expect(guardedLimiterOf(limiter, undefined)).toBe(guarded)
     expect(guardedLimiterOf(limiter, 'open')).not.toBe(guarded)
     await limiter.consume('k')
     await guarded.consume('k')

@@ -1,6 +1,17 @@
 // A limit with a quota or a capacity of 0 admits nothing, whatever its algorithm and the way in which it is made.
 import { describe, expect, it } from 'vitest'
-import { createLimiter, gcra, leakyBucket, limit, type Limit, memoryStore, perMinute, slidingWindowLog, type Store, tokenBucket } from '../../src/index.ts'
+import {
+  createLimiter,
+  gcra,
+  leakyBucket,
+  limit,
+  type Limit,
+  memoryStore,
+  perMinute,
+  slidingWindowLog,
+  type Store,
+  tokenBucket,
+} from '../../src/index.ts'
 import { decide } from '../http/decisions.ts'
 import { headerConfig, headerWriter, retryAfter } from '../../src/http/headers/styles.ts'
 import { createRules } from '../../src/rules/index.ts'

@@ -12,6 +12,7 @@ import {
   type Operation,
   type Place,
   type Reply,
+  start,
   STORE,
   type Store,
   type StoreClock,
@@ -93,9 +94,9 @@ class DenyCache implements AsyncStore {
       return undefined
     }
     // A peek can report what only a request would cause, such as a lock-out. So its denial holds for no other request.
-    if (operation.kind === 'peek') return this.#inner.run(operation, reply)
+    if (operation.kind === 'peek') return start(this.#inner, operation, reply)
     const asked = new AskedDecision(this.#denials, this.#denials.send(operation.charges, now), this.#time, reply)
-    const giveUp = this.#run(operation, asked)
+    const giveUp = start(this.#inner, operation, asked)
     return giveUp && (() => asked.giveUp(giveUp))
   }
 
@@ -106,7 +107,7 @@ class DenyCache implements AsyncStore {
 
   #change(operation: Exclude<Operation, Deciding>, reply: Reply): undefined {
     const end = this.#begin(operation)
-    this.#run(operation, {
+    start(this.#inner, operation, {
       answered(by) {
         end()
         reply.answered(by)
@@ -137,15 +138,6 @@ class DenyCache implements AsyncStore {
     for (const { policy, key } of charges) denials.beginForgetting(policy.limiter, key)
     return () => charges.forEach(({ policy, key }) => denials.endForgetting(policy.limiter, key))
   }
-
-  #run(operation: Operation, reply: Reply): (() => void) | undefined {
-    try {
-      return this.#inner.run(operation, reply)
-    } catch (error) {
-      reply.failed(error)
-      return undefined
-    }
-  }
 }
 
 brand(DenyCache, STORE)
@@ -175,6 +167,7 @@ class AskedDecision implements Reply {
   }
 
   answered(by?: Degraded | 'remembered'): void {
+    if (this.#isOver) return
     this.#end()
     // A decision that was made without the store says nothing about the store.
     if (by === undefined && !this.#isGivenUp) this.#denials.learn(this.#asked, () => microseconds(this.#time))
@@ -182,6 +175,7 @@ class AskedDecision implements Reply {
   }
 
   failed(error: unknown): void {
+    if (this.#isOver) return
     this.#end()
     this.#reply.failed(error)
   }

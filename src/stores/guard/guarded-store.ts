@@ -13,6 +13,7 @@ import {
   type Place,
   type Policy,
   type Reply,
+  start,
   STORE,
   type StoreClock,
 } from '../store.ts'
@@ -297,11 +298,7 @@ class Question implements Call, Reply {
   ask(): (() => void) | undefined {
     const { inner, deadlines } = this.#guard
     deadlines.add(this)
-    try {
-      this.#giveUp = inner.run(this.#operation, this)
-    } catch (error) {
-      this.failed(error)
-    }
+    this.#giveUp = start(inner, this.#operation, this)
     if (!this.isPending) return undefined
     return () => {
       if (!deadlines.remove(this)) return
