@@ -1,18 +1,52 @@
+import { compiled, compiledAt, type Limit } from '../limits/limit.ts'
 import { type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
-import { type Limit, compiled, compiledAt } from '../limits/limit.ts'
 import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
-import type { DecisionMode, Degraded } from './decision-mode.ts'
-import type { LimitStatus } from './limit-status.ts'
 import type { LockMode } from '../engine/adjust.ts'
 import type { CacheEntry } from './policy-cache.ts'
 
-export type { DecisionMode, Degraded } from './decision-mode.ts'
-export type { LimitStatus } from './limit-status.ts'
+/** `consume` charges if all enforced limits admit. `peek` charges nothing. */
+export type DecisionMode = 'consume' | 'peek'
+
+/**
+ * How a decision was made when the store could not decide. `'local'`: by limits in this process. `'open'`: admitted and not
+ * counted. `'closed'`: denied.
+ */
+export type Degraded = 'open' | 'closed' | 'local'
+
+/** The verdict of one limit. All times are in milliseconds. */
+export interface LimitStatus {
+  /** The limit. */
+  readonly limit: Limit
+  /** The name of the limiter; `'default'` for a limiter without a name, and `'rules/<policy>'` for a policy of rules. */
+  readonly limiter: string
+  /** Who was counted: the key as a string, `''` for inputs without a key. */
+  readonly key: string
+  /** The cost of the request against this limit. */
+  readonly cost: number
+  /** This limit's own verdict. */
+  readonly allowed: boolean
+  /** Units that remain under this limit. */
+  readonly remaining: number
+  /**
+   * Units that cannot be used now: the capacity of the limit minus `remaining`. The capacity is `burst` or `capacity` where a limit has
+   * one, else the quota. A debt, and a key that is locked out, count as the whole capacity.
+   */
+  readonly used: number
+  /**
+   * Time until this limit admits the same cost; 0 if it does now, `Infinity` if never. A `strict` limit that admits a request which
+   * another one denies is charged, and may need a wait from then on.
+   */
+  readonly retryAfter: number
+  /** Time until the state of this key has expired. */
+  readonly resetAfter: number
+  /** Time an admitted request must wait for this limit. */
+  readonly delay: number
+}
 
 /** A limit as one limiter uses it. It names the state in a store. Made once per limiter and limit. */
 export interface Policy {

@@ -1,20 +1,10 @@
 // Windows of a calendar: each decision in memory and in Redis equals that of a slow model, which asks Temporal for the windows.
-import { Temporal } from '@js-temporal/polyfill'
 import fc from 'fast-check'
+import { Temporal } from '@js-temporal/polyfill'
 import { describe, expect, it } from 'vitest'
-import {
-  createLimiter,
-  fixedWindow,
-  type FixedWindowOptions,
-  limit,
-  type Limit,
-  type LimitInput,
-  memoryStore,
-  perMinute,
-  type Store,
-} from '../../src/index.ts'
+import { createLimiter, fixedWindow, type FixedWindowOptions, limit, type Limit, type LimitInput, memoryStore, perMinute, type Store } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
-import { shareOf } from '../../src/stores/guard/share.ts'
+import { shareOf } from '../../src/stores/guard/local.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'

@@ -12,7 +12,7 @@ const log = { files: ['test/stores/guard/log.test.ts'] }
 const variants = { files: ['test/limiter/variants.test.ts'] }
 
 const core = inFile('src/stores/guard/guarded-store.ts', decisions)
-const breaker = inFile('src/stores/guard/breaker.ts', decisions)
+const breaker = inFile('src/stores/guard/health.ts', decisions)
 const local = inFile('src/stores/guard/local.ts', decisions)
 const deadline = inFile('src/stores/guard/deadlines.ts', deadlines)
 
@@ -50,17 +50,17 @@ export const guard = [
   ),
   deadline('credit without end', 'this.#lost += ms', 'this.#lost += ms + this.#wait'),
   deadline('a call that was busy not marked', 'this.#lost - call.lost >= this.#deadline', 'this.#deadline < 0'),
-  inFile('src/stores/guard/breaker.ts', busy)(
+  inFile('src/stores/guard/health.ts', busy)(
     'late calls of a busy process that open the breaker',
     "(kind === 'busy' && !this.#isSilent())",
     "(kind === 'error' && this.#isOpen)",
   ),
-  inFile('src/stores/guard/breaker.ts', busy)(
+  inFile('src/stores/guard/health.ts', busy)(
     'late calls of a busy process that never open the breaker',
     'now - this.#silentSince >= SILENCE',
     'now - this.#silentSince < 0',
   ),
-  inFile('src/stores/guard/breaker.ts', log)(
+  inFile('src/stores/guard/health.ts', log)(
     'a cause that is the latest late answer',
     'this.#hooks.opened(this.#error ?? reason)',
     'this.#hooks.opened(reason)',
@@ -106,7 +106,7 @@ export const guard = [
     'isPenalty(charge) && charge.key === key',
     'charge.key === key',
   ),
-  inFile('src/stores/guard/share.ts', shares)(
+  inFile('src/stores/guard/local.ts', shares)(
     'a share that is rounded up',
     'Math.floor(units + 1e-9)',
     'Math.ceil(units)',

@@ -26,7 +26,7 @@ const windowTests = { files: ['test/limits/calendar.test.ts'] }
 const calendarWindow = inFile('src/algorithms/calendar-window.ts', windowTests)
 const calendarWindowInLua = inFile('src/algorithms/calendar-window.ts', windowTests, 'Lua')
 const store = inFile('src/stores/store.ts', windowTests)
-const share = inFile('src/stores/guard/share.ts', windowTests)
+const share = inFile('src/stores/guard/local.ts', windowTests)
 
 /** Mistakes in the options of limits and in what a decision reports. */
 export const limits = [

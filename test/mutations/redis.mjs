@@ -9,9 +9,9 @@ const verdicts = {
   name: 'settled|gcra|leakyBucket|fixedWindow',
 }
 
-const runner = inFile('src/stores/redis/runner.ts', functions)
+const runner = inFile('src/stores/redis/queue.ts', functions)
 const failure = inFile('src/stores/redis/failure.ts', functions)
-const reply = inFile('src/stores/redis/reply.ts', verdicts)
+const reply = inFile('src/stores/redis/request.ts', verdicts)
 
 /** Small mistakes in how a Redis store calls its program and reads the reply. */
 export const redis = [

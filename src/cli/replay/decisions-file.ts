@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
-import type { LimitStatus } from '../../stores/limit-status.ts'
+import type { LimitStatus } from '../../stores/store.ts'
 import type { LogEntry } from '../logs/entry.ts'
 
 const BUFFERED = 65_536

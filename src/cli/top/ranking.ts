@@ -1,6 +1,5 @@
 import { readRedisKey } from '../../stores/redis/keys.ts'
-import { fetchHeld } from '../../stores/redis/inspect/fetch.ts'
-import { held, type HeldByLimit } from '../../stores/redis/inspect/held.ts'
+import { fetchHeld, held, type HeldByLimit } from '../../stores/redis/inspect/held.ts'
 import type { FoundKey } from './scan.ts'
 
 /** The state of one key under one limit. Durations are in milliseconds. */

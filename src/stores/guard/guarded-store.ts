@@ -1,26 +1,9 @@
 import { brand } from '../../util/copies.ts'
 import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
-import {
-  type AsyncStore,
-  Charge,
-  createPolicy,
-  type Deciding,
-  type Degraded,
-  isDeciding,
-  type Locking,
-  type Operation,
-  perform,
-  type Place,
-  type Policy,
-  type Reply,
-  start,
-  STORE,
-  type StoreClock,
-} from '../store.ts'
+import { type AsyncStore, Charge, createPolicy, type Deciding, type Degraded, isDeciding, type Locking, type Operation, perform, type Place, type Policy, type Reply, start, STORE, type StoreClock } from '../store.ts'
 import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
-import type { FailureKind, ProbeResult } from './breaker.ts'
+import { type FailureKind, Health, type ProbeResult } from './health.ts'
 import { type Call, Deadlines } from './deadlines.ts'
-import { Health } from './health.ts'
 import { LocalDecisions } from './local.ts'
 import type { Reporter } from './reporter.ts'
 

@@ -1,6 +1,6 @@
 import { messageOf, SluiceError } from '../../util/errors.ts'
 import type { Charge } from '../store.ts'
-import { kindName } from './signature.ts'
+import { kindName } from './keys.ts'
 
 /** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [

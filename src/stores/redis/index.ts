@@ -1,27 +1,13 @@
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { brand } from '../../util/copies.ts'
-import {
-  type AsyncStore,
-  type Charge,
-  copiesOf,
-  type Deciding,
-  type DecisionMode,
-  isDeciding,
-  type Operation,
-  type Reply,
-  STORE,
-  type StoreClock,
-  storeClock,
-  undo,
-} from '../store.ts'
+import { type AsyncStore, type Charge, copiesOf, type Deciding, type DecisionMode, isDeciding, type Operation, type Reply, STORE, type StoreClock, storeClock, undo } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'
 import { type Connection, connectionOf } from './place.ts'
-import { type Pending, RedisQueue } from './queue.ts'
+import { bySlot, type Pending, RedisQueue, takeBySlot } from './queue.ts'
 import { type ChangeMode, type Mode, type Transaction, transactionOf } from './request.ts'
-import { bySlot, takeBySlot } from './cross-slot.ts'
 
 export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
 

@@ -14,7 +14,7 @@ import { luaReply } from './lua/reply.ts'
 import { luaKinds, luaRequests } from './lua/requests.ts'
 import { luaReset } from './lua/reset.ts'
 import { luaState } from './lua/state.ts'
-import { kindName } from './signature.ts'
+import { kindName } from './keys.ts'
 
 /** The program that decides, in the two forms in which a server takes it. */
 export interface Program {

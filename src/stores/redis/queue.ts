@@ -1,11 +1,116 @@
 import calculateSlot from 'cluster-key-slot'
+import type { ScriptClient } from './clients.ts'
+import {
+  failure,
+  isFunctionMissing,
+  isLibraryThere,
+  isRefusedForNow,
+  isScriptMissing,
+  isTransient,
+  isWithoutFunctions,
+} from './failure.ts'
+import { type Program, programFor } from './library.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { steadyClock } from '../../util/clock.ts'
-import type { ScriptClient } from './clients.ts'
-import { failure } from './failure.ts'
-import { type Program, programFor } from './library.ts'
-import { ScriptRequest, type Transaction } from './request.ts'
-import { Runner } from './runner.ts'
+import { ScriptRequest, type Transaction, transactionOf } from './request.ts'
+import { Charge, type DecisionMode } from '../store.ts'
+
+/** Milliseconds for which scripts replace functions after the server has refused every function that may write. */
+const REFUSED = 1000
+/**
+ * Milliseconds before a missing library is loaded, at most. Processes that miss it at once load it one after another. The delay doubles while
+ * loads follow one another within ten seconds.
+ */
+const FIRST_DELAY = 50
+const LONGEST_DELAY = 5000
+const QUIET = 10_000
+
+/**
+ * Runs a program: as a function where the server has functions, else as a script. The text is the same, so a call means the same. A call
+ * is sent a second time only when the server has said that the first one did not run.
+ */
+class Runner {
+  readonly #client: ScriptClient
+  #hasFunctions: boolean
+  #refusedUntil = 0
+  /** The program whose library is being loaded. */
+  #loading: string | undefined
+  #lastLoad = -Infinity
+  /** Loads that followed one another. */
+  #loads = 0
+
+  constructor(client: ScriptClient) {
+    this.#client = client
+    this.#hasFunctions = client.functions !== undefined
+  }
+
+  async run(program: Program, isPeek: boolean, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    if (!this.#callsFunctions(program)) return this.#evaluate(program, keys, args)
+    try {
+      return await this.#client.functions!.call(isPeek ? program.peekName : program.name, keys, args)
+    } catch (error) {
+      if (!this.#hasNotRun(program, error)) throw error
+      return this.#evaluate(program, keys, args)
+    }
+  }
+
+  #callsFunctions({ name }: Program): boolean {
+    if (!this.#hasFunctions || this.#loading === name) return false
+    return this.#refusedUntil === 0 || performance.now() >= this.#refusedUntil
+  }
+
+  /** Returns true when the server has refused a function before it ran, and chooses the next step. */
+  #hasNotRun(program: Program, error: unknown): boolean {
+    if (isFunctionMissing(error)) void this.#load(program)
+    else if (isWithoutFunctions(error)) this.#hasFunctions = false
+    else if (isRefusedForNow(error)) this.#refusedUntil = performance.now() + REFUSED
+    else return false
+    return true
+  }
+
+  /** Loads the library on all primaries after a delay. Until then, scripts are used. */
+  async #load({ name, library }: Program): Promise<void> {
+    if (this.#loading === name) return
+    this.#loading = name
+    await pause(Math.random() * this.#delay())
+    try {
+      const results = await Promise.allSettled(this.#client.functions!.load(library))
+      const refused = results.some((each) => each.status === 'rejected' && isRefusedForGood(each.reason))
+      if (refused) this.#hasFunctions = false
+    } catch {
+      // The client threw, such as one that is closed. The next missing function loads again.
+    } finally {
+      if (this.#loading === name) this.#loading = undefined
+    }
+  }
+
+  #delay(): number {
+    const now = performance.now()
+    this.#loads = now - this.#lastLoad < QUIET ? this.#loads + 1 : 0
+    this.#lastLoad = now
+    return Math.min(FIRST_DELAY * 2 ** this.#loads, LONGEST_DELAY)
+  }
+
+  async #evaluate({ sha, script }: Program, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    try {
+      return await this.#client.evalsha(sha, keys, args)
+    } catch (error) {
+      if (!isScriptMissing(error)) throw error
+      return this.#client.eval(script, keys, args)
+    }
+  }
+}
+
+/** Any refusal but one that may be over soon. */
+function isRefusedForGood(reason: unknown): boolean {
+  return !isLibraryThere(reason) && !isRefusedForNow(reason) && !isTransient(reason)
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref()
+  })
+}
 
 /** A transaction that waits for its reply. */
 export interface Pending {
@@ -145,4 +250,72 @@ export class RedisQueue {
     if (this.#program === undefined || this.#algorithms.size > known) this.#program = programFor([...this.#algorithms])
     return this.#program
   }
+}
+
+/** The charges of a transaction whose keys share a slot. */
+interface Group {
+  readonly keys: readonly string[]
+  readonly charges: readonly Charge[]
+}
+
+/** Charges, each with its key, by the slots of their keys; in the order given. */
+export function bySlot(queue: RedisQueue, keys: readonly string[], charges: readonly Charge[]): Group[] {
+  if (!queue.inCluster || keys.length === 1) return [{ keys, charges }]
+  const groups = new Map<number, { keys: string[]; charges: Charge[] }>()
+  for (const [i, key] of keys.entries()) {
+    const slot = queue.slotOf(key)
+    const group = groups.get(slot) ?? { keys: [], charges: [] }
+    group.keys.push(key)
+    group.charges.push(charges[i]!)
+    groups.set(slot, group)
+  }
+  return [...groups.values()]
+}
+
+/**
+ * Decides slot by slot: what one slot admits is reserved, and refunded when a later one denies or does not answer. For a
+ * moment it may deny too much. It never admits too much.
+ */
+export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mode: DecisionMode): Promise<void> {
+  const reserved: Group[] = []
+  let denied = false
+  for (const group of groups) {
+    try {
+      await queue.send(transactionOf(denied && mode === 'consume' ? 'refuse' : mode, group.keys, group.charges))
+    } catch (error) {
+      await Promise.allSettled(reserved.map((each) => queue.sendAll(releaseOf(each, []))))
+      throw error
+    }
+    denied ||= group.charges.some(vetoes)
+    if (!denied) reserved.push(group)
+  }
+  if (!denied) return
+  for (const group of reserved.toReversed()) await release(queue, group, mode)
+}
+
+/** Another slot has denied: refunds the reservation of this slot, and reports its state without it. */
+async function release(queue: RedisQueue, group: Group, mode: DecisionMode): Promise<void> {
+  const free = group.charges.map(({ policy, key }) => new Charge(policy, key, 0))
+  const peek = transactionOf('peek', group.keys, free)
+  await queue.sendAll(mode === 'consume' ? releaseOf(group, [peek]) : [peek])
+  for (const [i, charge] of group.charges.entries()) {
+    charge.delay = 0
+    charge.markCharged(0, 0)
+    if (!charge.allowed) continue
+    charge.remaining = free[i]!.remaining
+    charge.resetAfter = free[i]!.resetAfter
+  }
+}
+
+function releaseOf(group: Group, then: readonly Transaction[]): Transaction[] {
+  return [transactionOf('release', group.keys, group.charges, group.charges.map(givenBack)), ...then]
+}
+
+function vetoes({ allowed, limit }: Charge): boolean {
+  return !allowed && limit.shadow !== true
+}
+
+/** A strict limit keeps what it was charged although the request is denied. */
+function givenBack({ limit, charged }: Charge): number {
+  return limit.strict === true || charged === 0 ? 0 : -charged
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fixedWindow, memoryStore } from '../../../src/index.ts'
-import { Changes } from '../../../src/stores/deny-cache/changes.ts'
-import { Denials } from '../../../src/stores/deny-cache/denials.ts'
+import { Changes, Denials } from '../../../src/stores/deny-cache/denials.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { heapUsed } from '../../support/heap.ts'
 

@@ -1,24 +1,14 @@
 // A process that computes is no outage: the store is healthy, and the event loop of this process is late.
+import express from 'express'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import express from 'express'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import {
-  createLimiter,
-  type Decision,
-  type DecisionEvent,
-  type Degraded,
-  fixedWindow,
-  guard,
-  type Limiter,
-  memoryStore,
-  type StoreChange,
-} from '../../../src/index.ts'
+import { createLimiter, type Decision, type DecisionEvent, type Degraded, fixedWindow, guard, type Limiter, memoryStore, type StoreChange } from '../../../src/index.ts'
 import { rateLimit } from '../../../adapters/express/index.ts'
-import { Breaker } from '../../../src/stores/guard/breaker.ts'
+import { Breaker } from '../../../src/stores/guard/health.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
