@@ -11,7 +11,7 @@ const compile = inTests('compile.ts', 'match')
 const limitShapes = inFile('src/rules/limit-shapes.ts', {
   files: ['test/algorithms/registry.test.ts', 'test/rules/schema.test.ts'],
 })
-const algorithms = inFile('src/algorithms/index.ts', { files: ['test/algorithms/registry.test.ts'] })
+const algorithms = inFile('src/algorithms/index.ts', { files: ['test/rules/schema.test.ts'] })
 const charges = inTests('charges.ts', 'limits', 'rules')
 const limits = inTests('limits.ts', 'limits')
 const keys = inTests('keys.ts', 'limits')
