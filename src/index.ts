@@ -1,4 +1,4 @@
-export type { Algorithm, Outcome, ParameterInput, Parameters } from './algorithms/algorithm.ts'
+export type { Algorithm, OptionField, Outcome, ParameterInput, Parameters } from './algorithms/algorithm.ts'
 export type { Edit, Entries } from './algorithms/entries.ts'
 export { gcd, rescale } from './algorithms/arithmetic.ts'
 export type { Clock } from './util/clock.ts'
@@ -22,30 +22,7 @@ export type {
   SyncLimitFunc,
   SyncLimits,
 } from './limiter/options.ts'
-export {
-  exponential,
-  fixedWindow,
-  gcra,
-  leakyBucket,
-  perDay,
-  perHour,
-  perMinute,
-  perSecond,
-  quotaLinear,
-  slidingWindowBuckets,
-  slidingWindowCounter,
-  slidingWindowLog,
-  spacing,
-  tokenBucket,
-} from './limits/factories.ts'
-export type {
-  FixedWindowOptions,
-  GcraOptions,
-  LeakyBucketOptions,
-  QuotaOptions,
-  SlidingWindowBucketsOptions,
-  TokenBucketOptions,
-} from './limits/factories.ts'
+export * from './limits/factories.ts'
 export type { MaybePromise } from './util/maybe-promise.ts'
 export type {
   Adjusting,

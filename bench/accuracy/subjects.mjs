@@ -1,3 +1,4 @@
+import { builtIn } from '../../dist/src/algorithms/index.js'
 import { SHAPE } from './traffic.mjs'
 
 /** The quota and the window of every limit: `perMinute(100)`. */
@@ -25,6 +26,10 @@ export const subjects = {
   'slidingWindowBuckets, 60': ({ slidingWindowBuckets }) => slidingWindowBuckets({ ...rate, buckets: 60 }),
   quotaLinear: ({ quotaLinear }) => quotaLinear(rate),
   exponential: ({ exponential }) => exponential(rate),
+}
+for (const { name: algorithm } of builtIn) {
+  const isListed = Object.keys(subjects).some((name) => name.split(',')[0] === algorithm)
+  if (!isListed) subjects[algorithm] = ({ limit }) => limit({ algorithm, ...rate })
 }
 
 /**

@@ -1,3 +1,5 @@
+import { builtIn } from '../../dist/src/algorithms/index.js'
+
 /** A loop makes at most this many decisions on one key, so that no roomy limit denies it. */
 export const MOST_ON_ONE_KEY = 20_000_000
 
@@ -21,10 +23,11 @@ const bucket = { quota: 1000, window: '1d', capacity: MOST_ON_ONE_KEY }
 const many = { quota: MOST_ON_ONE_KEY, window: '1m' }
 
 /**
- * For every algorithm, a limit that admits whatever a loop on one key asks for and one that denies nearly all of it.
+ * A limit of each algorithm that admits whatever a loop on one key asks for and one that denies nearly all of it. Others take the
+ * same numbers as most.
  * @type {Record<string, { admitted?: (sluice: object) => object, denied: (sluice: object) => object }>}
  */
-export const algorithms = {
+const chosen = {
   gcra: { admitted: roomyLimit, denied: tightLimit },
   tokenBucket: {
     admitted: ({ tokenBucket }) => tokenBucket(bucket),
@@ -47,18 +50,6 @@ export const algorithms = {
     admitted: ({ fixedWindow }) => fixedWindow({ ...daily, anchor: 'clock' }),
     denied: ({ fixedWindow }) => fixedWindow({ ...minutely, anchor: 'clock' }),
   },
-  slidingWindowCounter: {
-    admitted: ({ slidingWindowCounter }) => slidingWindowCounter(many),
-    denied: ({ slidingWindowCounter }) => slidingWindowCounter(minutely),
-  },
-  slidingWindowBuckets: {
-    admitted: ({ slidingWindowBuckets }) => slidingWindowBuckets(many),
-    denied: ({ slidingWindowBuckets }) => slidingWindowBuckets(minutely),
-  },
-  quotaLinear: {
-    admitted: ({ quotaLinear }) => quotaLinear(many),
-    denied: ({ quotaLinear }) => quotaLinear(minutely),
-  },
   // It measures the rate of the loop itself, which stays below this quota.
   exponential: {
     admitted: ({ exponential }) => exponential({ quota: 1_000_000_000, window: '1m' }),
@@ -69,6 +60,15 @@ export const algorithms = {
     admitted: ({ slidingWindowLog }) => slidingWindowLog({ quota: 1000, window: '1ms' }),
     denied: ({ slidingWindowLog }) => slidingWindowLog({ quota: 1000, window: '1m' }),
   },
+}
+
+/** The same for every algorithm of the package that was built. */
+export const algorithms = { ...chosen }
+for (const { name: algorithm } of builtIn) {
+  algorithms[algorithm] ??= {
+    admitted: ({ limit }) => limit({ algorithm, ...many }),
+    denied: ({ limit }) => limit({ algorithm, ...minutely }),
+  }
 }
 
 /** The algorithms whose state has a fixed size. */

@@ -1,3 +1,6 @@
+import type { Algorithm, OptionField } from 'sluice'
+import { builtIn } from '../../src/algorithms/index.ts'
+
 /** An option of a limit, as the form shows it. */
 export interface Field {
   readonly name: string
@@ -10,7 +13,6 @@ export interface Field {
 
 const quota: Field = { name: 'quota', kind: 'number' }
 const window: Field = { name: 'window', kind: 'duration' }
-const capacity: Field = { name: 'capacity', kind: 'number', fallback: 'quota' }
 
 function flag(name: string, fallback: 'true' | 'false'): Field {
   return { name, kind: 'choice', fallback, choices: ['true', 'false'] }
@@ -33,29 +35,18 @@ export const commonFields: readonly Field[] = [
 ]
 
 /** The required options and the own options of every algorithm. */
-export const algorithms: Readonly<Record<string, readonly Field[]>> = {
-  gcra: [quota, window, { name: 'burst', kind: 'number', fallback: 'quota' }],
-  tokenBucket: [
-    quota,
-    window,
-    capacity,
-    { name: 'refill', kind: 'choice', fallback: 'greedy', choices: ['greedy', 'interval'] },
-    { name: 'initial', kind: 'number', fallback: 'capacity' },
-  ],
-  leakyBucket: [quota, window, capacity, flag('shape', 'true')],
-  spacing: [{ name: 'gap', kind: 'duration' }],
-  fixedWindow: [
-    quota,
-    window,
-    { name: 'anchor', kind: 'choice', fallback: 'first', choices: ['first', 'clock', 'calendar'] },
-    { name: 'offset', kind: 'duration', fallback: '0' },
-    { name: 'timeZone', kind: 'text', fallback: 'UTC' },
-  ],
-  slidingWindowLog: [quota, window],
-  slidingWindowCounter: [quota, window],
-  slidingWindowBuckets: [quota, window, { name: 'buckets', kind: 'number', fallback: '10' }],
-  quotaLinear: [quota, window],
-  exponential: [quota, window],
+export const algorithms: Readonly<Record<string, readonly Field[]>> = Object.fromEntries(
+  builtIn.map((each) => [each.name, each.name === 'spacing' ? [{ name: 'gap', kind: 'duration' }] : fieldsIn(each)]),
+)
+
+function fieldsIn({ optionFields = {} }: Algorithm): Field[] {
+  return [quota, window, ...Object.entries(optionFields).map(([name, field]) => fieldOf(name, field))]
+}
+
+function fieldOf(name: string, { kind, fallback, choices = [] }: OptionField): Field {
+  if (kind === 'flag') return flag(name, fallback === 'true' ? 'true' : 'false')
+  if (kind === 'choice') return { name, kind, fallback, choices }
+  return { name, kind: kind === 'count' ? 'number' : kind, fallback }
 }
 
 /** Returns whether a field is shown with these values. */

@@ -6,7 +6,7 @@ import type { Edit, Entries } from './entries.ts'
  *
  * An algorithm is a pure step over a few numbers: `(parameters, state, now, cost) → verdict and next state`. It reads no
  * clock and changes no state. Whether the next state is saved is decided outside, after all limits of the request have decided. It
- * is written twice, in TypeScript and in Lua, in one file.
+ * is written twice: in TypeScript, and in Lua in a file beside it.
  *
  * All times are integer ticks: 1 µs, or 1 ms if the products of a limit would not be exact integers.
  */
@@ -76,9 +76,25 @@ export interface Cell<Name extends string = string> {
   readonly newest?: true
 }
 
+/** An option of one algorithm, as the JSON schema of rules, the types of factories, the playground and the table of options show it. */
+export interface OptionField {
+  /** `count` is a whole number, `flag` is true or false, and `choice` is one of `choices`. */
+  readonly kind: 'count' | 'duration' | 'flag' | 'choice' | 'text'
+  /** What it means, in whole sentences. */
+  readonly meaning: string
+  /** The default, as it is written in code: `'10'`, `'true'`, or the name of another option. */
+  readonly fallback: string
+  /** The least count. 0 also for a duration that may be 0. Default 1. */
+  readonly least?: 0 | 1
+  /** The values of a choice. */
+  readonly choices?: readonly string[]
+  /** What a text must match. Default: any text. */
+  readonly pattern?: RegExp
+}
+
 /**
- * An algorithm. `step`, `adjust` and `convert` each have a counterpart of the same name in `lua`. Those of the built-in
- * algorithms are in `lua.ts`.
+ * An algorithm. `step`, `adjust` and `convert` each have a counterpart of the same name in `lua`. The counterparts of a built-in
+ * algorithm `gcra.ts` are in `gcra.lua.ts`, so that only a bundle with a store that runs Lua contains them.
  *
  * The package reads everything that it needs from this object: no other file depends on the name of an algorithm.
  *
@@ -89,6 +105,8 @@ export interface Algorithm<Name extends string = string> {
   readonly name: string
   /** Names of its own options, in addition to those of every limit. */
   readonly options: readonly string[]
+  /** Describes its own options. Built-in algorithms describe each of them. */
+  readonly optionFields?: Readonly<Record<string, OptionField>>
   /** Names of its parameters, in the order in which Lua receives them. */
   readonly parameters: readonly Name[]
   /** The cells of a state, in order. */

@@ -130,57 +130,6 @@ function convert(
   out.next[1] = Math.min(used, params.quota)
 }
 
-/** The same functions in Lua, behind `calendarLua`. */
-export const fixedWindowLua = `
-local function findWindow(params, time)
-  local clock, window = params.clock, params.window
-  if clock == 2 then return findCalendarWindow(params, time) end
-  local start = clock == 1 and floor((time - params.offset) / window) * window + params.offset or time
-  return start, start + window
-end
-
-local function advance(params, cells, offset, now)
-  local used = cells[offset + 2]
-  local start, ending = findWindow(params, cells[offset + 1])
-  if used > 0 and now < ending then return max(now, start), start, ending, used end
-  start, ending = findWindow(params, now)
-  return now, start, ending, 0
-end
-
-local function step(params, cells, offset, now, cost)
-  local time, start, ending, used = advance(params, cells, offset, now)
-  local quota = params.quota
-
-  local allowed = cost == 0 or cost <= quota - used
-  local persist = not allowed and params.strict == 1
-  local kept = allowed and used + cost or persist and max(used, quota) or used
-  local opened = persist and time or start
-  local left = (persist and time + params.window or ending) - now
-
-  local retry = allowed and 0 or cost > quota and huge or left
-  return allowed, time, retry, max(0, quota - kept), kept > 0 and left or 0, 0, cost, persist, opened, kept
-end
-
-local function adjust(params, cells, offset, now, chargedAt, units)
-  local _, start, _, used = advance(params, cells, offset, now)
-  return units > 0 or (used > 0 and chargedAt >= start), start, min(max(0, used + units), LARGEST)
-end
-
-local function convert(params, from, cells, offset, now)
-  local _, _, _, used = advance(from, cells, offset, rescale(now, params, from))
-  if used == 0 then return 0, 0 end
-  local start = -rescale(-cells[offset + 1], from, params)
-  local isSame = params.clock ~= 2
-    and from.window / from.perMs == params.window / params.perMs
-    and from.clock == params.clock
-    and from.offset / from.perMs == params.offset / params.perMs
-  local opened = isSame and start or findWindow(params, max(now, start))
-  return opened, min(used, params.quota)
-end
-
-return { step = step, adjust = adjust, convert = convert }
-`
-
 const common = {
   options: ['anchor', 'offset', 'timeZone'],
   cells: [{ name: 'start', ticks: 1, newest: true }, { name: 'used' }],
@@ -210,12 +159,39 @@ export const calendarWindow: Algorithm<Name> = {
   validity,
 }
 
-/** Fixed window: `quota` per `window`, from the first request, on the clock or on the calendar. */
+/**
+ * Allows `quota` in each window. Simple and cheap. Up to twice the quota can pass around the edge between two windows.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example fixedWindow({ quota: 1000, window: '1d', anchor: 'clock' })
+ * @example fixedWindow({ quota: 10_000, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
+ */
 export const fixedWindow: Algorithm<Name> = {
   ...common,
   name: 'fixedWindow',
   parameters: ['quota', 'window', 'clock', 'offset'],
   compatibleWith: [calendarWindow],
+  optionFields: {
+    anchor: {
+      kind: 'choice',
+      choices: ['first', 'clock', 'calendar'],
+      fallback: 'first',
+      meaning:
+        'Where windows start: with the first request of a key, at multiples of `window` since 1970 in UTC, or with each day, week (on ' +
+        'Monday), month or year of a time zone, whatever its length: a day has 23 or 25 hours where the clocks change.',
+    },
+    offset: {
+      kind: 'duration',
+      least: 0,
+      fallback: '0',
+      meaning: "With `anchor: 'clock'`: how much later than those multiples a window starts.",
+    },
+    timeZone: {
+      kind: 'text',
+      pattern: /^[\w+/:-]{1,64}$/,
+      fallback: 'UTC',
+      meaning: "With `anchor: 'calendar'`: an IANA time zone, such as `'Europe/Berlin'`.",
+    },
+  },
   variant: ({ anchor }) => (anchor === 'calendar' ? calendarWindow : undefined),
   windowUnit: ({ anchor, window }) => (anchor === 'calendar' ? calendarUnit(window) : undefined),
   deriveParameters,

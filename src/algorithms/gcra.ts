@@ -96,49 +96,6 @@ function convert(
   out.next[1] = debt === 0 ? -Infinity : Math.max(now, rescale(last, from, params))
 }
 
-/** The same functions in Lua. */
-export const linearLua = `
-local function advance(params, cells, offset, now)
-  local debt, last = cells[offset + 1], cells[offset + 2]
-  local drained = now > last and (now - last) * params.drain or 0
-  if drained >= debt then return now, 0 end
-  return now > last and now or last, debt - drained
-end
-
-local function step(params, cells, offset, now, cost)
-  local drain, unit, full = params.drain, params.unit, params.full
-  local time, debt = advance(params, cells, offset, now)
-
-  local after = debt + cost * unit
-  local allowed = cost == 0 or after <= full
-  local persist = not allowed and params.strict == 1
-  local kept = allowed and after or persist and max(debt, full) or debt
-
-  local lag = time - now
-  local retry = allowed and 0 or cost > params.capacity and huge or ceil((kept + (after - debt) - full) / drain) + lag
-  local reset = kept > 0 and ceil(kept / drain) + lag or 0
-  local delay = params.queue == 1 and allowed and cost > 0 and debt > 0 and ceil(debt / drain) + lag or 0
-  local remaining = kept < full and floor((full - kept) / unit) or 0
-  return allowed, time, retry, remaining, reset, delay, cost, persist, kept, time
-end
-
-local function adjust(params, cells, offset, now, chargedAt, units)
-  local time, debt = advance(params, cells, offset, now)
-  local drained = max(0, now - chargedAt) * params.drain
-  local change = units < 0 and min(0, units * params.unit + drained) or units * params.unit
-  return units > 0 or debt > 0, min(max(0, debt + change), LARGEST), time
-end
-
-local function convert(params, from, cells, offset, now)
-  local last = cells[offset + 2]
-  local _, debt = advance(from, cells, offset, rescale(now, params, from))
-  local kept = min(ceil(debt / from.unit), params.capacity) * params.unit
-  return kept, debt == 0 and -huge or max(now, rescale(last, from, params))
-end
-
-return { step = step, adjust = adjust, convert = convert }
-`
-
 const compiled = {
   parameters: ['drain', 'unit', 'capacity', 'full', 'queue'],
   cells: [{ name: 'debt' }, { name: 'time', ticks: 1, newest: true }],
@@ -151,11 +108,25 @@ const compiled = {
   convert,
 } as const
 
-/** GCRA: `quota` per `window`, up to `burst` at once. */
+/**
+ * Allows `quota` per `window`, evenly: each unit returns after `window / quota`. Up to `burst` units can be used back to back.
+ * The default choice: two numbers of state, no window edges, an exact wait.
+ * At most `burst + quota - 1` units pass in any window: `2 * quota - 1` by default.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example gcra({ quota: 100, window: '1m', burst: 20 })
+ */
 export const gcra: Algorithm<Name> = {
   ...compiled,
   name: 'gcra',
   options: ['burst'],
+  optionFields: {
+    burst: {
+      kind: 'count',
+      least: 0,
+      fallback: 'quota',
+      meaning: 'The most units that can be used back to back. 0 admits nothing.',
+    },
+  },
   deriveParameters: (input) => deriveParameters(input, wholeNumber('burst', input.own['burst'] ?? input.quota, 0)),
 }
 
@@ -168,11 +139,23 @@ export const greedyRefill: Algorithm<Name> = {
     deriveParameters(input, wholeNumber('capacity', input.own['capacity'] ?? input.quota, 0)),
 }
 
-/** Leaky bucket as a queue: at most `capacity` requests wait, and one continues every `window / quota`. */
+/**
+ * A queue that empties evenly, one request per `window / quota`. A request that does not fit is denied. At most `capacity + quota - 1`
+ * requests are admitted in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example leakyBucket({ quota: 5, window: '1s', capacity: 20 })
+ */
 export const leakyBucket: Algorithm<Name> = {
   ...compiled,
   name: 'leakyBucket',
   options: ['capacity', 'shape'],
+  optionFields: {
+    capacity: { kind: 'count', least: 0, fallback: 'quota', meaning: 'The length of the queue. 0 admits nothing.' },
+    shape: {
+      kind: 'flag',
+      fallback: 'true',
+      meaning: 'Whether admitted requests wait for their turn, as `delay` says.',
+    },
+  },
   deriveParameters: (input) => {
     const capacity = wholeNumber('capacity', input.own['capacity'] ?? input.quota, 0)
     return deriveParameters(input, capacity, boolean('shape', input.own['shape'] ?? true))

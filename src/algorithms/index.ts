@@ -1,23 +1,10 @@
 import type { Algorithm } from './algorithm.ts'
-import { exponential } from './exponential.ts'
-import { fixedWindow } from './fixed-window.ts'
-import { gcra, leakyBucket, spacing } from './gcra.ts'
-import { quotaLinear } from './quota-linear.ts'
-import { slidingWindowBuckets } from './sliding-window-buckets.ts'
-import { slidingWindowCounter } from './sliding-window-counter.ts'
-import { slidingWindowLog } from './sliding-window-log.ts'
-import { tokenBucket } from './token-bucket.ts'
+import * as registry from './registry.ts'
 
-/** Every algorithm of the package. A new one is a file in this folder and a line here. */
+const { gcra, ...others } = registry
+
+/** Every algorithm of the package by its name, and the default before all others. */
 export const builtIn: readonly Algorithm[] = [
   gcra,
-  tokenBucket,
-  leakyBucket,
-  spacing,
-  fixedWindow,
-  slidingWindowCounter,
-  slidingWindowLog,
-  slidingWindowBuckets,
-  quotaLinear,
-  exponential,
+  ...Object.values<Algorithm>(others).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
 ]

@@ -1,32 +1,35 @@
 import type { Algorithm } from './algorithm.ts'
-import { calendarLua } from './calendar-window.ts'
 import { closed, closedLua } from './closed.ts'
-import { luaMath } from './exponential-math.ts'
-import { exponential, exponentialLua } from './exponential.ts'
-import { calendarWindow, fixedWindow, fixedWindowLua } from './fixed-window.ts'
-import { gcra, greedyRefill, leakyBucket, linearLua, spacing } from './gcra.ts'
-import { quotaLinear, quotaLinearLua } from './quota-linear.ts'
-import { slidingWindowBuckets } from './sliding-window-buckets.ts'
-import { counterLua, slidingWindowCounter } from './sliding-window-counter.ts'
-import { logLua, slidingWindowLog } from './sliding-window-log.ts'
-import { partFullLua } from './token-bucket-initial.ts'
-import { intervalLua, intervalRefill } from './token-bucket-interval.ts'
-import { greedyPartFull, intervalPartFull } from './token-bucket.ts'
+// Written from the algorithms: `npm run record`.
+
+import { lua as gcra } from './gcra.lua.ts'
+import { lua as tokenBucket } from './token-bucket.lua.ts'
+import { lua as fixedWindow } from './fixed-window.lua.ts'
+import { lua as slidingWindowCounter } from './sliding-window-counter.lua.ts'
+import { lua as slidingWindowLog } from './sliding-window-log.lua.ts'
+import { lua as slidingWindowBuckets } from './sliding-window-buckets.lua.ts'
+import { lua as quotaLinear } from './quota-linear.lua.ts'
+import { lua as exponential } from './exponential.lua.ts'
+
+const written: readonly Readonly<Record<string, string>>[] = [
+  gcra,
+  tokenBucket,
+  fixedWindow,
+  slidingWindowCounter,
+  slidingWindowLog,
+  slidingWindowBuckets,
+  quotaLinear,
+  exponential,
+]
+
+// End of what is written.
 
 /**
  * The Lua texts of the built-in algorithms, by name. Only a store that runs Lua imports this file, so that no bundle without one holds
  * these texts.
  */
 const texts: ReadonlyMap<string, string> = new Map([
-  ...[gcra, greedyRefill, leakyBucket, spacing].map(({ name }) => [name, linearLua] as const),
-  ...[slidingWindowLog, slidingWindowBuckets].map(({ name }) => [name, logLua] as const),
-  [intervalRefill.name, intervalLua],
-  [greedyPartFull.name, partFullLua(greedyRefill, linearLua)],
-  [intervalPartFull.name, partFullLua(intervalRefill, intervalLua)],
-  ...[fixedWindow, calendarWindow].map(({ name }) => [name, calendarLua + fixedWindowLua] as const),
-  [slidingWindowCounter.name, counterLua],
-  [quotaLinear.name, quotaLinearLua()],
-  [exponential.name, luaMath() + exponentialLua],
+  ...written.flatMap((each) => Object.entries(each)),
   [closed.name, closedLua],
 ])
 

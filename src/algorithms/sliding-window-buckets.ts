@@ -19,10 +19,21 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, grain, life: buckets + 1 }
 }
 
-/** Sliding window of `buckets` sub-windows: the bound of a log, in a fixed number of entries. */
+/**
+ * Counts in sub-windows. Never allows more than `quota` in any window. A unit returns at most one sub-window late.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example slidingWindowBuckets({ quota: 500, window: '1h', buckets: 60 })
+ */
 export const slidingWindowBuckets: Algorithm<Name> = {
   ...log,
   name: 'slidingWindowBuckets',
   options: ['buckets'],
+  optionFields: {
+    buckets: {
+      kind: 'count',
+      fallback: '10',
+      meaning: 'The number of sub-windows, at most 100,000. It must divide the window.',
+    },
+  },
   deriveParameters,
 }

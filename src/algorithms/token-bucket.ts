@@ -11,10 +11,35 @@ const interval: Algorithm = {
   },
 }
 
-/** Token bucket: `capacity` tokens. `refill` is how `quota` tokens per `window` return; `initial` is how many a new key has. */
+/**
+ * A bucket of `capacity` tokens. A request takes one token, and `quota` tokens return per `window`. At most `capacity + quota - 1` units
+ * pass in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example tokenBucket({ quota: 10, window: '1s', capacity: 50 })
+ * @example tokenBucket({ quota: 500, window: '1h', refill: 'interval', initial: 100 })
+ */
 export const tokenBucket: Algorithm = {
   ...greedyRefill,
   options: ['capacity', 'refill', 'initial'],
+  optionFields: {
+    capacity: {
+      kind: 'count',
+      least: 0,
+      fallback: 'quota',
+      meaning: 'The most tokens in the bucket. 0 admits nothing.',
+    },
+    refill: {
+      kind: 'choice',
+      choices: ['greedy', 'interval'],
+      fallback: 'greedy',
+      meaning: 'Whether tokens return continuously, or `quota` tokens at once after each window.',
+    },
+    initial: {
+      kind: 'count',
+      least: 0,
+      fallback: 'capacity',
+      meaning: 'The tokens that a new key starts with, at most `capacity`.',
+    },
+  },
   get compatibleWith() {
     return [greedyPartFull]
   },

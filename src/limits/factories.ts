@@ -9,9 +9,11 @@ export interface QuotaOptions extends CommonOptions {
   readonly window: Duration
 }
 
+// Written from the algorithms: `npm run record`.
+
 /** Options of `gcra`. */
 export interface GcraOptions extends QuotaOptions {
-  /** Units that can be used back to back, from 0. A burst of 0 admits nothing. Default: `quota`. */
+  /** The most units that can be used back to back. 0 admits nothing. Default: `quota`. */
   readonly burst?: number
 }
 
@@ -25,14 +27,15 @@ export interface GcraOptions extends QuotaOptions {
 export function gcra(options: GcraOptions): Limit {
   return limit({ ...options, algorithm: 'gcra' })
 }
+needsCall(gcra, "gcra({ quota: 100, window: '1m' })")
 
 /** Options of `tokenBucket`. */
 export interface TokenBucketOptions extends QuotaOptions {
-  /** The most tokens in the bucket, from 0. A capacity of 0 admits nothing. Default: `quota`. */
+  /** The most tokens in the bucket. 0 admits nothing. Default: `quota`. */
   readonly capacity?: number
-  /** `'greedy'` (default): tokens return continuously. `'interval'`: `quota` tokens return at once every `window`. */
+  /** Whether tokens return continuously, or `quota` tokens at once after each window. Default: `'greedy'`. */
   readonly refill?: 'greedy' | 'interval'
-  /** Tokens a new key starts with, from 0 to `capacity`. Default: `capacity`. */
+  /** The tokens that a new key starts with, at most `capacity`. Default: `capacity`. */
   readonly initial?: number
 }
 
@@ -40,16 +43,18 @@ export interface TokenBucketOptions extends QuotaOptions {
  * A bucket of `capacity` tokens. A request takes one token, and `quota` tokens return per `window`. At most `capacity + quota - 1` units
  * pass in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example tokenBucket({ quota: 10, window: '1s', capacity: 50 })
+ * @example tokenBucket({ quota: 500, window: '1h', refill: 'interval', initial: 100 })
  */
 export function tokenBucket(options: TokenBucketOptions): Limit {
   return limit({ ...options, algorithm: 'tokenBucket' })
 }
+needsCall(tokenBucket, "tokenBucket({ quota: 100, window: '1m' })")
 
 /** Options of `leakyBucket`. */
 export interface LeakyBucketOptions extends QuotaOptions {
-  /** Length of the queue, from 0. A capacity of 0 admits nothing. Default: `quota`. */
+  /** The length of the queue. 0 admits nothing. Default: `quota`. */
   readonly capacity?: number
-  /** True (default): admitted requests wait for their turn (`delay`). False: no request waits. */
+  /** Whether admitted requests wait for their turn, as `delay` says. Default: `true`. */
   readonly shape?: boolean
 }
 
@@ -61,21 +66,21 @@ export interface LeakyBucketOptions extends QuotaOptions {
 export function leakyBucket(options: LeakyBucketOptions): Limit {
   return limit({ ...options, algorithm: 'leakyBucket' })
 }
+needsCall(leakyBucket, "leakyBucket({ quota: 100, window: '1m' })")
 
 /** Options of `fixedWindow`. */
 export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
   /** Milliseconds, or a string such as `'1m'`. With `anchor: 'calendar'`: `'1d'`, `'1w'`, `'1mo'` or `'1y'`. */
   readonly window: Duration | '1mo' | '1y'
   /**
-   * Where windows start. `'first'` (default): with a key's first request. `'clock'`: at multiples of `window` since the epoch.
-   * `'calendar'`: with each day, week (on Monday), month or year of a time zone, whatever its length: a day has 23 or 25 hours where the
-   * clocks change.
+   * Where windows start: with the first request of a key, at multiples of `window` since 1970 in UTC, or with each day, week (on
+   * Monday), month or year of a time zone, whatever its length: a day has 23 or 25 hours where the clocks change. Default: `'first'`.
    */
   readonly anchor?: 'first' | 'clock' | 'calendar'
-  /** With `anchor: 'calendar'`: an IANA time zone, such as `'Europe/Berlin'`. Default `'UTC'`. */
-  readonly timeZone?: string
-  /** With `anchor: 'clock'`: how much later than those multiples a window starts. Default 0. */
+  /** With `anchor: 'clock'`: how much later than those multiples a window starts. Default: `0`. */
   readonly offset?: Duration
+  /** With `anchor: 'calendar'`: an IANA time zone, such as `'Europe/Berlin'`. Default: `'UTC'`. */
+  readonly timeZone?: string
 }
 
 /**
@@ -87,15 +92,7 @@ export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
 export function fixedWindow(options: FixedWindowOptions): Limit {
   return limit({ ...options, algorithm: 'fixedWindow' })
 }
-
-/**
- * Allows `quota` in any window, exactly: it keeps every admitted request until it is `window` old. The quota is at most 100,000.
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
- * @example slidingWindowLog({ quota: 5, window: '15m' })
- */
-export function slidingWindowLog(options: QuotaOptions): Limit {
-  return limit({ ...options, algorithm: 'slidingWindowLog' })
-}
+needsCall(fixedWindow, "fixedWindow({ quota: 100, window: '1m' })")
 
 /**
  * Counts two windows on the clock and weights the older one by how much of it still overlaps. Three numbers of state come
@@ -105,10 +102,21 @@ export function slidingWindowLog(options: QuotaOptions): Limit {
 export function slidingWindowCounter(options: QuotaOptions): Limit {
   return limit({ ...options, algorithm: 'slidingWindowCounter' })
 }
+needsCall(slidingWindowCounter, "slidingWindowCounter({ quota: 100, window: '1m' })")
+
+/**
+ * Allows `quota` in any window, exactly: it keeps every admitted request until it is `window` old. The quota is at most 100,000.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example slidingWindowLog({ quota: 5, window: '15m' })
+ */
+export function slidingWindowLog(options: QuotaOptions): Limit {
+  return limit({ ...options, algorithm: 'slidingWindowLog' })
+}
+needsCall(slidingWindowLog, "slidingWindowLog({ quota: 100, window: '1m' })")
 
 /** Options of `slidingWindowBuckets`. */
 export interface SlidingWindowBucketsOptions extends QuotaOptions {
-  /** Sub-windows, at most 100,000. Must divide the window. Default 10. */
+  /** The number of sub-windows, at most 100,000. It must divide the window. Default: `10`. */
   readonly buckets?: number
 }
 
@@ -120,6 +128,7 @@ export interface SlidingWindowBucketsOptions extends QuotaOptions {
 export function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limit {
   return limit({ ...options, algorithm: 'slidingWindowBuckets' })
 }
+needsCall(slidingWindowBuckets, "slidingWindowBuckets({ quota: 100, window: '1m' })")
 
 /**
  * Tony Finch's hybrid: allows bursts while a window's quota lasts, then an even rate until the quota is back. Its author
@@ -129,6 +138,7 @@ export function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limi
 export function quotaLinear(options: QuotaOptions): Limit {
   return limit({ ...options, algorithm: 'quotaLinear' })
 }
+needsCall(quotaLinear, "quotaLinear({ quota: 100, window: '1m' })")
 
 /**
  * Denies requests while the measured rate, smoothed exponentially over `window`, exceeds `quota`. Up to twice the quota can pass in a
@@ -138,6 +148,9 @@ export function quotaLinear(options: QuotaOptions): Limit {
 export function exponential(options: QuotaOptions): Limit {
   return limit({ ...options, algorithm: 'exponential' })
 }
+needsCall(exponential, "exponential({ quota: 100, window: '1m' })")
+
+// End of what is written.
 
 /**
  * Requires at least `gap` between two requests: milliseconds, or a text such as `'2s'`. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
@@ -197,16 +210,4 @@ function commonOnly(shorthand: string, given: CommonOptions = {}): void {
 }
 
 for (const maker of [perSecond, perMinute, perHour, perDay]) needsCall(maker, `${maker.name}(10)`)
-for (const maker of [
-  gcra,
-  tokenBucket,
-  leakyBucket,
-  fixedWindow,
-  slidingWindowLog,
-  slidingWindowCounter,
-  slidingWindowBuckets,
-  quotaLinear,
-  exponential,
-])
-  needsCall(maker, `${maker.name}({ quota: 100, window: '1m' })`)
 needsCall(spacing, "spacing('2s')")

@@ -17,6 +17,9 @@ import {
   whole,
 } from './shape.ts'
 
+type Algorithm = ReturnType<typeof knownAlgorithms>[number]
+type OptionField = NonNullable<Algorithm['optionFields']>[string]
+
 /** As many digits as a safe number of milliseconds has. */
 const DURATION = '^(?=\\d*[1-9])(?:\\d{1,15}ms|\\d{1,12}s|\\d{1,10}m|\\d{1,9}h|\\d{1,8}d|\\d{1,7}w)$'
 
@@ -75,27 +78,20 @@ const COMMON: Readonly<Record<string, Field>> = {
   shadow: { shape: flag(), description: 'True: reports, and never denies.' },
 }
 
-/** The options of single algorithms. A test compares them with the algorithms. */
-const OWN: Readonly<Record<string, Field>> = {
-  burst: { shape: whole(0), description: 'Units that can be used back to back. Default: quota.' },
-  capacity: { shape: whole(0), description: 'What the bucket holds. Default: quota.' },
-  refill: { shape: oneOf(['greedy', 'interval']), description: 'Continuously, or all at once every window.' },
-  initial: { shape: whole(0), description: 'Tokens a new key starts with. Default: capacity.' },
-  shape: { shape: flag(), description: 'True: admitted requests wait for their turn. Default true.' },
-  anchor: {
-    shape: oneOf(['first', 'clock', 'calendar']),
-    description: 'Where windows start. Default: with the first request.',
-  },
-  timeZone: {
-    shape: text(/^[\w+/:-]{1,64}$/, 'a time zone such as "Europe/Berlin"'),
-    description: 'With anchor "calendar": the zone of its days. Default: UTC.',
-  },
-  offset: {
-    shape: either(duration, oneOf([0]), (value) => value === 0),
-    description: 'With anchor "clock": how much later a window starts.',
-  },
-  buckets: { shape: whole(1), description: 'Sub-windows. Must divide the window. Default 10.' },
+/** Returns the shape of an option of one algorithm. */
+function fieldOf({ kind, least = 1, choices = [], pattern = /^/, meaning, fallback }: OptionField): Field {
+  const shapes: Readonly<Record<OptionField['kind'], () => Shape>> = {
+    count: () => whole(least),
+    duration: () => (least === 0 ? either(duration, oneOf([0]), (value) => value === 0) : duration),
+    flag,
+    choice: () => oneOf(choices),
+    text: () => text(pattern, `a text such as ${JSON.stringify(fallback)}`),
+  }
+  return { shape: shapes[kind](), description: `${meaning} Default: ${fallback}.` }
 }
+
+/** An option that is checked when the limit is made. */
+const ANY: Field = { shape: where({}, '', () => true) }
 
 export const DEFAULT_ALGORITHM = 'gcra'
 
@@ -110,9 +106,10 @@ const algorithmNames: Field = {
 /** A limit of a policy: the options of `limit()`. */
 export const limitShape: Shape = {
   schema: {
-    anyOf: builtIn.map(({ name, options }) => {
+    anyOf: builtIn.map((each) => {
+      const { name } = each
       const algorithm = { shape: oneOf([name]), required: name !== DEFAULT_ALGORITHM }
-      return object('', { algorithm, ...COMMON, ...fieldsOf(options) }).schema
+      return object('', { algorithm, ...COMMON, ...fieldsOf([each]) }).schema
     }),
   },
   check: (value, path, report) => checkLimit(value, path, report, true),
@@ -120,7 +117,7 @@ export const limitShape: Shape = {
 
 /** A limit of an override: what it does not give is taken from the limit that it replaces. */
 export const overrideLimitShape: Shape = {
-  schema: object('', { algorithm: algorithmNames, ...optional({ ...COMMON, window: WINDOW_OR_UNIT }), ...OWN }).schema,
+  schema: object('', { algorithm: algorithmNames, ...optional({ ...COMMON, ...fieldsOf(builtIn) }) }).schema,
   check: (value, path, report) => checkLimit(value, path, report, false),
 }
 
@@ -131,23 +128,19 @@ function checkLimit(value: unknown, path: string, report: Report, isWhole: boole
   const known = knownAlgorithms()
   const found = known.find(({ name }) => name === algorithm)
   if (algorithm !== undefined && found === undefined) return report(`${path}.algorithm`, unknownAlgorithm(algorithm))
-  const options = found === undefined ? known.flatMap((each) => each.options) : found.options
-  shapeFor(options, isWhole).check(value, path, report)
+  shapeFor(found === undefined ? known : [found], isWhole).check(value, path, report)
 }
 
-/** By the names of the options. There are as many as there are algorithms. */
-const shapesByOptions = new Map<string, Shape>()
+/** By the names of the algorithms that the limit may have. */
+const shapesByAlgorithms = new Map<string, Shape>()
 
-function shapeFor(options: readonly string[], isWhole: boolean): Shape {
-  const id = `${isWhole} ${options.join()}`
-  const known = shapesByOptions.get(id)
+function shapeFor(algorithms: readonly Algorithm[], isWhole: boolean): Shape {
+  const id = `${isWhole} ${algorithms.map(({ name }) => name).join()}`
+  const known = shapesByAlgorithms.get(id)
   if (known !== undefined) return known
-  const any = { shape: where({}, '', () => true) }
-  const others = Object.fromEntries(options.map((name) => [name, any]))
-  const common = isWhole ? COMMON : optional(COMMON)
-  const own = isWhole ? fieldsOf(options) : optional(fieldsOf(options))
-  const made = object('a limit', { algorithm: any, ...common, ...others, ...own })
-  shapesByOptions.set(id, made)
+  const fields = { ...COMMON, ...fieldsOf(algorithms) }
+  const made = object('a limit', { algorithm: ANY, ...(isWhole ? fields : optional(fields)) })
+  shapesByAlgorithms.set(id, made)
   return made
 }
 
@@ -158,9 +151,18 @@ function unknownAlgorithm(given: unknown): string {
   return `expected one of ${names.join(', ')}, got ${shown(given)}${hint}`
 }
 
-function fieldsOf(options: readonly string[]): Readonly<Record<string, Field>> {
-  const own = Object.fromEntries(options.flatMap((name) => (OWN[name] === undefined ? [] : [[name, OWN[name]]])))
-  return options.includes('timeZone') ? { window: WINDOW_OR_UNIT, ...own } : own
+/** Returns the fields of the options that these algorithms have, and of their window. An option that one of them does not describe takes anything. */
+function fieldsOf(algorithms: readonly Algorithm[]): Readonly<Record<string, Field>> {
+  const fields: Record<string, Field> = {}
+  for (const { options, optionFields } of algorithms) {
+    for (const name of options) {
+      const described = optionFields?.[name]
+      const own = described === undefined ? ANY : fieldOf(described)
+      const other = fields[name] ?? own
+      fields[name] = JSON.stringify(other.shape.schema) === JSON.stringify(own.shape.schema) ? other : ANY
+    }
+  }
+  return algorithms.some(({ windowUnit }) => windowUnit !== undefined) ? { ...fields, window: WINDOW_OR_UNIT } : fields
 }
 
 function optional(fields: Readonly<Record<string, Field>>): Readonly<Record<string, Field>> {

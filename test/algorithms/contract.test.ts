@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { capacityOf, EPOCH_MS, events, Life, limits, names, pauses, Subject } from '../support/harness.ts'
+import { capacityOf, EPOCH_MS, events, Life, limits, names, pauses, strictNames, Subject } from '../support/harness.ts'
 
 /** It measures a rate instead of counting, so a cost that is split over ticks may fit although it does not at once. */
 const MEASURED = ['exponential']
@@ -136,7 +136,9 @@ describe.each(names())('%s', (name) => {
       RUNS,
     )
   })
+})
 
+describe.each(strictNames())('%s', (name) => {
   it('charges denied requests when strict, so that a client that keeps retrying stays denied', () => {
     fc.assert(
       fc.property(limits(name, { strict: true }), fc.double({ min: 0.01, max: 0.99, noNaN: true }), (limit, share) => {

@@ -1,4 +1,4 @@
-// A new algorithm is one file and one line: test/support/paced.ts, and `defineAlgorithm` here. Everything else finds it by the
+// A new algorithm of an application is one file and one line: test/support/paced.ts, and `defineAlgorithm` here. Everything else finds it by the
 // registry and reads what it needs from the contract.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,11 @@ const pacedLimit = defineAlgorithm(paced)
 vi.mock(import('../support/harness.ts'), async (original) => {
   const harness = await original()
   const isNew = (name: string): boolean => !builtIn.some((each) => each.name === name)
-  return { ...harness, names: () => harness.names().filter(isNew) }
+  return {
+    ...harness,
+    names: () => harness.names().filter(isNew),
+    strictNames: () => harness.strictNames().filter(isNew),
+  }
 })
 
 describe('a new algorithm is found by', () => {

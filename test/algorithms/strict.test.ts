@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { capacityOf, Life, limits, names, Subject } from '../support/harness.ts'
+import { capacityOf, Life, limits, strictNames, Subject } from '../support/harness.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 const quota = fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 40 }))
 const window = fc.constantFrom(10, 100, 1000, 60_000, 86_400_000)
 
-describe.each(names())('%s, strict', (name) => {
+describe.each(strictNames())('%s, strict', (name) => {
   const strict = limits(name, { quota, window, strict: true }).filter(
     (each) => Number(each['burst'] ?? each['capacity'] ?? 0) < 100,
   )

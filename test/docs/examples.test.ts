@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { rowStore } from '../../src/index.ts'
 import { storeBehaviours } from '../../src/testing.ts'
+import { adapters } from '../support/adapters.ts'
 import { freePort, redisCommand } from '../support/redis.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -58,13 +59,7 @@ const withDashboard = ['GET /limits/: 401', '  ', ...perApp]
 
 /** The output of each example, without times. */
 const outputs: Readonly<Record<string, readonly string[]>> = {
-  express: withDashboard,
-  fastify: withDashboard,
-  koa: withDashboard,
-  fetch: withDashboard,
-  hono: withDashboard,
-  nestjs: withDashboard,
-  node: withDashboard,
+  ...Object.fromEntries(Object.keys(adapters).map((name) => [name, withDashboard])),
   'graphql-costs': [
     'GET /graphql?query={posts(first:%2060){title}}: 200, RateLimit: "points";r=n',
     '  {"data":{"posts":[{"title":"one"},{"title":"two"},{"title":"three"}]}}',

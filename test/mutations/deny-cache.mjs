@@ -5,10 +5,10 @@ const inCache = (file) =>
     files: ['test/stores/deny-cache'],
     exclude: 'test/stores/deny-cache/{suite,redis}.test.ts',
   })
-const verdict = inCache('verdict')
-const table = inCache('table')
-const tables = inCache('tables')
-const changes = inCache('changes')
+const verdict = inCache('denials')
+const table = inCache('denials')
+const tables = inCache('denials')
+const changes = inCache('denials')
 const denials = inCache('denials')
 const store = inCache('index')
 

@@ -18,14 +18,14 @@ const logs = {
 }
 
 const prelude = inFile('src/algorithms/arithmetic.ts', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
-const linear = inFile('src/algorithms/gcra.ts', twins('gcra|leakyBucket'), 'Lua')
+const linear = inFile('src/algorithms/gcra.lua.ts', twins('gcra|leakyBucket'), 'Lua')
 const interval = inFile('src/algorithms/token-bucket-interval.ts', twins('tokenBucket'), 'Lua')
 const partFullBucket = inFile('src/algorithms/token-bucket-initial.ts', twins('tokenBucket'), 'Lua')
-const fixed = inFile('src/algorithms/fixed-window.ts', twins('fixedWindow'), 'Lua')
-const log = inFile('src/algorithms/sliding-window-log.ts', twins('slidingWindow(Log|Buckets)'), 'Lua')
-const counter = inFile('src/algorithms/sliding-window-counter.ts', twins('slidingWindowCounter'), 'Lua')
-const hybrid = inFile('src/algorithms/quota-linear.ts', twins('quotaLinear'), 'Lua')
-const measured = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
+const fixed = inFile('src/algorithms/fixed-window.lua.ts', twins('fixedWindow'), 'Lua')
+const log = inFile('src/algorithms/sliding-window-log.lua.ts', twins('slidingWindow(Log|Buckets)'), 'Lua')
+const counter = inFile('src/algorithms/sliding-window-counter.lua.ts', twins('slidingWindowCounter'), 'Lua')
+const hybrid = inFile('src/algorithms/quota-linear.lua.ts', twins('quotaLinear'), 'Lua')
+const measured = inFile('src/algorithms/exponential.lua.ts', twins('exponential'), 'Lua')
 const exponentialMath = inFile('src/algorithms/exponential-math.ts', twins('exponential'), 'Lua')
 
 const library = inFile('src/stores/redis/library.ts', decisions, 'Lua')

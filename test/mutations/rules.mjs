@@ -8,6 +8,10 @@ const dimensions = inTests('dimensions.ts', 'match', 'paths', 'routers')
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/rules/match.test.ts'] })
 const match = inTests('match.ts', 'match', 'paths')
 const compile = inTests('compile.ts', 'match')
+const limitShapes = inFile('src/rules/limit-shapes.ts', {
+  files: ['test/algorithms/registry.test.ts', 'test/rules/schema.test.ts'],
+})
+const algorithms = inFile('src/algorithms/index.ts', { files: ['test/rules/schema.test.ts'] })
 const charges = inTests('charges.ts', 'limits', 'rules')
 const limits = inTests('limits.ts', 'limits')
 const keys = inTests('keys.ts', 'limits')
@@ -27,6 +31,13 @@ const stored = inTests('redis/stored.ts', 'redis')
 const compare = inFile('src/cli/rules/compare.ts', { files: ['test/cli/rules.test.ts'] })
 
 export const rules = [
+  limitShapes('a duration that may not be 0', 'least === 0 ? either(', 'least === 1 ? either('),
+  limitShapes('an option without its least number', 'count: () => whole(least)', 'count: () => whole(1)'),
+  algorithms(
+    'an algorithm that is not in the list',
+    '...Object.values<Algorithm>(others)',
+    '...Object.values<Algorithm>(others).slice(1)',
+  ),
   paths('an empty segment is no parameter', 'forms.push(startsOf(path, most, false))', 'forms.push(merged)'),
   paths('dots are not resolved', 'before.pop()', 'before.push(start)'),
   paths('an encoded letter is another letter', 'if (code >= 0) {', 'if (code >= 128) {'),

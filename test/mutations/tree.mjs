@@ -19,6 +19,7 @@ const PARTS = [
   'CONTRIBUTING.md',
   'LICENSE',
   'README.md',
+  '.prettierrc',
   'package.json',
   'rules.schema.json',
   'tsconfig.json',

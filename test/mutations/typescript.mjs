@@ -2,7 +2,7 @@ import { inFile } from './mutation.mjs'
 
 /** Tests of one algorithm, without those that compare it with Lua. */
 function algorithm(name) {
-  return { files: ['test/algorithms'], name, exclude: 'test/algorithms/{extension,lua,prelude}.test.ts' }
+  return { files: ['test/algorithms'], name, exclude: 'test/algorithms/{added,extension,lua,prelude,registry}.test.ts' }
 }
 
 const linear = inFile('src/algorithms/gcra.ts', algorithm('gcra|tokenBucket|leaky'))

@@ -2,6 +2,7 @@ import { access, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { adapters } from '../support/adapters.ts'
 import { errorCodes, warningCodes } from '../support/codes.ts'
 import { deadLinks, deadPlaces } from '../support/pages.ts'
 import { installed, link, node, packedPackage, run, tool } from '../support/package-projects.ts'
@@ -27,13 +28,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   ],
   'sluice/adapter': ['clientKeyer', 'createRequestLimiter', 'ResponseEnd', 'whenClosed'],
   'sluice/dashboard': ['dashboard'],
-  'sluice/express': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
-  'sluice/fastify': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
-  'sluice/fetch': ['byHeader', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
-  'sluice/hono': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit', 'routeKeyer'],
-  'sluice/koa': ['byIP', 'byRoute', 'ipKeyer', 'rateLimit'],
-  'sluice/nestjs': ['byIP', 'RateLimit', 'RateLimitException', 'RateLimitGuard', 'RateLimitModule', 'SkipRateLimit'],
-  'sluice/node': ['byIP', 'ipKeyer', 'rateLimit', 'rateLimitOf'],
+  ...Object.fromEntries(Object.entries(adapters).map(([name, each]) => [`sluice/${name}`, each.exports])),
   'sluice/opentelemetry': ['instrument'],
   'sluice/prometheus': ['collect'],
   'sluice/redis': ['redisStore'],

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { adapterFolders, adapters } from '../support/adapters.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const files = ['src', 'adapters'].flatMap((folder) =>
@@ -58,19 +59,8 @@ function cycleIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] | un
   return undefined
 }
 
-/** What each adapter may import in addition to the package itself: only types, except for Fastify's channel and for Nest. */
-const OWN: Readonly<Record<string, readonly string[]>> = {
-  express: ['express', 'node:http'],
-  fastify: ['fastify', 'node:http', 'node:diagnostics_channel'],
-  fetch: [],
-  hono: ['hono'],
-  koa: ['koa', 'node:http'],
-  nestjs: ['@nestjs/common', '@nestjs/core', 'node:async_hooks', 'node:http'],
-  node: ['node:http', 'node:stream'],
-}
-
 function foreignImports(adapter: string, imported: readonly string[]): string[] {
-  const own = OWN[adapter] ?? []
+  const own = adapters[adapter]?.imports ?? []
   return imported.filter((name) => !name.startsWith('.') && !own.includes(name))
 }
 
@@ -89,28 +79,27 @@ describe('the structure', () => {
   })
 
   it('has one folder per adapter', () => {
-    const folders = new Set(files.filter((file) => file.startsWith('adapters/')).map((file) => file.split('/')[1]))
-    expect([...folders].toSorted()).toEqual(Object.keys(OWN))
+    expect(adapterFolders()).toEqual(Object.keys(adapters).toSorted())
   })
 })
 
 describe('an adapter imports no framework but its own', () => {
   const others = ['express', 'fastify', 'koa', 'hono', '@nestjs/common', 'undici', 'vitest']
-  for (const adapter of Object.keys(OWN)) {
+  for (const adapter of Object.keys(adapters)) {
     it(adapter, () => {
       const own = files.filter((file) => file.startsWith(`adapters/${adapter}/`))
       expect(own).not.toEqual([])
       expect(foreignImports(adapter, own.flatMap(importsOf))).toEqual([])
     })
 
-    for (const other of others.filter((name) => !OWN[adapter]!.includes(name))) {
+    for (const other of others.filter((name) => !adapters[adapter]!.imports.includes(name))) {
       it(`${adapter} may not import ${other}`, () => expect(foreignImports(adapter, [other])).toEqual([other]))
     }
   }
 
   it('only Fastify’s adapter listens to Fastify’s diagnostics channel', () => {
     const channel = 'node:diagnostics_channel'
-    const allowed = Object.keys(OWN).filter((adapter) => foreignImports(adapter, [channel]).length === 0)
+    const allowed = Object.keys(adapters).filter((adapter) => foreignImports(adapter, [channel]).length === 0)
     expect(allowed).toEqual(['fastify'])
   })
 

@@ -1,5 +1,11 @@
 import fc from 'fast-check'
-import { type Algorithm, createOutcome, type Outcome, type Parameters } from '../../src/algorithms/algorithm.ts'
+import {
+  type Algorithm,
+  createOutcome,
+  type OptionField,
+  type Outcome,
+  type Parameters,
+} from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
 import { knownAlgorithms, type Limit, limit, type LimitInput, compiled } from '../../src/limits/limit.ts'
 import { type Entry, EntryList } from '../../src/testing/algorithm/entry-list.ts'
@@ -130,10 +136,8 @@ const windows = fc.oneof(
 
 const capacity = fc.option(quotas, { nil: undefined })
 
-/** Options to try. An algorithm without an entry is tried with its defaults. */
+/** Options to try, of algorithms whose options depend on each other or on the window. */
 const OWN: Readonly<Record<string, fc.Arbitrary<Record<string, unknown>>>> = {
-  gcra: fc.record({ burst: capacity }),
-  leakyBucket: fc.record({ capacity, shape: fc.boolean() }),
   tokenBucket: fc.record({
     capacity,
     refill: fc.constantFrom('greedy', 'interval'),
@@ -152,6 +156,20 @@ const OWN: Readonly<Record<string, fc.Arbitrary<Record<string, unknown>>>> = {
   spacing: fc.constant({ quota: 1 }),
 }
 
+/** Options of any algorithm, as it describes them. */
+function describedOptions(name: string): fc.Arbitrary<Record<string, unknown>> {
+  const { optionFields = {} } = knownAlgorithms().find((each) => each.name === name)!
+  const values = Object.entries(optionFields).map(([option, field]) => [option, valuesOf(field)] as const)
+  return fc.record(Object.fromEntries(values))
+}
+
+function valuesOf({ kind, choices = [] }: OptionField): fc.Arbitrary<unknown> {
+  if (kind === 'count') return capacity
+  if (kind === 'duration') return fc.option(windows, { nil: undefined })
+  if (kind === 'flag') return fc.boolean()
+  return fc.constantFrom(undefined, ...choices)
+}
+
 export interface Ranges {
   readonly strict?: boolean
   readonly quota?: fc.Arbitrary<number>
@@ -166,7 +184,7 @@ export function limits(name: string, ranges: Ranges = {}): fc.Arbitrary<Limit> {
       quota,
       window,
       strict: strict === undefined ? fc.boolean() : fc.constant(strict),
-      own: OWN[name] ?? fc.constant({}),
+      own: OWN[name] ?? describedOptions(name),
     })
     .map(({ own, ...common }) => made({ algorithm: name, ...common, ...own }))
     .filter((each) => each !== undefined)
@@ -185,9 +203,14 @@ export function names(): string[] {
   return knownAlgorithms().map(({ name }) => name)
 }
 
+/** Returns the names of the algorithms whose limits without options can charge denied requests. */
+export function strictNames(): string[] {
+  return names().filter((algorithm) => made({ algorithm, quota: 1, window: '1s', strict: true }) !== undefined)
+}
+
 /** Returns the largest cost that a limit can admit. */
 export function capacityOf(subject: Subject): number {
-  return subject.parameters['capacity'] ?? subject.limit.quota
+  return subject.algorithm.capacity?.(subject.parameters) ?? subject.limit.quota
 }
 
 /** An event of a key. Times are fractions of the window, so that they fit any limit. */

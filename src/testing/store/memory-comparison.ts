@@ -1,19 +1,16 @@
 import type { Arbitrary } from 'fast-check'
 import type { Decision } from '../../limiter/decision.ts'
-import type { Duration, Limit } from '../../limits/limit.ts'
 import { createLimiter, type Limiter, stack } from '../../limiter/limiter.ts'
 import {
   exponential,
   fixedWindow,
   gcra,
   leakyBucket,
-  quotaLinear,
-  slidingWindowBuckets,
-  slidingWindowCounter,
   slidingWindowLog,
   spacing,
   tokenBucket,
 } from '../../limits/factories.ts'
+import { type Duration, knownAlgorithms, type Limit, limit } from '../../limits/limit.ts'
 import type { Store } from '../../stores/store.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import type { SearchOptions } from '../behaviour.ts'
@@ -42,22 +39,24 @@ interface Trace {
 
 type Make = (name: string, quota: number, window: Duration) => Limit
 
+/** Every algorithm of the package without options, and some with options. This runs before an application defines its own. */
 const makes: readonly Make[] = [
-  (name, quota, window) => gcra({ name, quota, window }),
+  ...knownAlgorithms()
+    .filter(({ name }) => name !== 'spacing')
+    .map(
+      ({ name: algorithm }): Make =>
+        (name, quota, window) =>
+          limit({ algorithm, name, quota, window }),
+    ),
   (name, quota, window) => gcra({ name, quota, window, strict: true }),
   (name, quota, window) => tokenBucket({ name, quota, window, refill: 'interval' }),
   (name, quota, window) => leakyBucket({ name, quota, window, capacity: quota + 2 }),
-  (name, quota, window) => fixedWindow({ name, quota, window }),
   (name, quota, window) => fixedWindow({ name, quota, window, anchor: 'clock', block: '250ms' }),
   (name, quota) => fixedWindow({ name, quota, window: '1d', anchor: 'calendar', timeZone: 'Asia/Kathmandu' }),
   (name, quota, window) =>
     fixedWindow({ name, quota, window, block: { after: 2, for: '50ms', factor: 2.5, upTo: '1s' } }),
   (name, quota, window) => gcra({ name, quota, window, shadow: true, block: { for: '10ms', factor: 2 } }),
-  (name, quota, window) => slidingWindowLog({ name, quota, window }),
   (name, quota, window) => slidingWindowLog({ name, quota, window, strict: true, block: '10ms' }),
-  (name, quota, window) => slidingWindowCounter({ name, quota, window }),
-  (name, quota, window) => slidingWindowBuckets({ name, quota, window }),
-  (name, quota, window) => quotaLinear({ name, quota, window }),
   (name, quota, window) => exponential({ name, quota, window, shadow: true }),
   (name, _quota, window) => spacing(window, { name }),
 ]

@@ -4,6 +4,7 @@ import { validateHeaderName } from 'node:http'
 import { isIP } from 'node:net'
 import { parseList } from 'structured-headers'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { builtIn } from '../../../src/algorithms/index.ts'
 import type { Decision } from '../../../src/limiter/decision.ts'
 import { addressKeyer, clientAddress } from '../../../src/http/keys/address.ts'
 import { headerConfig, headerWriter, mergeRetryAfter, retryAfter, withNames } from '../../../src/http/headers/styles.ts'
@@ -12,9 +13,9 @@ import { createRequestLimiter } from '../../../src/http/request-limiter.ts'
 import { denial, rawResponse } from '../../../src/http/denial.ts'
 import type { HttpAdapter } from '../../../src/http/adapter.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
-import type { Limit } from '../../../src/limits/limit.ts'
+import { type Limit, limit } from '../../../src/limits/limit.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
-import { exponential, fixedWindow, gcra, leakyBucket, quotaLinear, slidingWindowCounter, slidingWindowLog, tokenBucket } from '../../../src/limits/factories.ts'
+import { fixedWindow, gcra } from '../../../src/limits/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { SluiceError } from '../../../src/util/errors.ts'
@@ -94,22 +95,20 @@ describe('addresses', () => {
   })
 })
 
-const factories = [
-  gcra,
-  tokenBucket,
-  leakyBucket,
-  fixedWindow,
-  slidingWindowLog,
-  slidingWindowCounter,
-  quotaLinear,
-  exponential,
-]
+const algorithms = builtIn.filter(({ name }) => name !== 'spacing' && name !== 'slidingWindowBuckets')
 
 function limitOf(dice: Dice, name: string): Limit | undefined {
-  const make = dice.of(factories)
+  const algorithm = dice.of(algorithms).name
   const quota = dice.of([1, 2, 10, 1000, 1_000_000, 1 + dice.below(5000)])
   const window = dice.of([1, 20, 999, 1000, 60_000, 3_600_000, 86_400_000, 1 + dice.below(1e9)])
-  return make({ quota, window, name, ...(dice.oneIn(10) && { shadow: true }), ...(dice.oneIn(10) && { strict: true }) })
+  return limit({
+    algorithm,
+    quota,
+    window,
+    name,
+    ...(dice.oneIn(10) && { shadow: true }),
+    ...(dice.oneIn(10) && { strict: true }),
+  })
 }
 
 /** Returns the result of a function, or undefined when it throws a SluiceError. */
