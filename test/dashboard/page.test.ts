@@ -15,7 +15,7 @@ import { files } from '../../src/dashboard/page/index.ts'
 import { createLimiter, fixedWindow, gcra, guard, type Limiter, memoryStore, type Store } from '../../src/index.ts'
 import { createRules, type Rules } from '../../src/rules/index.ts'
 import { startChromium, visit } from '../support/chromium.ts'
-import { LaterStore } from '../support/later.ts'
+import { laterStore } from '../support/later.ts'
 import { root } from '../support/programs.ts'
 
 // A browser starts slowly on a busy machine.
@@ -263,11 +263,11 @@ describe('the page of the dashboard', () => {
 
   it('shows an outage first, by name and cause, and is no longer just live until the store is back', async () => {
     let isDown = true
-    const inner = new LaterStore(memoryStore(), () =>
+    const inner = laterStore(memoryStore(), () =>
       isDown ? Promise.reject(new Error('ECONNREFUSED')) : Promise.resolve(),
     )
     const orders = guard(inner)
-    const unnamed = guard(new LaterStore(memoryStore(), () => Promise.reject(new Error('no route'))))
+    const unnamed = guard(laterStore(memoryStore(), () => Promise.reject(new Error('no route'))))
     try {
       await open(
         async (page) => {

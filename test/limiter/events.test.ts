@@ -12,7 +12,7 @@ import {
 } from '../../src/index.ts'
 import { createRules, type RulesEvent } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { LaterStore } from '../support/later.ts'
+import { laterStore } from '../support/later.ts'
 
 const ends: (() => void)[] = []
 afterEach(() => {
@@ -56,7 +56,7 @@ describe('the channel sluice:decision', () => {
 
   it('measures a store that answers later', async () => {
     const received = messages<DecisionEvent>('sluice:decision')
-    const store = new LaterStore(memoryStore())
+    const store = laterStore(memoryStore())
     await createLimiter({ name: 'later', keyer, limits: perSecond(5), store }).consume('ann')
     expect(received).toHaveLength(1)
     expect(received[0]?.duration).toBeGreaterThan(0)
@@ -86,7 +86,7 @@ describe('the channel sluice:store', () => {
   it('has each change of a guarded store', async () => {
     const received = messages<StoreEvent>('sluice:store')
     let isDown = true
-    const inner = new LaterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))
+    const inner = laterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))
     const limiter = createLimiter({ keyer, limits: perSecond(5), store: guard(inner) })
     for (let i = 0; i < 3; i++) await limiter.consume('ann')
     const reason = expect.stringContaining('down') as string

@@ -12,7 +12,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { afterEach, describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, guard, memoryStore, perMinute } from '../../src/index.ts'
 import { instrument, type MetricsOptions } from '../../src/metrics/opentelemetry/index.ts'
-import { LaterStore } from '../support/later.ts'
+import { laterStore } from '../support/later.ts'
 
 const ends: (() => unknown)[] = []
 afterEach(async () => {
@@ -92,7 +92,7 @@ describe('the instruments on a meter', () => {
 
   it('show a store that does not answer, and measure decisions that take time', async () => {
     const collect = meter()
-    const store = guard(new LaterStore(memoryStore(), () => Promise.reject(new Error('down'))))
+    const store = guard(laterStore(memoryStore(), () => Promise.reject(new Error('down'))))
     ends.push(() => store.close())
     const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(5), store })
     expect((await collect())['rate_limiter.store_up']!.points).toEqual([{ attributes: {}, value: 1 }])
@@ -142,7 +142,7 @@ describe('the active span', () => {
     )
     meter()
     const tracer = provider.getTracer('test')
-    const store = new LaterStore(memoryStore())
+    const store = laterStore(memoryStore())
     const limiter = createLimiter({ name: 'api', keyer, limits: one, store })
     async function request(name: string): Promise<void> {
       const span = tracer.startSpan(name)

@@ -13,7 +13,7 @@ import {
 } from '../../src/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { LaterStore } from '../support/later.ts'
+import { laterStore } from '../support/later.ts'
 import { afterTest, collected, lines } from './metrics.ts'
 
 const keyer = (key: string): string => key
@@ -202,7 +202,7 @@ describe('sluice_store_up and sluice_degraded_total', () => {
   it('show that a guarded store does not answer, and how requests are decided then', async () => {
     const registry = collected()
     let isDown = true
-    const inner = new LaterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))
+    const inner = laterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))
     const store = guard(inner)
     afterTest(() => store.close())
     const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(5), store })

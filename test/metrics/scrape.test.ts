@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, guard, type Limiter, memoryStore, perMinute } from '../../src/index.ts'
 import { instrument } from '../../src/metrics/opentelemetry/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
-import { LaterStore } from '../support/later.ts'
+import { laterStore } from '../support/later.ts'
 import { prometheusCommand, type PrometheusServer, startPrometheus } from '../support/prometheus.ts'
 
 interface Panel {
@@ -45,7 +45,7 @@ let registry: Registry
 
 /** Decides without an end, so that every counter grows. */
 function traffic(): void {
-  const store = guard(new LaterStore(memoryStore(), () => Promise.reject(new Error('down'))))
+  const store = guard(laterStore(memoryStore(), () => Promise.reject(new Error('down'))))
   const shadow = fixedWindow({ name: 'trial', quota: 1, window: '1h', shadow: true })
   const limits = [fixedWindow({ name: 'tight', quota: 3, window: '1s' }), shadow]
   const api = createLimiter({ name: 'api', keyer, limits })

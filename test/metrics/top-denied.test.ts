@@ -12,7 +12,7 @@ import {
 } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { headerPart, heapUsed } from '../support/heap.ts'
-import { LaterStore } from '../support/later.ts'
+import { laterStore } from '../support/later.ts'
 
 const opened: TopDenied[] = []
 afterEach(() => {
@@ -56,7 +56,10 @@ describe('topDenied', () => {
     const top = open()
     createLimiter({ keyer, limits: fixedWindow({ quota: 0, window: '1m', shadow: true }) }).consume('ann')
     createLimiter({ keyer, limits: fixedWindow({ quota: 0, window: '1m' }) }).peek('ann')
-    const store = guard(new LaterStore(memoryStore(), () => Promise.reject(new Error('down'))), { onOutage: 'closed' })
+    const store = guard(
+      laterStore(memoryStore(), () => Promise.reject(new Error('down'))),
+      { onOutage: 'closed' },
+    )
     const decision = await createLimiter({ keyer, limits, store }).consume('ann')
     expect(decision).toMatchObject({ allowed: false, degraded: 'closed' })
     expect(top.list()).toEqual({ denied: 0, keys: [], unlisted: 0 })

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { VERSION } from '../../src/util/copies.ts'
-import { LaterStore } from '../support/later.ts'
+import { laterStore } from '../support/later.ts'
 
 /** The modules of a copy of the package. */
 interface Copy {
@@ -76,7 +76,7 @@ describe('two copies of one version', () => {
   })
 
   it('stack limiters of both on guards of one store', () => {
-    const inner = new LaterStore(memoryStore())
+    const inner = laterStore(memoryStore())
     const [store, otherStore] = [one.sluice.guard(inner), other.sluice.guard(inner)]
     const both = (): unknown =>
       other.sluice.stack(
@@ -117,7 +117,7 @@ describe('two copies of one version', () => {
   })
 
   it('guard the store of a limiter of the other', async () => {
-    const store = new LaterStore(memoryStore(), () => new Promise(() => undefined))
+    const store = laterStore(memoryStore(), () => new Promise(() => undefined))
     const limiter = createLimiter<Request>({ keyer: everyone, limits: fixedWindow({ quota: 1, window: '1h' }), store })
     const limited = other.fetch.rateLimit({ limiter })(page)
     expect((await limited(request())).status).toBe(200)
@@ -193,7 +193,7 @@ describe('another version of the package', () => {
     const oldLimiter = old.sluice.createLimiter({ keyer: everyone, limits: twice })
     const oldStore = old.sluice.memoryStore()
     const oldRules = old.rules.createRules({ policies: [] })
-    const oldLater = old.sluice.guard(new LaterStore(store))
+    const oldLater = old.sluice.guard(laterStore(store))
     const uses: Record<string, () => unknown> = {
       limiter: () => one.sluice.stack(limiter, oldLimiter),
       'limiter of an adapter': () => one.fetch.rateLimit({ limiter: oldLimiter }),

@@ -3,8 +3,7 @@ import { serializeBareItem } from 'structured-headers'
 import { shown, SluiceError, veiled } from '../../util/errors.ts'
 import { knownOptions, oneOf, refuse } from '../../util/validate.ts'
 import { recentCache } from '../keys/address.ts'
-import { HEADER_STYLES, type HeaderNames, type HeaderStyle, type HeaderStyles } from './types.ts'
-import type { StandardOptions } from './styles.ts'
+import { HEADER_STYLES, type HeaderNames, type HeaderStyle, type HeaderStyles, type StandardOptions } from './types.ts'
 
 /** The bytes of the digest that are shown. */
 const BYTES = 12

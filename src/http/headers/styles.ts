@@ -9,6 +9,7 @@ import {
   type ResponseHeaders,
   type SetHeader,
   type StandardFormat,
+  type StandardOptions,
 } from './types.ts'
 import type { Decision } from '../../limiter/decision.ts'
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
@@ -270,14 +271,6 @@ function createList(items: readonly PolicyItem[]): PolicyList {
   const texts = new Set(shown.map(({ text }) => text))
   const quotas = new Set(shown.map(({ values }) => values.quota))
   return { items, text: [...texts].join(', '), repeatsQuota: quotas.size < shown.length }
-}
-
-/** What the newest draft can show of a limit, except quota and window. */
-export interface StandardOptions {
-  /** Returns the quota unit of a limit, by its name. Default: requests. */
-  readonly unit?: ((name: string) => string | undefined) | undefined
-  /** Returns the partition of a key, as a byte sequence. */
-  readonly partition?: ((key: string) => string) | undefined
 }
 
 /** Creates the format of one request limiter. */

@@ -1,6 +1,22 @@
 import { brand } from '../../util/copies.ts'
 import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
-import { type AsyncStore, Charge, createPolicy, type Deciding, type Degraded, isDeciding, type Locking, type Operation, perform, type Place, type Policy, type Reply, start, STORE, type StoreClock } from '../store.ts'
+import {
+  type AsyncStore,
+  Charge,
+  createPolicy,
+  type Deciding,
+  type Degraded,
+  isDeciding,
+  type Locking,
+  type Operation,
+  perform,
+  type Place,
+  type Policy,
+  type Reply,
+  start,
+  STORE,
+  type StoreClock,
+} from '../store.ts'
 import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
 import { type FailureKind, Health, type ProbeResult } from './health.ts'
 import { type Call, Deadlines } from './deadlines.ts'

@@ -1,7 +1,20 @@
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { brand } from '../../util/copies.ts'
-import { type AsyncStore, type Charge, copiesOf, type Deciding, type DecisionMode, isDeciding, type Operation, type Reply, STORE, type StoreClock, storeClock, undo } from '../store.ts'
+import {
+  type AsyncStore,
+  type Charge,
+  copiesOf,
+  type Deciding,
+  type DecisionMode,
+  isDeciding,
+  type Operation,
+  type Reply,
+  STORE,
+  type StoreClock,
+  storeClock,
+  undo,
+} from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'

@@ -32,7 +32,7 @@ export const takeCases: Cases = {
     const limiter = on(three)
     const { limits } = await limiter.peek('a')
     const charge = (limits[0] as Charge).copy()
-    const before = { ...charge }
+    const before = structuredClone(charge)
     await new Promise<void>((resolve) => {
       const giveUp = store.run(
         { kind: 'consume', charges: [charge], fresh: true },
@@ -41,7 +41,7 @@ export const takeCases: Cases = {
       equal(giveUp === undefined, store.sync, 'nothing to give up')
       giveUp?.()
     })
-    if (!store.sync) equal({ ...charge }, before)
+    if (!store.sync) equal(structuredClone(charge), before)
     like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: store.sync ? 2 : 3 }] })
   },
   'peeks without charging': async ({ on }) => {

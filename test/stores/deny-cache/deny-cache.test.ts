@@ -16,7 +16,7 @@ import {
 import { compiled } from '../../../src/limits/limit.ts'
 import { Charge, isDeciding } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
-import { LaterStore } from '../../support/later.ts'
+import { laterStore } from '../../support/later.ts'
 import { methodsOf } from '../../support/method-store.ts'
 
 const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
@@ -29,7 +29,7 @@ function on(store: Store, limits: Limit | Limit[] | (() => Limit), name = 'test'
 function world(options?: DenyCacheOptions) {
   const clock = virtualClock()
   const memory = memoryStore({ clock })
-  const inner = new LaterStore(memory)
+  const inner = laterStore(memory)
   const store = denyCache(inner, options)
   /** Returns how many requests reach the store during some work. */
   async function asked(work: () => unknown): Promise<number> {

@@ -2,11 +2,11 @@ import { describe, test } from 'vitest'
 import { denyCache, memoryStore } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
-import { LaterStore } from '../../support/later.ts'
+import { laterStore } from '../../support/later.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 describe('denyCache around a store in this process', () => {
-  const behaviours = storeBehaviours((clock) => denyCache(new LaterStore(memoryStore({ clock }))))
+  const behaviours = storeBehaviours((clock) => denyCache(laterStore(memoryStore({ clock }))))
   for (const { name, run } of behaviours) test(name, run)
 })
 

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { type Decision, denyCache, memoryStore, type Store } from '../../../src/index.ts'
 import { compiled } from '../../../src/limits/limit.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import { LaterStore } from '../../support/later.ts'
+import { laterStore } from '../../support/later.ts'
 import { limiterOn, type Trace, traces } from '../../support/two-processes.ts'
 
 const RUNS = Number(process.env['RUNS'] ?? 400)
@@ -55,7 +55,7 @@ it('decides the same as without a cache, and reports no more units than remain',
   await fc.assert(
     fc.asyncProperty(traces(60), async (trace) => {
       const clocks = [virtualClock(), virtualClock()] as const
-      const inner = new LaterStore(memoryStore({ clock: clocks[0] }))
+      const inner = laterStore(memoryStore({ clock: clocks[0] }))
       const cached = await decisionsOf(denyCache(inner, { maxAge: `${trace.maxAge}ms` }), clocks[0], trace)
       const plain = await decisionsOf(memoryStore({ clock: clocks[1] }), clocks[1], trace)
       answered += plain.length - inner.asked

@@ -6,7 +6,17 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createLimiter, type Decision, type DecisionEvent, type Degraded, fixedWindow, guard, type Limiter, memoryStore, type StoreChange } from '../../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  type DecisionEvent,
+  type Degraded,
+  fixedWindow,
+  guard,
+  type Limiter,
+  memoryStore,
+  type StoreChange,
+} from '../../../src/index.ts'
 import { rateLimit } from '../../../adapters/express/index.ts'
 import { Breaker } from '../../../src/stores/guard/health.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'

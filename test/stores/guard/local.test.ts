@@ -3,9 +3,9 @@ import { expect, it } from 'vitest'
 import { gcra, memoryStore } from '../../../src/index.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy, type Deciding, type DecisionMode } from '../../../src/stores/store.ts'
-import { LaterStore } from '../../support/later.ts'
+import { laterStore } from '../../support/later.ts'
 
-const store = new LaterStore(memoryStore())
+const store = laterStore(memoryStore())
 
 function charge(window: `${number}ms`): Charge {
   return new Charge(createPolicy('test', gcra({ quota: 1, window }), store, {}), 'k', 1)

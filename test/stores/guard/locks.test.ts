@@ -16,13 +16,13 @@ import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { recordWarnings } from '../../support/guarded.ts'
-import { LaterStore } from '../../support/later.ts'
+import { laterStore } from '../../support/later.ts'
 import { methodStore } from '../../support/method-store.ts'
 import { until } from '../../support/redis-tests.ts'
 
 /** A store that fails while `isDown`. */
 function remote(): AsyncStore & { isDown: boolean } {
-  const inner = new LaterStore(memoryStore())
+  const inner = laterStore(memoryStore())
   return {
     ...inner,
     isDown: false,

@@ -13,7 +13,7 @@ import {
 import { Reporter, type StoreChange } from '../../../src/stores/guard/reporter.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
-import { LaterStore } from '../../support/later.ts'
+import { laterStore } from '../../support/later.ts'
 import { freePort, startRedis } from '../../support/redis.ts'
 import { defaultFamilies } from '../../support/redis-clients.ts'
 import { leftovers, until } from '../../support/redis-tests.ts'
@@ -26,7 +26,7 @@ afterEach(() => warnings.stop())
 
 /** A store whose place has a name, and which answers nothing while `isSilent`. */
 function named(name?: string, trouble?: string): AsyncStore & { error: Error | undefined; isSilent: boolean } {
-  const inner = new LaterStore(memoryStore())
+  const inner = laterStore(memoryStore())
   return {
     ...inner,
     place: { ...inner.place, ...(name !== undefined && { name }), trouble },

@@ -1,6 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, gcra, leakyBucket, type Limit, memoryStore, perMinute, slidingWindowBuckets, slidingWindowLog, spacing, tokenBucket } from '../../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  type Limit,
+  memoryStore,
+  perMinute,
+  slidingWindowBuckets,
+  slidingWindowLog,
+  spacing,
+  tokenBucket,
+} from '../../../src/index.ts'
 import { shareOf } from '../../../src/stores/guard/local.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { recordWarnings } from '../../support/guarded.ts'

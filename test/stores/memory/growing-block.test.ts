@@ -14,7 +14,7 @@ import {
 } from '../../../src/index.ts'
 import type { GrowingBlock } from '../../../src/limits/block.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import { LaterStore } from '../../support/later.ts'
+import { laterStore } from '../../support/later.ts'
 
 const WINDOW = 1000
 /** More than the limit ever admits at once: such a request is denied, and changes nothing that the limit counts. */
@@ -237,7 +237,7 @@ it('keeps counted denials when the limit changes, and a lock-out keeps its lengt
 
 it('is asked for each time through denyCache until the key is locked out', async () => {
   const clock = virtualClock()
-  const inner = new LaterStore(memoryStore({ clock }))
+  const inner = laterStore(memoryStore({ clock }))
   const limits = fixedWindow({ quota: 1, window: '1h', block: { after: 3, for: '2h', factor: 2 } })
   const limiter = createLimiter<string>({ keyer: (key) => key, limits, store: denyCache(inner, { maxAge: '1d' }) })
   for (let i = 0; i < 10; i++) await limiter.consume('a')

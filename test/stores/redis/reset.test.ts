@@ -1,6 +1,16 @@
 // A reset deletes what a key has used, also a reset by another process. Nothing of it is refunded later.
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, denyCache, gcra, guard, type Limit, type Limiter, slidingWindowLog, type Store } from '../../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  denyCache,
+  gcra,
+  guard,
+  type Limit,
+  type Limiter,
+  slidingWindowLog,
+  type Store,
+} from '../../../src/index.ts'
 import { fetchHeld, held } from '../../../src/stores/redis/inspect/held.ts'
 import { resetKey } from '../../../src/stores/redis/reset-key.ts'
 import { scriptClient } from '../../../src/stores/redis/clients.ts'

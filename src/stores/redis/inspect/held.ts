@@ -1,7 +1,13 @@
 import type { ScriptClient } from '../clients.ts'
 import { readSignature, redisKey } from '../keys.ts'
 import { ENTRY, RECORD } from '../lua/entries.ts'
-import { type Algorithm, createOutcome, MAX_CELLS, type Outcome, type Parameters } from '../../../algorithms/algorithm.ts'
+import {
+  type Algorithm,
+  createOutcome,
+  MAX_CELLS,
+  type Outcome,
+  type Parameters,
+} from '../../../algorithms/algorithm.ts'
 import { EntryArray } from '../../../algorithms/entries.ts'
 import { knownAlgorithms } from '../../../limits/limit.ts'
 import { boundedKey } from '../../../util/bounded-key.ts'
