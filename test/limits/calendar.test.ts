@@ -2,7 +2,17 @@
 import fc from 'fast-check'
 import { Temporal } from '@js-temporal/polyfill'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, type FixedWindowOptions, limit, type Limit, type LimitInput, memoryStore, perMinute, type Store } from '../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  type FixedWindowOptions,
+  limit,
+  type Limit,
+  type LimitInput,
+  memoryStore,
+  perMinute,
+  type Store,
+} from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { shareOf } from '../../src/stores/guard/local.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
