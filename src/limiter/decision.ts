@@ -34,7 +34,18 @@ export interface Decision {
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   for (let i = 0; i < limits.length; i++) countUsed(limits[i]!)
-  if (limits.length === 1 && isEnforced(limits[0]!)) return single(limits[0]!, limits, degraded)
+  return limits.length === 1 && isEnforced(limits[0]!) ? single(limits, degraded) : several(limits, degraded)
+}
+
+/** The most common case, without comparisons. */
+function single(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
+  const status = limits[0]!
+  const { allowed, delay, retryAfter, resetAfter, cost } = status
+  const remaining = cost > 0 ? further(status) : Infinity
+  return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
+}
+
+function several(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   let binding: LimitStatus | undefined
   let remaining = Infinity
   let retryAfter = 0
@@ -51,13 +62,6 @@ export function combine(limits: readonly LimitStatus[], degraded: Degraded | und
   }
   const allowed = binding === undefined || binding.allowed
   return { allowed, delay: allowed ? delay : 0, retryAfter, remaining, resetAfter, limits, binding, degraded }
-}
-
-/** The most common case, without comparisons. */
-function single(status: LimitStatus, limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
-  const { allowed, delay, retryAfter, resetAfter, cost } = status
-  const remaining = cost > 0 ? further(status) : Infinity
-  return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
 }
 
 /** No store writes `used`, so that all stores agree. */
