@@ -214,9 +214,15 @@ export class Row {
   keep(compiled: CompiledLimit, now: number): void {
     const { outcome } = this
     if (!this.isInPlace || this.slot < 0) this.#take(compiled, now)
-    const { home, at } = this
-    for (let i = 0; i < compiled.cells; i++) home[at + i] = outcome.next[i]!
+    this.write(compiled.cells)
     if (compiled.hasEntries) this.entries!.apply(outcome.edit)
+  }
+
+  /** Writes the next cells in place. */
+  write(cells: number): void {
+    const { home, at } = this
+    const { next } = this.outcome
+    for (let i = 0; i < cells; i++) home[at + i] = next[i]!
   }
 
   /** The state becomes one of this limit. */
@@ -333,7 +339,7 @@ export function ticks({ perMs }: CompiledLimit, now: number): number {
  * tolerance. Such a state is moved to the present with its debt. So no client waits until the clock has caught
  * up, and no usage is forgotten.
  */
-function isAhead(
+export function isAhead(
   { newest, newestTicks, perMs }: CompiledLimit,
   cells: Float64Array,
   offset: number,

@@ -1,5 +1,5 @@
 import { adjust, lock, reset, type LockMode } from '../../engine/adjust.ts'
-import { commit, evaluate } from '../../engine/decide.ts'
+import { commit, decideInPlace, evaluate } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
@@ -112,6 +112,7 @@ class MemoryStore implements SyncStore {
   /** Aims a row at the key of each charge, evaluates and commits, saves what has changed, and sweeps if that is due. */
   take(charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
     const now = microseconds(this.#clock)
+    if (mode === 'consume' && this.#takeInPlace(charges, now)) return undefined
     const tables = this.#tables
     const rows = this.#rows
     const { count } = moves
@@ -123,6 +124,26 @@ class MemoryStore implements SyncStore {
     for (let i = 0; i < charges.length; i++) if (rows[i]!.changed) tables.save(rows[i]!, charges[i]!, now)
     if (sweepIsDue) tables.sweep(charges, now)
     return undefined
+  }
+
+  /** Decides a usual request. Returns false, and has written nothing, for any other. */
+  #takeInPlace(charges: readonly Charge[], now: number): boolean {
+    const rows = this.#rows
+    for (let i = 0; i < charges.length; i++) {
+      const { policy, key } = charges[i]!
+      const row = rows[i]
+      const table = this.#tables.known(policy)
+      if (row === undefined || table === undefined || !table.aimInPlace(row, key, policy.compiled)) return false
+    }
+    if (!decideInPlace(rows, charges, now)) return false
+    let sweepIsDue = false
+    for (let i = 0; i < charges.length; i++) {
+      const table = charges[i]!.policy.cache as Table
+      table.isUsed = true
+      if (--table.untilSweep <= 0) sweepIsDue = true
+    }
+    if (sweepIsDue) this.#tables.sweep(charges, now)
+    return true
   }
 
   /** Returns whether a table is to be swept after the decision. */
@@ -220,10 +241,16 @@ class Tables {
 
   /** Returns the table of a policy. */
   of(policy: Policy): Table {
-    const { cache } = policy
-    if (cache !== undefined && (cache.owner === this.#store || cache.owner === policy.store)) return cache as Table
+    const known = this.known(policy)
+    if (known !== undefined) return known
     // Stores that decide together use each other's tables.
     return ((tablesOf.get(policy.store) as Tables | undefined) ?? this).own(policy)
+  }
+
+  /** Returns the table of a policy if a decision has used it before. */
+  known({ cache, store }: Policy): Table | undefined {
+    const isKnown = cache !== undefined && (cache.owner === this.#store || cache.owner === store)
+    return isKnown ? (cache as Table) : undefined
   }
 
   own(policy: Policy): Table {
