@@ -59,29 +59,23 @@ export function commit(
 }
 
 /**
- * Does what `evaluate` and `commit` do for the usual request, in half of the time: its limits keep no entries, have written the states
- * themselves, in place and without rare parts, and admit, or there is one limit that denies. Returns false, and has written nothing, if there is more
- * to do.
+ * Does what `evaluate` does for a charge of a usual request, with a third of the work. Its state is in place and has no entries and no rare parts. Returns
+ * false, and has written nothing that counts, if there is more to do: a denial of one of several limits, or one that leaves something, such as a lock-out.
  */
-export function decideInPlace(rows: readonly Row[], charges: readonly Charged[], now: number): boolean {
-  for (let i = 0; i < charges.length; i++) {
-    const charge = charges[i]!
-    const { home, at, outcome } = rows[i]!
-    const { compiled } = charge.policy
-    const tick = ticks(compiled, now)
-    if (charge.cost === 0 || isAhead(compiled, home, at, tick)) return false
-    compiled.step(compiled.parameters, home, at, tick, charge.cost, outcome, noEntries)
-    if (!outcome.allowed && (charges.length > 1 || outcome.persist || compiled.block > 0)) return false
-  }
-  for (let i = 0; i < charges.length; i++) {
-    const charge = charges[i]!
-    const row = rows[i]!
-    judge(row, charge)
-    if (!charge.allowed) continue
-    row.write(charge.policy.compiled.cells)
-    charge.markCharged(row.outcome.at, row.outcome.charged)
-  }
-  return true
+export function evaluateInPlace(row: Row, { policy: { compiled }, cost }: Charged, now: number, isOnly: boolean): boolean {
+  const { home, at, outcome } = row
+  const tick = ticks(compiled, now)
+  if (cost === 0 || isAhead(compiled, home, at, tick)) return false
+  compiled.step(compiled.parameters, home, at, tick, cost, outcome, noEntries)
+  return outcome.allowed || (isOnly && !outcome.persist && compiled.block === 0)
+}
+
+/** Writes what follows, once all charges of a usual request are evaluated: the verdict and, if it admits, the next state. */
+export function commitInPlace(row: Row, charge: Charged): void {
+  judge(row, charge)
+  if (!charge.allowed) return
+  row.write(charge.policy.compiled.cells)
+  charge.markCharged(row.outcome.at, row.outcome.charged)
 }
 
 /** Returns whether a request is charged to a limit. No other place decides it. */

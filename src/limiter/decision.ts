@@ -33,13 +33,13 @@ export interface Decision {
  * (`Infinity` is the longest), else the one with the least remaining. The first of equal ones wins.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
-  for (let i = 0; i < limits.length; i++) countUsed(limits[i]!)
   return limits.length === 1 && isEnforced(limits[0]!) ? single(limits, degraded) : several(limits, degraded)
 }
 
 /** The most common case, without comparisons. */
 function single(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   const status = limits[0]!
+  countUsed(status)
   const { allowed, delay, retryAfter, resetAfter, cost } = status
   const remaining = cost > 0 ? further(status) : Infinity
   return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
@@ -53,6 +53,7 @@ function several(limits: readonly LimitStatus[], degraded: Degraded | undefined)
   let delay = 0
   for (let i = 0; i < limits.length; i++) {
     const status = limits[i]!
+    countUsed(status)
     if (!isEnforced(status)) continue
     if (binding === undefined || binds(status, binding)) binding = status
     if (status.cost > 0) remaining = Math.min(remaining, further(status))

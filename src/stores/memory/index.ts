@@ -1,5 +1,5 @@
 import { adjust, lock, reset, type LockMode } from '../../engine/adjust.ts'
-import { commit, decideInPlace, evaluate } from '../../engine/decide.ts'
+import { commit, commitInPlace, evaluate, evaluateInPlace } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
@@ -130,16 +130,18 @@ class MemoryStore implements SyncStore {
   #takeInPlace(charges: readonly Charge[], now: number): boolean {
     const rows = this.#rows
     for (let i = 0; i < charges.length; i++) {
-      const { policy, key } = charges[i]!
+      const charge = charges[i]!
+      const { policy, key } = charge
       const row = rows[i]
       const table = this.#tables.known(policy)
       if (row === undefined || table === undefined || !table.aimInPlace(row, key, policy.compiled)) return false
+      if (!evaluateInPlace(row, charge, now, charges.length === 1)) return false
     }
-    if (!decideInPlace(rows, charges, now)) return false
     let sweepIsDue = false
     for (let i = 0; i < charges.length; i++) {
-      const table = charges[i]!.policy.cache as Table
-      table.isUsed = true
+      const charge = charges[i]!
+      commitInPlace(rows[i]!, charge)
+      const table = charge.policy.cache as Table
       if (--table.untilSweep <= 0) sweepIsDue = true
     }
     if (sweepIsDue) this.#tables.sweep(charges, now)

@@ -298,6 +298,7 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
 
   /** Aims a row at the cells of a key if a limit has written them, and nothing else is kept of the key. Else returns false. */
   aimInPlace(row: Row, key: string, compiled: CompiledLimit): boolean {
+    this.isUsed = true
     const slot = this.slots.get(key)
     return slot !== undefined && this.slab.aimInPlace(row, slot, compiled)
   }
