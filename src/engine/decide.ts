@@ -62,7 +62,12 @@ export function commit(
  * Does what `evaluate` does for a charge of a usual request, with a third of the work. Its state is in place and has no entries and no rare parts. Returns
  * false, and has written nothing that counts, if there is more to do: a denial of one of several limits, or one that leaves something, such as a lock-out.
  */
-export function evaluateInPlace(row: Row, { policy: { compiled }, cost }: Charged, now: number, isOnly: boolean): boolean {
+export function evaluateInPlace(
+  row: Row,
+  { policy: { compiled }, cost }: Charged,
+  now: number,
+  isOnly: boolean,
+): boolean {
   const { home, at, outcome } = row
   const tick = ticks(compiled, now)
   if (cost === 0 || isAhead(compiled, home, at, tick)) return false
@@ -74,8 +79,10 @@ export function evaluateInPlace(row: Row, { policy: { compiled }, cost }: Charge
 export function commitInPlace(row: Row, charge: Charged): void {
   judge(row, charge)
   if (!charge.allowed) return
-  row.write(charge.policy.compiled.cells)
-  charge.markCharged(row.outcome.at, row.outcome.charged)
+  const { compiled } = charge.policy
+  const { home, at, outcome } = row
+  for (let i = 0; i < compiled.cells; i++) home[at + i] = outcome.next[i]!
+  charge.markCharged(outcome.at, outcome.charged)
 }
 
 /** Returns whether a request is charged to a limit. No other place decides it. */

@@ -214,15 +214,9 @@ export class Row {
   keep(compiled: CompiledLimit, now: number): void {
     const { outcome } = this
     if (!this.isInPlace || this.slot < 0) this.#take(compiled, now)
-    this.write(compiled.cells)
-    if (compiled.hasEntries) this.entries!.apply(outcome.edit)
-  }
-
-  /** Writes the next cells in place. */
-  write(cells: number): void {
     const { home, at } = this
-    const { next } = this.outcome
-    for (let i = 0; i < cells; i++) home[at + i] = next[i]!
+    for (let i = 0; i < compiled.cells; i++) home[at + i] = outcome.next[i]!
+    if (compiled.hasEntries) this.entries!.apply(outcome.edit)
   }
 
   /** The state becomes one of this limit. */
