@@ -217,7 +217,7 @@ describe('a key that one limit has seen before', () => {
     const second = limiter.consume('a')
     expect(chargeOf(second).charged).toBe(1)
     limiter.refund(second)
-    expect(limiter.peek('a').remaining).toBe(1)
+    expect(limiter.peek('a').allowed).toBe(true)
   })
 
   it('is not charged by a denial, nor by a cost of 0', () => {
