@@ -50,11 +50,10 @@ function step(
   const kept = allowed ? after : persist ? Math.max(debt, full) : debt
 
   const lag = time - now
-  const wait = cost > params.capacity ? Infinity : Math.ceil((kept + (after - debt) - full) / drain) + lag
 
   out.allowed = allowed
   out.at = time
-  out.retry = allowed ? 0 : wait
+  out.retry = allowed ? 0 : cost > params.capacity ? Infinity : Math.ceil((kept + (after - debt) - full) / drain) + lag
   out.remaining = kept < full ? Math.floor((full - kept) / unit) : 0
   out.reset = kept > 0 ? Math.ceil(kept / drain) + lag : 0
   out.delay = params.queue === 1 && allowed && cost > 0 && debt > 0 ? Math.ceil(debt / drain) + lag : 0

@@ -51,13 +51,15 @@ function step(
   const most = mostCounted(params) - weighted
   const kept = allowed ? current + cost : persist ? Math.max(current, Math.min(current + cost, most)) : current
 
-  // Until the weight of the older window is small enough. If that is not enough, until this window is the older one.
   const lag = time - now
-  const room = quota - kept - cost
-  const later = Math.max(0, window - Math.floor(((quota - cost + 1) * window - 1) / kept))
-  const soon = window - Math.floor(((room + 1) * window - 1) / previous) - elapsed
-  const wait = room < 0 ? window - elapsed + later : soon
-  const retry = allowed ? 0 : cost > quota ? Infinity : wait
+  let retry = 0
+  if (!allowed) {
+    // Until the weight of the older window is small enough. If that is not enough, until this window is the older one.
+    const room = quota - kept - cost
+    const later = Math.max(0, window - Math.floor(((quota - cost + 1) * window - 1) / kept))
+    const soon = window - Math.floor(((room + 1) * window - 1) / previous) - elapsed
+    retry = cost > quota ? Infinity : room < 0 ? window - elapsed + later : soon
+  }
   const reset = kept > 0 ? 2 * window - elapsed : previous > 0 ? window - elapsed : 0
 
   out.allowed = allowed

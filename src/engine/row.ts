@@ -78,13 +78,13 @@ export class Row {
   /** The room for a state that is in no place. */
   readonly own: Float64Array = new Float64Array(MAX_CELLS)
   // The state as steps read it: in its place, or converted in a copy.
-  #cells: Float64Array = this.own
-  #offset = 0
-  #entries: Entries = noEntries
+  private from: Float64Array = this.own
+  private fromAt = 0
+  private fromEntries: Entries = noEntries
   /** True when steps read the state in its place. */
-  #isInPlace = false
-  #isConverted = false
-  readonly #scratch = new Float64Array(MAX_CELLS)
+  private isInPlace = false
+  private isConverted = false
+  private readonly scratch: Float64Array = new Float64Array(MAX_CELLS)
 
   constructor() {
     this.home = this.own
@@ -108,7 +108,7 @@ export class Row {
   /** Becomes the row of a key that was never seen. Its state begins in its own room. */
   renew(): void {
     this.aim(NOWHERE, this.own, 0, undefined)
-    this.#entries = noEntries
+    this.fromEntries = noEntries
   }
 
   #unshare(): void {
@@ -143,52 +143,55 @@ export class Row {
     this.locked = this.hasRare ? lockEnd(this.rare[LOCKED_AT]!, this.rare[LOCKED_UNTIL]!, now) : 0
     this.counted = 0
     this.isCarriedOver = false
-    this.#isConverted = false
-    this.#isInPlace = writer === compiled || writer?.signature === compiled.signature
-    if (this.#isInPlace) this.#readFrom(this.home, this.at, this.entries ?? noEntries)
-    else if (writer === undefined) this.#readNew(compiled)
+    this.isConverted = false
+    this.isInPlace = writer === compiled || writer?.signature === compiled.signature
+    if (this.isInPlace) {
+      this.from = this.home
+      this.fromAt = this.at
+      this.fromEntries = this.entries ?? noEntries
+    } else if (writer === undefined) this.#readNew(compiled)
     else this.#convert(writer, compiled)
-    if (isAhead(compiled, this.#cells, this.#offset, this.tick)) this.#moveToPresent(compiled)
+    if (isAhead(compiled, this.from, this.fromAt, this.tick)) this.#moveToPresent(compiled)
   }
 
   /** A state that cannot be read is written over, as one of another algorithm is. */
   #readNew({ initialState }: CompiledLimit): void {
-    this.#isConverted = this.unread !== undefined
+    this.isConverted = this.unread !== undefined
     this.#readFrom(initialState, 0, noEntries)
   }
 
   #readFrom(cells: Float64Array, offset: number, entries: Entries): void {
-    this.#cells = cells
-    this.#offset = offset
-    this.#entries = entries
+    this.from = cells
+    this.fromAt = offset
+    this.fromEntries = entries
   }
 
   /** A state that the algorithm cannot read becomes a new one. */
   #convert(from: CompiledLimit, to: CompiledLimit): void {
-    this.#isConverted = true
+    this.isConverted = true
     if (!isCompatible(to.algorithm, from.algorithm)) return this.#readFrom(to.initialState, 0, noEntries)
     const { outcome } = this
     const entries = this.entries?.copy()
     this.isCarriedOver = true
     clearEdit(outcome.edit)
     to.algorithm.convert(to.parameters, from.parameters, this.home, this.at, this.tick, outcome, entries ?? noEntries)
-    this.#scratch.set(outcome.next)
+    this.scratch.set(outcome.next)
     entries?.apply(outcome.edit)
-    this.#readFrom(this.#scratch, 0, entries ?? noEntries)
+    this.#readFrom(this.scratch, 0, entries ?? noEntries)
   }
 
   /** Moves a state from a clock that ran ahead to the present, in a copy: its newest time becomes now. Its entries become one. */
   #moveToPresent({ algorithm, parameters, newest, newestTicks, hasEntries, cells }: CompiledLimit): void {
-    const moved = this.#scratch
-    for (let i = 0; i < cells; i++) moved[i] = this.#cells[this.#offset + i]!
+    const moved = this.scratch
+    for (let i = 0; i < cells; i++) moved[i] = this.from[this.fromAt + i]!
     const ahead = moved[newest]! * newestTicks - this.tick
     algorithm.cells.forEach((cell, i) => {
       if (cell.ticks === undefined) return
       const unit = ticksOf(cell, parameters)
       moved[i] = Math.floor((moved[i]! * unit - ahead) / unit)
     })
-    this.#isInPlace = false
-    this.#isConverted = true
+    this.isInPlace = false
+    this.isConverted = true
     this.isCarriedOver = true
     const entries = hasEntries ? new EntryArray() : undefined
     if (moved[0]! > 0) entries?.push(moved[newest]!, moved[0]!)
@@ -197,20 +200,20 @@ export class Row {
 
   /** Steps the state that was read. */
   step(compiled: CompiledLimit, parameters: Parameters, cost: number): void {
-    compiled.step(parameters, this.#cells, this.#offset, this.tick, cost, this.outcome, this.#entries)
+    compiled.step(parameters, this.from, this.fromAt, this.tick, cost, this.outcome, this.fromEntries)
   }
 
   /** Adds units to the state that was read, or refunds them if negative. */
   adjust({ algorithm, nonStrict }: CompiledLimit, chargedAt: number, units: number): void {
     const { outcome } = this
     clearEdit(outcome.edit)
-    algorithm.adjust(nonStrict, this.#cells, this.#offset, this.tick, chargedAt, units, outcome, this.#entries)
+    algorithm.adjust(nonStrict, this.from, this.fromAt, this.tick, chargedAt, units, outcome, this.fromEntries)
   }
 
   /** Writes the next state. A limit that writes over its own state in a slot changes nothing else. */
   keep(compiled: CompiledLimit, now: number): void {
     const { outcome } = this
-    if (!this.#isInPlace || this.slot < 0) this.#take(compiled, now)
+    if (!this.isInPlace || this.slot < 0) this.#take(compiled, now)
     const { home, at } = this
     for (let i = 0; i < compiled.cells; i++) home[at + i] = outcome.next[i]!
     if (compiled.hasEntries) this.entries!.apply(outcome.edit)
@@ -219,14 +222,14 @@ export class Row {
   /** The state becomes one of this limit. */
   #take(compiled: CompiledLimit, now: number): void {
     this.changed = true
-    if (this.#isConverted) {
+    if (this.isConverted) {
       const until = this.countsUntil(now)
       if (until > now) this.noteChange(now, until)
     }
     if (this.isShared) compiled.algorithm.toShared?.(compiled.parameters, this.outcome)
     if (!compiled.hasEntries) this.entries = undefined
-    else if (this.#entries === noEntries) this.entries = new EntryArray()
-    else this.entries = this.#entries as EntryArray
+    else if (this.fromEntries === noEntries) this.entries = new EntryArray()
+    else this.entries = this.fromEntries as EntryArray
     this.until = now + this.outcome.reset * compiled.micros
     this.writer = compiled
     this.unread = undefined
@@ -330,7 +333,7 @@ export function ticks({ perMs }: CompiledLimit, now: number): number {
  * tolerance. Such a state is moved to the present with its debt. So no client waits until the clock has caught
  * up, and no usage is forgotten.
  */
-function isAhead(
+export function isAhead(
   { newest, newestTicks, perMs }: CompiledLimit,
   cells: Float64Array,
   offset: number,

@@ -71,9 +71,12 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   /** Returns the charges of an input. `cost`, if given, takes precedence over the cost function. */
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
     const key = this.#keyer(input)
-    if (this.#fixed !== undefined && !isPromise(key) && (cost !== undefined || this.#cost === undefined)) {
-      return charged(this.#fixed, this.#text(key), cost === undefined ? 1 : checkedCost(cost))
-    }
+    if (this.#fixed === undefined || this.#cost !== undefined || isPromise(key)) return this.#asked(input, key, cost)
+    return charged(this.#fixed, this.#text(key), cost === undefined ? 1 : checkedCost(cost))
+  }
+
+  /** Asks the functions of the user for limits and costs. */
+  #asked(input: Input, key: MaybePromise<Key | undefined>, cost: number | undefined): MaybePromise<Charge[]> {
     return chain(key, (known) => chain(this.#limits(input), (policies) => this.#costed(input, known, policies, cost)))
   }
 
@@ -179,6 +182,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
 }
 
 function charged(policies: readonly Policy[], key: string, cost: number): Charge[] {
+  if (policies.length === 1) return [new Charge(policies[0]!, key, cost)]
   const charges = new Array<Charge>(policies.length)
   for (let i = 0; i < policies.length; i++) charges[i] = new Charge(policies[i]!, key, cost)
   return charges

@@ -33,8 +33,19 @@ export interface Decision {
  * (`Infinity` is the longest), else the one with the least remaining. The first of equal ones wins.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
-  for (let i = 0; i < limits.length; i++) countUsed(limits[i]!)
-  if (limits.length === 1 && isEnforced(limits[0]!)) return single(limits[0]!, limits, degraded)
+  return limits.length === 1 && isEnforced(limits[0]!) ? single(limits, degraded) : several(limits, degraded)
+}
+
+/** The most common case, without comparisons. */
+function single(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
+  const status = limits[0]!
+  countUsed(status)
+  const { allowed, delay, retryAfter, resetAfter, cost } = status
+  const remaining = cost > 0 ? further(status) : Infinity
+  return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
+}
+
+function several(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   let binding: LimitStatus | undefined
   let remaining = Infinity
   let retryAfter = 0
@@ -42,6 +53,7 @@ export function combine(limits: readonly LimitStatus[], degraded: Degraded | und
   let delay = 0
   for (let i = 0; i < limits.length; i++) {
     const status = limits[i]!
+    countUsed(status)
     if (!isEnforced(status)) continue
     if (binding === undefined || binds(status, binding)) binding = status
     if (status.cost > 0) remaining = Math.min(remaining, further(status))
@@ -51,13 +63,6 @@ export function combine(limits: readonly LimitStatus[], degraded: Degraded | und
   }
   const allowed = binding === undefined || binding.allowed
   return { allowed, delay: allowed ? delay : 0, retryAfter, remaining, resetAfter, limits, binding, degraded }
-}
-
-/** The most common case, without comparisons. */
-function single(status: LimitStatus, limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
-  const { allowed, delay, retryAfter, resetAfter, cost } = status
-  const remaining = cost > 0 ? further(status) : Infinity
-  return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
 }
 
 /** No store writes `used`, so that all stores agree. */

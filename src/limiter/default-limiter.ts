@@ -69,11 +69,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
-    if (!decisions.hasSubscribers) return this.#consume(input, options)
-    const began = this.#store.sync ? undefined : performance.now()
-    const decision = this.#consume(input, options)
-    if (isPromise(decision)) return decision.then((known) => this.#published(input, known, began))
-    return this.#published(input, decision, began)
+    if (decisions.hasSubscribers || this.#observers.length > 0) return this.#consumeObserved(input, options)
+    return this.#decide(input, 'consume', options)
   }
 
   peek(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -173,10 +170,14 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     for (const each of [this, ...this.#variants.values()]) each.#queue.wake(charges)
   }
 
-  #consume(input: Input, options: ConsumeOptions | undefined): MaybePromise<Decision> {
-    const decision = this.#decide(input, 'consume', options)
-    if (this.#observers.length === 0) return decision
-    return chain(decision, (known) => this.#observed(input, options?.cost, known))
+  // A function with a closure allocates the variables of the closure at each call, so those of rare cases are on their own.
+  #consumeObserved(input: Input, options: ConsumeOptions | undefined): MaybePromise<Decision> {
+    const isPublished = decisions.hasSubscribers
+    const began = isPublished && !this.#store.sync ? performance.now() : undefined
+    return chain(this.#decide(input, 'consume', options), (decision) => {
+      this.#observed(input, options?.cost, decision)
+      return isPublished ? this.#published(input, decision, began) : decision
+    })
   }
 
   /** `began` is `undefined` for a store that answers at once. */
@@ -195,8 +196,11 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const store = this.#store
     if (!store.sync) return this.#decideLater(store, input, mode, options)
     const charges = this.#charges(input, costIn(options, mode))
-    if (!Array.isArray(charges)) return charges.then((known) => this.#take(store, known, mode))
-    return this.#take(store, charges, mode)
+    return Array.isArray(charges) ? this.#take(store, charges, mode) : this.#takeLater(store, charges, mode)
+  }
+
+  #takeLater(store: SyncStore, charges: Promise<Charge[]>, mode: DecisionMode): Promise<Decision> {
+    return charges.then((known) => this.#take(store, known, mode))
   }
 
   /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
@@ -219,7 +223,10 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
-    if (this.#builders.length === 1) return this.#builders[0]!.charges(input, cost)
+    return this.#builders.length === 1 ? this.#builders[0]!.charges(input, cost) : this.#allCharges(input, cost)
+  }
+
+  #allCharges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
     const charges = collect(this.#builders, (builder) => builder.charges(input, cost))
     return chain(charges, (known) => dedupe(known.flat()))
   }

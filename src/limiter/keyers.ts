@@ -129,7 +129,10 @@ export function composeKey(keys: readonly (Key | undefined)[]): string {
 
 /** Returns a key as a string of at most 64 characters: see `boundedKey`. Throws `INVALID_KEY` for any other value. */
 export function normalizeKey(key: Key | null | undefined, option = 'keyer'): string {
-  if (typeof key === 'string') return boundedKey(key)
+  return typeof key === 'string' ? boundedKey(key) : textOf(key, option)
+}
+
+function textOf(key: Exclude<Key, string> | null | undefined, option: string): string {
   if (key === undefined || key === null) return UNIDENTIFIED
   if (typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key))) return boundedKey(String(key))
   throw new SluiceError(

@@ -98,9 +98,9 @@ export class Charge implements LimitStatus {
   resetAfter: number
   delay: number
   readonly #policy: Policy
-  #at: number
-  #charged: number
-  #lockedFor: number
+  #at = 0
+  #charged = 0
+  #lockedFor = 0
 
   constructor(policy: Policy, key: string, cost: number) {
     if (policy.compiled.validity !== undefined) renew(policy, policy.compiled.validity)
@@ -115,9 +115,6 @@ export class Charge implements LimitStatus {
     this.resetAfter = 0
     this.delay = 0
     this.#policy = policy
-    this.#at = 0
-    this.#charged = 0
-    this.#lockedFor = 0
   }
 
   // On the prototype, so that a logged or serialised decision does not show internals.

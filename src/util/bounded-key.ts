@@ -15,7 +15,11 @@ interface Crypto {
  * @example boundedKey('203.0.113.7') // '203.0.113.7'
  */
 export function boundedKey(key: string): string {
-  return key.length <= LONGEST && !key.startsWith(PREFIX) ? key : PREFIX + hexadecimal(digest(key))
+  return key.length <= LONGEST && !key.startsWith(PREFIX) ? key : hashed(key)
+}
+
+function hashed(key: string): string {
+  return PREFIX + hexadecimal(digest(key))
 }
 
 const encoder = new TextEncoder()

@@ -59,7 +59,10 @@ const LATEST = 1e14
  * microseconds by mistake.
  */
 export function microseconds(clock: Clock): number {
-  if (clock === steadyClock) return steady()
+  return clock === steadyClock ? steady() : timeOf(clock)
+}
+
+function timeOf(clock: Clock): number {
   const ms = clock.now()
   if (ms >= 0 && ms < LATEST) return Math.round(ms * 1000)
   throw new SluiceError('INVALID_CLOCK', `clock.now(): expected milliseconds since 1970, got ${shown(ms)}`)

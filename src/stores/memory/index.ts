@@ -1,5 +1,5 @@
 import { adjust, lock, reset } from '../../engine/adjust.ts'
-import { commit, evaluate } from '../../engine/decide.ts'
+import { commit, commitInPlace, evaluate, evaluateInPlace } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
@@ -141,6 +141,7 @@ class MemoryStore implements SyncStore {
   /** Aims a row at the key of each charge, evaluates and commits, saves what has changed, and sweeps if that is due. */
   #decide(charges: readonly Charge[], isCharged: boolean): void {
     const now = microseconds(this.#time)
+    if (isCharged && this.#decideInPlace(charges, now)) return
     const tables = this.#tables
     const rows = this.#rows
     const { count } = moves
@@ -151,6 +152,28 @@ class MemoryStore implements SyncStore {
     commit(rows, charges, now, admitted, isCharged)
     for (let i = 0; i < charges.length; i++) if (rows[i]!.changed) tables.save(rows[i]!, charges[i]!, now)
     if (sweepIsDue) tables.sweep(charges, now)
+  }
+
+  /** Decides a usual request. Returns false, and has written nothing, for any other. */
+  #decideInPlace(charges: readonly Charge[], now: number): boolean {
+    const rows = this.#rows
+    for (let i = 0; i < charges.length; i++) {
+      const charge = charges[i]!
+      const { policy, key } = charge
+      const row = rows[i]
+      const table = this.#tables.known(policy)
+      if (row === undefined || table === undefined || !table.aimInPlace(row, key, policy.compiled)) return false
+      if (!evaluateInPlace(row, charge, now, charges.length === 1)) return false
+    }
+    let sweepIsDue = false
+    for (let i = 0; i < charges.length; i++) {
+      const charge = charges[i]!
+      commitInPlace(rows[i]!, charge)
+      const table = charge.policy.cache as Table
+      if (--table.untilSweep <= 0) sweepIsDue = true
+    }
+    if (sweepIsDue) this.#tables.sweep(charges, now)
+    return true
   }
 
   /** Returns whether a table is to be swept after the decision. */
@@ -230,11 +253,16 @@ class Tables implements Place {
 
   /** Returns the table of a policy. */
   of(policy: Policy): Table {
-    const { cache } = policy
-    if (cache !== undefined && cache.owner === this) return cache as Table
+    const known = this.known(policy)
+    if (known !== undefined) return known
     // Stores that decide together use each other's tables.
     const { place } = policy.store
     return (isMemoryPlace(place) ? (place as Tables) : this).own(policy)
+  }
+
+  /** Returns the table of a policy if a decision has used it before. */
+  known({ cache }: Policy): Table | undefined {
+    return cache !== undefined && cache.owner === this ? (cache as Table) : undefined
   }
 
   own(policy: Policy): Table {

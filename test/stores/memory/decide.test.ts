@@ -10,6 +10,7 @@ import {
   memoryStore,
   perSecond,
 } from '../../../src/index.ts'
+import type { Charge } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 
 interface Setup {
@@ -204,5 +205,30 @@ describe('a key never seen', () => {
     limiter.consume('a')
     clock.advance(began + longest - clock.now())
     expect(limiter.consume('a').allowed).toBe(true)
+  })
+})
+
+describe('a key that one limit has seen before', () => {
+  const chargeOf = ({ limits }: Decision): Charge => limits[0] as Charge
+
+  it('is charged, and refunded', () => {
+    const { limiter } = setup(perSecond(2))
+    limiter.consume('a')
+    const second = limiter.consume('a')
+    expect(chargeOf(second).charged).toBe(1)
+    limiter.refund(second)
+    expect(limiter.peek('a').allowed).toBe(true)
+  })
+
+  it('is not charged by a denial, nor by a cost of 0', () => {
+    const { limiter } = setup(perSecond(1))
+    limiter.consume('a')
+    const denied = limiter.consume('a')
+    const free = limiter.consume('a', { cost: 0 })
+    expect([denied, free].map(({ allowed }) => allowed)).toEqual([false, true])
+    expect([denied, free].map((each) => [chargeOf(each).charged, chargeOf(each).at])).toEqual([
+      [0, 0],
+      [0, 0],
+    ])
   })
 })
