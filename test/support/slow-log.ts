@@ -52,8 +52,9 @@ export class SlowLog {
 
   #noteChange(now: number): void {
     const newest = this.#entries.at(-1)
-    const until = Math.max(this.#change.until, newest === undefined ? 0 : newest.time + this.#writer!.window)
-    if (until > now) this.#change = { at: now, until }
+    const until = newest === undefined ? 0 : newest.time + this.#writer!.window
+    // Without an entry that counts, nothing is converted.
+    if (until > now) this.#change = { at: now, until: Math.max(this.#change.until, until) }
   }
 
   /** Gives back what was charged at a time, as far as it still counts: nothing when the limit has changed since. */

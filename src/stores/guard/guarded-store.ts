@@ -282,6 +282,8 @@ class Question implements Call, Reply {
   readonly #operation: Deciding
   readonly #reply: Reply
   #giveUp: (() => void) | undefined
+  /** Nobody waits for a verdict any more. The reply comes when the store has refunded, or at the deadline. */
+  #isGivenUp = false
 
   constructor(guard: GuardedStore, operation: Deciding, reply: Reply) {
     this.#guard = guard
@@ -300,13 +302,14 @@ class Question implements Call, Reply {
     this.#giveUp = start(inner, this.#operation, this)
     if (!this.isPending) return undefined
     return () => {
-      if (!deadlines.remove(this)) return
+      if (!this.isPending || this.#isGivenUp) return
+      this.#isGivenUp = true
       this.#giveUp?.()
-      this.#reply.answered()
     }
   }
 
   decideWithout(): void {
+    if (this.#isGivenUp) return this.#reply.answered()
     const { local, onOutage } = this.#guard
     let by: Degraded
     try {
@@ -319,7 +322,7 @@ class Question implements Call, Reply {
 
   expire(wasBusy: boolean): void {
     this.#guard.missed(this.charges, wasBusy)
-    this.#giveUp?.()
+    if (!this.#isGivenUp) this.#giveUp?.()
     this.decideWithout()
   }
 
