@@ -9,6 +9,7 @@ import {
   type Limiter,
   memoryStore,
   perSecond,
+  slidingWindowLog,
 } from '../../../src/index.ts'
 import type { Charge } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
@@ -230,5 +231,13 @@ describe('a key that one limit has seen before', () => {
       [0, 0],
       [0, 0],
     ])
+  })
+  it('keeps the entries of a log', () => {
+    const { clock, limiter } = setup(slidingWindowLog({ quota: 2, window: '1s' }))
+    const admitted = [0, 600, 400, 100].map((ms) => {
+      clock.advance(ms)
+      return limiter.consume('a').allowed
+    })
+    expect(admitted).toEqual([true, true, true, false])
   })
 })
