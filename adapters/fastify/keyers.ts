@@ -1,16 +1,8 @@
 import type { FastifyRequest } from 'fastify'
-import {
-  addressReader,
-  type ClientInfo,
-  clientKeyer,
-  type IpKeyerOptions,
-  isSetByApp,
-  proxyHeaderIn,
-  type ProxyTrust,
-} from '../../src/http/keys/address.ts'
+import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions, isSetByApp, proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
-import { refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { needsCall } from '../../src/util/validate.ts'
+import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 
 // A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
 const PROXIES = 32

@@ -1,8 +1,8 @@
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
-import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { shared } from '../../src/util/copies.ts'
-import { needsCall } from '../../src/util/validate.ts'
+import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 
 /** The other arguments of a handler: the server, the connection, or the environment, depending on the runtime. */
 type Rest = readonly unknown[]

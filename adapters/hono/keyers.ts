@@ -1,17 +1,8 @@
 import type { Context } from 'hono'
-import {
-  type AddressOptions,
-  addressReader,
-  type ClientInfo,
-  clientKeyer,
-  givenAddressKeyer,
-  type IpKeyerOptions as SubnetOptions,
-  isSocketSet,
-  proxyHeaderIn,
-} from '../../src/http/keys/address.ts'
+import { type AddressOptions, addressReader, type ClientInfo, clientKeyer, givenAddressKeyer, type IpKeyerOptions as SubnetOptions, isSocketSet, proxyHeaderIn } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
-import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { needsCall, refuse } from '../../src/util/validate.ts'
+import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { needsCall, refuse, refuseOwnCall } from '../../src/util/validate.ts'
 import { bindingsOf } from './node.ts'
 
 /** The options of {@link ipKeyer}. */

@@ -1,17 +1,12 @@
 import * as express from '../express/express.ts'
 import * as fastify from '../fastify/keyers.ts'
-import {
-  addressKeyer,
-  type AddressOptions,
-  givenAddressKeyer,
-  type IpKeyerOptions as SubnetOptions,
-} from '../../src/http/keys/address.ts'
+import { addressKeyer, type AddressOptions, givenAddressKeyer, type IpKeyerOptions as SubnetOptions } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
-import { define, refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { executionContext } from './exchange.ts'
 import { isOfExpress, isOfFastify } from './platform.ts'
 import { handshakeHeaderOf, socketAddressOf } from './sockets.ts'
-import { needsCall } from '../../src/util/validate.ts'
+import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: object]>>

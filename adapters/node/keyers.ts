@@ -1,17 +1,8 @@
 import type { IncomingMessage } from 'node:http'
-import {
-  type AddressOptions,
-  addressReader,
-  type ClientInfo,
-  clientKeyer,
-  givenAddressKeyer,
-  type IpKeyerOptions as SubnetOptions,
-  isSocketSet,
-  proxyHeaderIn,
-} from '../../src/http/keys/address.ts'
+import { type AddressOptions, addressReader, type ClientInfo, clientKeyer, givenAddressKeyer, type IpKeyerOptions as SubnetOptions, isSocketSet, proxyHeaderIn } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
-import { refuseOwnCall, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { needsCall } from '../../src/util/validate.ts'
+import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>

@@ -1,3 +1,4 @@
+import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { describeFunction, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
 import { type Limit, limit } from '../limits/limit.ts'
@@ -166,7 +167,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   }
 
   #text(key: Key | undefined): string {
-    const text = normalizeKey(key)
+    const text = typeof key === 'string' ? boundedKey(key) : normalizeKey(key)
     if (text === UNIDENTIFIED && !this.#warned) this.#warn()
     return this.#prefix + text
   }

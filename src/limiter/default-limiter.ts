@@ -6,7 +6,6 @@ import { givenKey, handleOf, noSingleKey } from './key-handle.ts'
 import type { Key } from './keyers.ts'
 import { type Duration, type Limit, warnIfShort } from '../limits/limit.ts'
 import { LONGEST_LOCK } from '../limits/block.ts'
-import { costIn } from './options.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charge-source.ts'
 import type { LockMode } from '../engine/adjust.ts'
@@ -205,7 +204,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
   #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
-    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
+    if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
     return combine(charges, perform(store, { kind: mode, charges, fresh: false }))
   }
 
@@ -217,7 +216,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   ): Promise<Decision> {
     const given = this.#charges(input, costIn(options, mode))
     const charges = isPromise(given) ? await given : given
-    if (this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
+    if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
     if (charges.length === 0) return combine(charges, undefined)
     return combine(charges, await perform(store, { kind: mode, charges, fresh: false }))
   }
@@ -275,6 +274,15 @@ function checkedLength(method: string, duration: Duration): number {
   if (ms > LONGEST_LOCK) refuse(`${method}: duration`, "at most '36525d', 100 years", duration)
   warnIfShort(`${method}: duration`, duration)
   return ms
+}
+
+const CONSUME_OPTIONS = ['cost']
+
+/** Returns the cost in the options of `consume` or `peek`. */
+function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
+  if (options === undefined) return undefined
+  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)
+  return options.cost
 }
 
 brand(DefaultLimiter, LIMITER)

@@ -47,15 +47,6 @@ export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
 
 needsCall(keyers, 'keyers(byIP, byMethod)')
 
-/** Throws `INVALID_OPTION` for a keyer that the user has called, as in `keyer: byIP()`. A limiter calls it with a request. */
-export function refuseOwnCall(keyer: string, input: unknown): void {
-  if (input !== undefined) return
-  throw new SluiceError(
-    'INVALID_OPTION',
-    `keyer: expected \`keyer: ${keyer}\` without parentheses, got a call of ${keyer} without a request`,
-  )
-}
-
 /** How a function was made: by a factory of this package, from this data. */
 interface Definition {
   readonly factory: string

@@ -1,11 +1,10 @@
-import type { ConsumeOptions } from './contract.ts'
 import type { Keyer, SyncKeyer } from './keyers.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { OnDecision } from './decision-observer.ts'
 import { RULES, type RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { assertStore } from '../stores/store.ts'
-import type { DecisionMode, Store, SyncStore } from '../stores/store.ts'
+import type { Store, SyncStore } from '../stores/store.ts'
 import { refuseOtherVersion } from '../util/copies.ts'
 import { boolean, knownOptions, refuse, refuseUncalled } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
@@ -130,13 +129,4 @@ function validateCommon({ name, store, shared, onDecision }: CommonLimiterOption
   if (store !== undefined) assertStore('store', store)
   if (shared !== undefined) boolean('shared', shared)
   if (onDecision !== undefined && typeof onDecision !== 'function') refuse('onDecision', 'a function', onDecision)
-}
-
-const CONSUME_OPTIONS = ['cost']
-
-/** Returns the cost in the options of `consume` or `peek`. */
-export function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
-  if (options === undefined) return undefined
-  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)
-  return options.cost
 }

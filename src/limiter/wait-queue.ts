@@ -30,16 +30,16 @@ export function waitQueueOf(store: Store): WaitQueue {
  */
 export class WaitQueue {
   /** In the order of their arrival. */
-  readonly #waiters = new Set<Waiter>()
+  readonly waiters: Set<Waiter> = new Set<Waiter>()
   #warned = false
 
   /** Resolves once the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`. */
   async enter(store: Store, charges: readonly Charge[], options: WaitOptions, refund: Refund): Promise<Decision> {
     const { maxQueue = MAX_QUEUE } = options
     wholeNumber('maxQueue', maxQueue)
-    if (this.#waiters.size >= maxQueue) throw queueFull(maxQueue)
+    if (this.waiters.size >= maxQueue) throw queueFull(maxQueue)
     const waiter = new Waiter(store, charges, options, refund, (gone, reason) => this.#giveUp(gone, reason))
-    this.#waiters.add(waiter)
+    this.waiters.add(waiter)
     addToLines(waiter)
     if (isFirst(waiter)) void this.#serve(waiter)
     else void this.#judge(waiter)
@@ -48,7 +48,7 @@ export class WaitQueue {
 
   /** True when a waiter is to be served before these charges. Without waiters, there is nothing to look up. */
   isAheadOf(charges: readonly Charge[]): boolean {
-    return this.#waiters.size > 0 && isAheadOf(charges)
+    return isAheadOf(charges)
   }
 
   /** Denies charges that waiters are ahead of, until those are served. Charges nothing. */
@@ -62,17 +62,17 @@ export class WaitQueue {
 
   /** Asks again for the first waiters, of these charges or of all: states have changed, so that they wait shorter or longer. */
   wake(charges?: readonly Charge[]): void {
-    if (this.#waiters.size === 0) return
-    for (const waiter of charges === undefined ? this.#waiters : firstIn(charges)) if (isFirst(waiter)) waiter.wake()
+    if (this.waiters.size === 0) return
+    for (const waiter of charges === undefined ? this.waiters : firstIn(charges)) if (isFirst(waiter)) waiter.wake()
   }
 
   async #serve(waiter: Waiter): Promise<void> {
     waiter.isServed = true
     try {
-      while (this.#waiters.has(waiter)) {
+      while (this.waiters.has(waiter)) {
         const asked = decide(waiter.store, sameCharges(waiter), 'consume')
         const decision = isPromise(asked) ? await asked : asked
-        if (!this.#waiters.has(waiter)) await this.#giveBack(waiter, decision)
+        if (!this.waiters.has(waiter)) await this.#giveBack(waiter, decision)
         else if (decision.allowed) this.#admit(waiter, decision)
         else if (!this.#refused(waiter, decision.retryAfter, decision)) await waiter.sleep(decision.retryAfter)
       }
@@ -100,7 +100,7 @@ export class WaitQueue {
       // The waiter is the last one in its lines.
       const behind = waiter.charges.map((charge) => withAhead(charge, costInLine(charge)))
       const decision = await decide(waiter.store, behind, 'peek')
-      if (this.#waiters.has(waiter) && !waiter.isServed) this.#refused(waiter, decision.retryAfter, decision)
+      if (this.waiters.has(waiter) && !waiter.isServed) this.#refused(waiter, decision.retryAfter, decision)
     } catch (error) {
       this.#giveUp(waiter, error)
     }
@@ -132,7 +132,7 @@ export class WaitQueue {
   }
 
   #leave(waiter: Waiter): void {
-    if (!this.#waiters.delete(waiter)) return
+    if (!this.waiters.delete(waiter)) return
     for (const first of removeFromLines(waiter)) if (!first.isServed && isFirst(first)) void this.#serve(first)
   }
 }

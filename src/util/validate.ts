@@ -113,3 +113,12 @@ function isPlain(given: object): boolean {
 
 /** The name of a header: a token as in RFC 9110, at most 128 characters. */
 export const HEADER_NAME: RegExp = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,128}$/
+
+/** Throws `INVALID_OPTION` for a keyer that the user has called, as in `keyer: byIP()`. A limiter calls it with a request. */
+export function refuseOwnCall(keyer: string, input: unknown): void {
+  if (input !== undefined) return
+  throw new SluiceError(
+    'INVALID_OPTION',
+    `keyer: expected \`keyer: ${keyer}\` without parentheses, got a call of ${keyer} without a request`,
+  )
+}

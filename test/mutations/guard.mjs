@@ -18,7 +18,7 @@ const deadline = inFile('src/stores/guard/deadlines.ts', deadlines)
 
 /** Small mistakes in what a guard decides and when it asks its store. */
 export const guard = [
-  core('a decision that is not given up', 'wasBusy)\n    this.#giveUp?.()', 'wasBusy)'),
+  core('a decision that is not given up', 'if (!this.#isGivenUp) this.#giveUp?.()', ''),
   core('a wrong request taken for an outage', 'else this.#reply.failed(error)', 'else this.decideWithout()'),
   core(
     'what a cache remembers taken for the health of the store',

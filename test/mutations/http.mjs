@@ -218,7 +218,7 @@ export const http = [
     'if (client.isSet?.(request) !== true) settings',
     'settings',
   ),
-  parentheses('src/limiter/keyers.ts')(
+  parentheses('src/util/validate.ts')(
     'does not refuse a keyer that the user calls',
     'if (input !== undefined) return',
     'return',

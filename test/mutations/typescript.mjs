@@ -215,7 +215,7 @@ export const typescript = [
     'homes.get(store.place)?.get(name)\n  if',
     'homes.get(store)?.get(name)\n  if',
   ),
-  limiter(
+  inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/limiter.test.ts'] })(
     'wrong options ignored',
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
@@ -362,8 +362,12 @@ export const typescript = [
   ),
   inPlace('a charge in place that cannot be refunded', 'charge.markCharged(outcome.at, outcome.charged)\n}', '}'),
   plain('a lock-out that is not seen in place', 'if (this.#hasRare || this.#entries', 'if (this.#entries'),
-  plain('entries that are not seen in place', ' || this.#entries !== undefined || this', ' || this'),
-  plain('a state of another limit in place', ' || this.#writerOf(slot) !== compiled)', ')'),
+  plain('entries that are not seen in place', ' || this.#entries !== undefined) return false', ') return false'),
+  plain(
+    'a state of another limit in place',
+    ' && writer?.signature !== compiled.signature)',
+    ' && compiled === undefined)',
+  ),
   takeInPlace('a peek that charges in place', 'isCharged && this.#decideInPlace', 'this.#decideInPlace'),
   memoryStore('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
   inFile('src/limiter/wait-queue.ts', { files: ['test/limiter/wait-order.test.ts'] })(

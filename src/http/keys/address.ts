@@ -1,9 +1,9 @@
 import ipaddr from 'ipaddr.js'
 import { copyText } from '../../util/copy-text.ts'
 import { isIP } from 'node:net'
-import { define, refuseOwnCall, type SyncKeyer } from '../../limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { isPromise } from '../../util/maybe-promise.ts'
-import { knownOptions, refuse } from '../../util/validate.ts'
+import { knownOptions, refuse, refuseOwnCall } from '../../util/validate.ts'
 import { warn } from '../../util/warn.ts'
 
 /** Results for longer texts are not cached, so that clients cannot fill the memory with them. */

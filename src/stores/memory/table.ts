@@ -61,9 +61,11 @@ export class Slab {
     }
   }
 
-  /** Aims a row at the cells of a slot if a limit has written them, and nothing else is kept there. Else returns false. */
+  /** Aims a row at the cells of a slot if an equal limit has written them, and nothing else is kept there. Else returns false. */
   aimInPlace(row: Row, slot: number, compiled: CompiledLimit): boolean {
-    if (this.#hasRare || this.#entries !== undefined || this.#writerOf(slot) !== compiled) return false
+    if (this.#hasRare || this.#entries !== undefined) return false
+    const writer = this.#writerOf(slot)
+    if (writer !== compiled && writer?.signature !== compiled.signature) return false
     row.home = this.cells
     row.at = slot * this.stride
     return true
