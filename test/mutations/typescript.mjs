@@ -21,9 +21,6 @@ const hybrid = inFile('src/algorithms/quota-linear.ts', algorithm('quotaLinear|h
 const measured = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
 const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('exponential'))
 
-const limiter = inFile('src/limiter/options.ts', {
-  files: ['test/limiter/limiter.test.ts', 'test/stores/redis/identity.test.ts'],
-})
 const engine = (file, files) => inFile(`src/engine/${file}.ts`, { files })
 const row = engine('row', ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'])
 const changedRow = engine('row', ['test/stores/redis/adjust.test.ts', 'test/stores/memory/refund.test.ts'])
