@@ -1,7 +1,22 @@
 import type { Application, NextFunction, Request, Response } from 'express'
 import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
-import { headerKeyer, methodKey, readsRoute, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions, isSetByApp, proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/address.ts'
+import {
+  headerKeyer,
+  methodKey,
+  readsRoute,
+  routeKey,
+  type RoutePattern,
+  unroutedKey,
+} from '../../src/http/keys/request-keyers.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+  proxyHeaderIn,
+  type ProxyTrust,
+} from '../../src/http/keys/address.ts'
 import { warnOfLateMount } from '../../src/http/checks.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'

@@ -1,5 +1,13 @@
 import type { FastifyRequest } from 'fastify'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions, isSetByApp, proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/address.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+  proxyHeaderIn,
+  type ProxyTrust,
+} from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'

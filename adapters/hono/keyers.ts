@@ -1,5 +1,14 @@
 import type { Context } from 'hono'
-import { type AddressOptions, addressReader, type ClientInfo, clientKeyer, givenAddressKeyer, type IpKeyerOptions as SubnetOptions, isSocketSet, proxyHeaderIn } from '../../src/http/keys/address.ts'
+import {
+  type AddressOptions,
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  givenAddressKeyer,
+  type IpKeyerOptions as SubnetOptions,
+  isSocketSet,
+  proxyHeaderIn,
+} from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuse, refuseOwnCall } from '../../src/util/validate.ts'

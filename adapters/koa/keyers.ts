@@ -1,5 +1,13 @@
 import type { Context } from 'koa'
-import { addressReader, type ClientInfo, clientKeyer, type IpKeyerOptions, isSetByApp, proxyHeaderIn, type ProxyTrust } from '../../src/http/keys/address.ts'
+import {
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  type IpKeyerOptions,
+  isSetByApp,
+  proxyHeaderIn,
+  type ProxyTrust,
+} from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'

@@ -1,6 +1,11 @@
 import * as express from '../express/express.ts'
 import * as fastify from '../fastify/keyers.ts'
-import { addressKeyer, type AddressOptions, givenAddressKeyer, type IpKeyerOptions as SubnetOptions } from '../../src/http/keys/address.ts'
+import {
+  addressKeyer,
+  type AddressOptions,
+  givenAddressKeyer,
+  type IpKeyerOptions as SubnetOptions,
+} from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { executionContext } from './exchange.ts'

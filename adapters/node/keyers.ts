@@ -1,5 +1,14 @@
 import type { IncomingMessage } from 'node:http'
-import { type AddressOptions, addressReader, type ClientInfo, clientKeyer, givenAddressKeyer, type IpKeyerOptions as SubnetOptions, isSocketSet, proxyHeaderIn } from '../../src/http/keys/address.ts'
+import {
+  type AddressOptions,
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  givenAddressKeyer,
+  type IpKeyerOptions as SubnetOptions,
+  isSocketSet,
+  proxyHeaderIn,
+} from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
