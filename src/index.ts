@@ -3,7 +3,7 @@ export type { Edit, Entries } from './algorithms/entries.ts'
 export { gcd, rescale } from './algorithms/arithmetic.ts'
 export type { Clock } from './util/clock.ts'
 export type { Decision } from './limiter/decision.ts'
-export type { DecisionEvent } from './limiter/events.ts'
+export type { DecisionEvent } from './limiter/decision.ts'
 export { SluiceError, type SluiceErrorCode } from './util/errors.ts'
 export { everyone, type Key, type Keyer, keyers, type SyncKeyer } from './limiter/keyers.ts'
 export { defineAlgorithm, limit } from './limits/limit.ts'
@@ -63,4 +63,4 @@ export {
   type RowWrite,
   type SyncRowDatabase,
 } from './stores/rows.ts'
-export type { WaitOptions } from './limiter/waiter.ts'
+export type { WaitOptions } from './limiter/wait.ts'

@@ -1,5 +1,4 @@
-import type { DecisionEvent } from '../limiter/events.ts'
-import { isNearLimit, outcomeOfLimit, outcomeOfRequest } from '../limiter/outcome.ts'
+import { type DecisionEvent, isNearLimit, outcomeOfLimit, outcomeOfRequest } from '../limiter/decision.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 import { type Kind, NEAR, type Row, Series, type WholeSeries } from './series.ts'

@@ -1,4 +1,4 @@
-import { decisions } from '../limiter/events.ts'
+import { decisions } from '../limiter/decision.ts'
 import { topDenied, type TopDenied } from '../metrics/top-denied.ts'
 import { type Clock, steadyClock } from '../util/clock.ts'
 import { Counters } from './counters.ts'

@@ -1,6 +1,6 @@
 import { type Limit, windowText } from '../limits/limit.ts'
 import { durationText, shortDuration } from '../util/duration.ts'
-import { ALLOWED, DENIED, type Outcome, SHADOW_DENIED } from '../limiter/outcome.ts'
+import { ALLOWED, DENIED, type Outcome, SHADOW_DENIED } from '../limiter/decision.ts'
 
 /** The seconds that are kept. */
 export const SECONDS = 600

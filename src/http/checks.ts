@@ -1,5 +1,5 @@
 import type { Limiter } from '../limiter/contract.ts'
-import { chargeSourcesOf } from '../limiter/own-limiter.ts'
+import { chargeSourcesOf } from '../limiter/limiter.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { isTestRun, warn } from '../util/warn.ts'
 import type { Decision } from '../limiter/decision.ts'

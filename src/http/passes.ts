@@ -1,28 +1,16 @@
 import { combine, type Decision } from '../limiter/decision.ts'
 import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
 import { warn } from '../util/warn.ts'
-import {
-  clashBetween,
-  DEFAULT_CONFIG,
-  exposedWriter,
-  type HeaderConfig,
-  headerConfig,
-  headerWriter,
-  isAnswered,
-  limiterNameOf,
-  writtenHeaders,
-} from './headers/styles.ts'
+import { clashBetween, DEFAULT_CONFIG, exposedWriter, type HeaderConfig, headerConfig, headerWriter, isAnswered, limiterNameOf, writtenHeaders } from './headers/styles.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import type { ResponseHeaders, StandardFormat } from './headers/types.ts'
-import type { ChargeSource } from '../limiter/charge-source.ts'
+import type { ChargeSource } from '../limiter/charges.ts'
 import type { Limiter } from '../limiter/contract.ts'
-import { chargeSourcesOf } from '../limiter/own-limiter.ts'
-import { isSharedHome } from '../limiter/registration.ts'
+import { chargeSourcesOf, isSharedHome, preflightLimiterOf } from '../limiter/limiter.ts'
 import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import { shared } from '../util/copies.ts'
 import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
 import type { HttpAdapter } from './adapter.ts'
-import { preflightLimiterOf } from '../limiter/variants.ts'
 import type { Preflights } from './options.ts'
 
 /** The rate-limit headers of a response that passes several request limiters. */

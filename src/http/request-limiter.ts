@@ -1,26 +1,16 @@
-import type { Decision } from '../limiter/decision.ts'
+import { type Decision, decisionObserver } from '../limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { type Denial, denial } from './denial.ts'
 import { isPreflight, mergeRetryAfter, retryAfter, withNames } from './headers/styles.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
-import { decisionObserver } from '../limiter/decision-observer.ts'
-import { countHeld } from '../limiter/held.ts'
-import type { Limiter } from '../limiter/limiter.ts'
-import { isOwn } from '../limiter/own-limiter.ts'
+import { countHeld } from '../limiter/wait.ts'
+import { isOwn, type Limiter } from '../limiter/limiter.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/timer.ts'
 import { creationWatch, wholeAddressWarner } from './checks.ts'
-import {
-  laneOf,
-  latestPass,
-  type Pass,
-  preflightLaneOf,
-  recordPass,
-  type RequestLane,
-  stackedHeaderWriter,
-} from './passes.ts'
+import { laneOf, latestPass, type Pass, preflightLaneOf, recordPass, type RequestLane, stackedHeaderWriter } from './passes.ts'
 import { allowedRequests } from './keys/networks.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
 import { settlement } from './settlement.ts'

@@ -1,6 +1,45 @@
+import { type Charge, CHARGE, type Degraded, isCharge, type Policy, type Store } from '../stores/store.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import type { Decision } from './decision.ts'
+import type { Key } from './keyers.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import type { Limit } from '../limits/limit.ts'
-import type { Charge, Policy } from '../stores/store.ts'
+import { refuseOtherVersion } from '../util/copies.ts'
+import { refuse } from '../util/validate.ts'
+
+/** Turns inputs into charges: the part of a limiter that knows which limits and keys an input has. */
+export interface ChargeSource<Input> {
+  /** The name of the limiter. */
+  readonly name: string
+  readonly store: Store
+  /** Identifies the counts: the same for limiters with the same definition. */
+  readonly home: object
+  /** True if the limiter was given no store, or a new memory store, so that it counts from zero. */
+  readonly startsFromZero: boolean
+  /** Returns the charges of an input. `cost`, if given, takes precedence over the source's own. */
+  charges(input: Input, cost: number | undefined): MaybePromise<Charge[]>
+  /** Returns where the store keeps the state of an input. */
+  buckets(input: Input): MaybePromise<readonly Bucket[]>
+  /** Returns a source with the same limits whose keys have a prefix. */
+  withPrefix(prefix: string): ChargeSource<Input>
+  /**
+   * Returns a source with the same limits and counts on another store, such as a guard of the store.
+   * @param onOutage how its requests are decided while the store does not answer. Default: as the store does
+   */
+  withStore(store: Store, onOutage: Degraded | undefined): ChargeSource<Input>
+  /** Returns a source with the same limits and counts for one key. Absent if inputs have several keys. */
+  withKey?(key: Key, hasInput: boolean): ChargeSource<Input>
+  /** Describes how the limiter was made, without names. Limiters with the same description do the same. */
+  describe(): string
+  /** Called with each decision of `consume` and `wait`. */
+  decided?(input: Input, cost: number | undefined, decision: Decision): void
+}
+
+/** The state of a key under the limits of one limiter. */
+export interface Bucket {
+  readonly limiter: string
+  readonly key: string
+}
 
 /** Returns a valid cost. Throws `INVALID_COST`. */
 export function checkedCost(cost: unknown, option = 'cost'): number {
@@ -53,4 +92,32 @@ function isSameBucket(a: Charge, b: Charge): boolean {
 
 function isSameLimit(a: Limit, b: Limit): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b)
+}
+
+/** Returns the charges of a decision. Throws `VERSION_MISMATCH`, and `INVALID_OPTION` for any other value. */
+export function chargesOf(decision: Decision): readonly Charge[] {
+  const limits = (decision as Decision | undefined)?.limits
+  if (Array.isArray(limits)) {
+    if (limits.every(isCharge)) return limits
+    for (const each of limits) refuseOtherVersion('decision', each, CHARGE)
+  }
+  return refuse('decision', 'a decision from consume or wait, not a promise of one', decision)
+}
+
+/** True for a denial and for a peek. A store that could not answer has charged nothing either, and that is no mistake. */
+export function chargedNothing({ allowed, degraded }: Decision, charges: readonly Charge[]): boolean {
+  if (!allowed) return true
+  return (
+    degraded === undefined && charges.some(isDue) && charges.every((charge) => !isDue(charge) || charge.charged === 0)
+  )
+}
+
+function isDue({ allowed, cost }: Charge): boolean {
+  return allowed && cost > 0
+}
+
+/** Returns the units to add. An algorithm may weigh the cost, so this scales by what it charged. A denial in shadow charged nothing. */
+export function difference(charge: Charge, actual: number): number {
+  if (!charge.allowed) return 0
+  return charge.cost === 0 ? actual : actual * (charge.charged / charge.cost) - charge.charged
 }

@@ -1,4 +1,6 @@
-import { Charge, isCharge, type Degraded, type LimitStatus } from '../stores/store.ts'
+import { Charge, type Degraded, isCharge, type LimitStatus } from '../stores/store.ts'
+import { type Channel, channel } from '../util/channel.ts'
+import { observer } from '../util/warn.ts'
 
 /**
  * The decision about one input. It never changes later. All times are in milliseconds.
@@ -82,4 +84,73 @@ function binds(status: LimitStatus, before: LimitStatus): boolean {
 
 function further({ remaining, cost }: LimitStatus): number {
   return cost > 1 ? Math.floor(remaining / cost) : remaining
+}
+
+// What metrics and the dashboard count. Both use these functions, so their figures have the same meaning.
+
+export const ALLOWED = 0
+export const DENIED = 1
+/** A limit with `shadow: true` would have denied. */
+export const SHADOW_DENIED = 2
+
+export type Outcome = typeof ALLOWED | typeof DENIED | typeof SHADOW_DENIED
+
+/** The outcomes by their numbers. */
+export const OUTCOMES: readonly string[] = ['allowed', 'denied', 'shadow_denied']
+
+/** The outcome of one limit: its own verdict, also if another limit denies the request. */
+export function outcomeOfLimit({ allowed, limit }: LimitStatus): Outcome {
+  if (allowed) return ALLOWED
+  return limit.shadow === true ? SHADOW_DENIED : DENIED
+}
+
+/**
+ * The outcome of a request. Each request has exactly one: `DENIED` if it is denied, `SHADOW_DENIED` if it is admitted and at least one
+ * shadow limit would have denied it, else `ALLOWED`.
+ */
+export function outcomeOfRequest({ allowed, limits }: Decision): Outcome {
+  if (!allowed) return DENIED
+  for (let i = 0; i < limits.length; i++) if (outcomeOfLimit(limits[i]!) === SHADOW_DENIED) return SHADOW_DENIED
+  return ALLOWED
+}
+
+/**
+ * True if an admitted request leaves less than a fifth of a limit's capacity. The capacity is what remains and what is used. Envoy's
+ * rate limit service has the same signal, at 80 %: https://github.com/envoyproxy/ratelimit#statistics
+ */
+export function isNearLimit(decision: Decision, { allowed, used, remaining }: LimitStatus): boolean {
+  return allowed && decision.allowed && 4 * remaining < used
+}
+
+/**
+ * The message on the channel `sluice:decision`: one for each decision of `consume`, and for the last one of `wait`.
+ * @example
+ * import { subscribe } from 'node:diagnostics_channel'
+ * import type { DecisionEvent } from 'sluice'
+ *
+ * subscribe('sluice:decision', (message) => {
+ *   const { limiter, decision } = message as DecisionEvent
+ *   if (!decision.allowed) console.log(limiter, decision.binding?.limit.name, decision.retryAfter)
+ * })
+ */
+export interface DecisionEvent<Input = unknown> {
+  /** The name of the limiter, by default `default`. For a stack the names of its parts, joined by `+`. */
+  readonly limiter: string
+  /** The decision, with the verdicts of all limits. */
+  readonly decision: Decision
+  /** What the limiter decided on, such as the request. */
+  readonly input: Input
+  /** Milliseconds until the decision: 0 for a store that answers at once. With `wait` it includes the time of waiting. */
+  readonly duration: number
+}
+
+/** Where limiters publish their decisions. */
+export const decisions: Channel<DecisionEvent> = channel('sluice:decision')
+
+/** Called with decisions and their inputs. What it returns is not used. */
+export type OnDecision<Input> = (decision: Decision, input: Input) => void
+
+/** Returns a function that calls `onDecision` and never throws. */
+export function decisionObserver<Input>(onDecision: OnDecision<Input>): OnDecision<Input> {
+  return observer(onDecision, 'onDecision failed. The decision does not change.')
 }

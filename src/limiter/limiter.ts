@@ -1,9 +1,22 @@
-import type { Limiter } from './contract.ts'
-import type { Decision } from './decision.ts'
-import { decisionObserver } from './decision-observer.ts'
-import { DefaultLimiter } from './default-limiter.ts'
-import { SluiceError } from '../util/errors.ts'
-import type { Key } from './keyers.ts'
+import {
+  type AsyncStore,
+  type Charge,
+  decideTogether,
+  type DecisionMode,
+  type Degraded,
+  isCharge,
+  perform,
+  type Store,
+  type SyncStore,
+} from '../stores/store.ts'
+import { brand, hasBrand, refuseOtherVersion, shared } from '../util/copies.ts'
+import { chargedNothing, chargesOf, type ChargeSource, checkedCost, dedupe, difference } from './charges.ts'
+import type { ConsumeOptions, KeyedLimiter, Limiter, Penalty } from './contract.ts'
+import { type Duration, limit, type Limit, warnIfShort } from '../limits/limit.ts'
+import { isMemoryPlace } from '../stores/memory/key-counts.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { WeakValues } from '../util/weak-values.ts'
+import { composeKey, isEqual, type Key, normalizeKey } from './keyers.ts'
 import {
   type LimiterOptions,
   type RulesLimiterOptions,
@@ -11,17 +24,461 @@ import {
   validateOptions,
   validateRulesOptions,
 } from './options.ts'
+import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { combine, type Decision, decisionObserver, decisions } from './decision.ts'
+import { countHeld, denialOf, type WaitOptions, type WaitQueue, waitQueueOf } from './wait.ts'
+import { LONGEST_LOCK } from '../limits/block.ts'
+import type { LockMode } from '../engine/adjust.ts'
+import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
+import { guarded } from '../stores/guard/index.ts'
 import { ChargeBuilder } from './charge-builder.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
-import type { ChargeSource } from './charge-source.ts'
-import { type AsyncStore, decideTogether } from '../stores/store.ts'
 import { copyText } from '../util/copy-text.ts'
 import { memoryStore } from '../stores/memory/index.ts'
-import { refuse } from '../util/validate.ts'
-import { isOwn } from './own-limiter.ts'
-import { countsFromZero, homeOf, register } from './registration.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
+
+/** The limiters of each version of the package. */
+export const LIMITER: unique symbol = Symbol.for('sluice.Limiter')
+
+/** A limiter of `createLimiter` or `stack`: of this copy of the package, or of another one. */
+export interface OwnLimiter<Input> extends Limiter<Input> {
+  /** The names of the parts, joined. */
+  readonly name: string
+  readonly store: Store
+  /** The parts that make the charges. */
+  readonly sources: readonly ChargeSource<Input>[]
+  /** Returns a limiter with the same limits, with each part changed. It is made once for each `id`. */
+  variant(id: unknown, store: Store, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
+}
+
+/** Returns false for a limiter that another program implements. Throws `VERSION_MISMATCH` for one of another version of the package. */
+export function isOwn<Input>(limiter: Limiter<Input>): limiter is OwnLimiter<Input> {
+  refuseOtherVersion('limiter', limiter, LIMITER)
+  return hasBrand(limiter, LIMITER)
+}
+
+/** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
+export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
+  return isOwn(limiter) ? limiter.sources : []
+}
+
+type Options = LimiterOptions<never> | RulesLimiterOptions<never>
+
+/** Identifies the counts of limiters. It is registered while one of them is in use. */
+class Home {
+  readonly options: Options
+  /** The home that was registered first under its name, so that it stays registered. */
+  readonly first: Home | undefined
+
+  constructor(options: Options, first: Home | undefined) {
+    this.options = options
+    this.first = first
+  }
+}
+
+/** By the places of stores, then by name. */
+const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
+
+/**
+ * Returns the home of a limiter, an object that identifies its counts. Limiters whose definitions are equal data have one home. Throws
+ * `DUPLICATE_LIMITER` when another limiter on the store has the name, unless one of the two is `shared`.
+ */
+export function homeOf(name: string, store: Store, options: Options): Home {
+  const first = homes.get(store.place)?.get(name)
+  if (first === undefined) return new Home(options, undefined)
+  const difference = differenceOf(first.options, options)
+  if (difference === undefined) return first
+  if (!areShared(first.options, options)) throw duplicate(name, options, difference)
+  return new Home(options, first)
+}
+
+/** Returns true for a limiter that was given no store, or a memory store that no limiter has used yet. Call it before `register`. */
+export function countsFromZero(given: Store | undefined): boolean {
+  if (given === undefined) return true
+  return isMemoryPlace(given.place) && !homes.has(given.place)
+}
+
+/** Registers a limiter under its name. The first one with a name stays registered. */
+export function register(name: string, store: Store, home: Home): void {
+  const known = homes.get(store.place) ?? new WeakValues<Home>()
+  homes.set(store.place, known)
+  if (known.get(name) === undefined) known.set(name, home)
+}
+
+/** Returns true for the home of a limiter with `shared: true`. */
+export function isSharedHome(home: object): boolean {
+  return (home as Home).options.shared === true
+}
+
+function areShared(one: Options, other: Options): boolean {
+  return one.shared === true || other.shared === true
+}
+
+/** What a definition consists of. */
+const PARTS = ['keyer', 'limits', 'cost', 'rules'] as const
+
+/** Returns the first part in which two definitions are not equal data. */
+function differenceOf(one: Options, other: Options): (typeof PARTS)[number] | undefined {
+  const [some, others] = [definitionIn(one), definitionIn(other)]
+  return PARTS.find((part) => !isEqual(some[part], others[part]))
+}
+
+function definitionIn(options: Options): Readonly<Record<(typeof PARTS)[number], unknown>> {
+  const { keyer, limits, cost, rules } = options as { readonly [part in (typeof PARTS)[number]]?: unknown }
+  return { keyer, limits: limits === undefined ? [] : [limits].flat().map(normalized), cost, rules }
+}
+
+/** Limits of the same meaning are equal data, however they are written. */
+function normalized(source: unknown): unknown {
+  return typeof source === 'object' && source !== null ? limit(source as Parameters<typeof limit>[0]) : source
+}
+
+function duplicate(name: string, options: Options, difference: string): SluiceError {
+  const named =
+    options.name === undefined
+      ? `Two limiters without a \`name\` use the same store, so both are ${shown(name)}`
+      : `Two limiters named ${shown(name)} use the same store`
+  return new SluiceError(
+    'DUPLICATE_LIMITER',
+    `${named}, and their \`${difference}\` differs. Functions are equal only if they are one function: equal code can use other variables. ` +
+      'Give each limiter its own `name`. If they should share their counts, create one limiter and use it in both places, or set `shared: true`. ' +
+      'If a hot reload or a second build of the app created the limiter again, set `shared: true` in development, or create the store ' +
+      'together with the limiter.',
+  )
+}
+
+/** Returns the methods of a limiter for one input. */
+export function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLimiter {
+  return {
+    consume: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.consume(input, options),
+    peek: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.peek(input, options),
+    wait: (options?: WaitOptions): Promise<Decision> => limiter.wait(input, options),
+    reset: (): MaybePromise<void> => limiter.reset(input),
+    block: (duration: Duration): MaybePromise<void> => limiter.block(input, duration),
+    pause: (duration: Duration): MaybePromise<void> => limiter.pause(input, duration),
+    penalize: (units: Penalty): MaybePromise<void> => limiter.penalize(input, units),
+  } as KeyedLimiter
+}
+
+/** Returns a key that is given in place of an input. Throws `INVALID_KEY`. */
+export function givenKey(key: Key | readonly (Key | undefined)[]): Key {
+  if (Array.isArray(key) && key.length > 0) return composeKey(key as readonly (Key | undefined)[])
+  if (key === undefined || key === null || Array.isArray(key))
+    throw new SluiceError('INVALID_KEY', `key: expected a key, or a list of its parts, got ${shown(key)}`)
+  normalizeKey(key as Key, 'key')
+  return key as Key
+}
+
+export function noSingleKey(): SluiceError {
+  return new SluiceError(
+    'NO_SINGLE_KEY',
+    'key: a stack and a limiter with rules have several keys. Use `key` of one limiter in the stack, or pass an input to `reset`, `block` ' +
+      'and the other methods',
+  )
+}
+
+/** Decisions that were refunded or settled. They change nothing any more. */
+const closed = shared('closed decisions', () => new WeakSet<Decision>())
+
+/** The limiter behind `createLimiter` and `stack`. */
+export class DefaultLimiter<Input> implements OwnLimiter<Input> {
+  readonly #builders: readonly ChargeSource<Input>[]
+  readonly #observers: readonly ChargeSource<Input>[]
+  readonly #store: Store
+  readonly #queue: WaitQueue
+  readonly #warned = new Set<string>()
+  /** What adapters made of this limiter. */
+  readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
+
+  readonly name: string
+
+  constructor(builders: readonly ChargeSource<Input>[], store: Store) {
+    this.#builders = builders
+    this.#observers = [...new Set(builders)].filter((builder) => builder.decided !== undefined)
+    this.name = [...new Set(builders.map(({ name }) => name))].join('+')
+    this.#store = store
+    this.#queue = waitQueueOf(store)
+  }
+
+  get sources(): readonly ChargeSource<Input>[] {
+    return this.#builders
+  }
+
+  get store(): Store {
+    return this.#store
+  }
+
+  variant(
+    id: unknown,
+    store: Store,
+    change: (builder: ChargeSource<Input>) => ChargeSource<Input>,
+  ): DefaultLimiter<Input> {
+    const variant = this.#variants.get(id) ?? new DefaultLimiter(this.#builders.map(change), store)
+    this.#variants.set(id, variant)
+    return variant
+  }
+
+  consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
+    if (decisions.hasSubscribers || this.#observers.length > 0) return this.#consumeObserved(input, options)
+    return this.#decide(input, 'consume', options)
+  }
+
+  peek(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
+    return this.#decide(input, 'peek', options)
+  }
+
+  async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
+    knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'signal'])
+    const given = this.#charges(input, options.cost)
+    const charges = isPromise(given) ? await given : given
+    const began = performance.now()
+    const release = countHeld(this.name)
+    try {
+      const decision = await this.#queue.enter(this.#store, charges, options, (held) => this.refund(held))
+      return this.#published(input, this.#observed(input, options.cost, decision), began)
+    } catch (error) {
+      const denial = denialOf(error)
+      if (denial !== undefined) this.#published(input, denial, began)
+      throw error
+    } finally {
+      release()
+    }
+  }
+
+  refund(decision: Decision): MaybePromise<void> {
+    return this.#close(decision, () => 0)
+  }
+
+  settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
+    return this.#close(decision, typeof actualCost === 'function' ? actualCost : () => actualCost)
+  }
+
+  reset(input: Input): MaybePromise<void> {
+    const done = collect([...this.#variants.values(), ...this.#builders], (each) =>
+      each instanceof DefaultLimiter ? each.reset(input) : forgetIn(each, input),
+    )
+    return chain(done, () => this.#queue.wake())
+  }
+
+  block(input: Input, duration: Duration): MaybePromise<void> {
+    return this.#lock(input, checkedLength('block', duration), 'set')
+  }
+
+  pause(input: Input, duration: Duration): MaybePromise<void> {
+    return this.#lock(input, checkedLength('pause', duration), 'extend')
+  }
+
+  penalize(input: Input, units: Penalty): MaybePromise<void> {
+    const unitsOf = typeof units === 'function' ? units : () => units
+    const guarded = this.#guards()[0] ?? this
+    return chain(guarded.#charges(input, 1), (charges) => {
+      const added = charges.map(({ limit }) => checkedCost(unitsOf(limit), 'units'))
+      if (charges.length === 0) return this.#warnUnlimited()
+      const done = perform(guarded.#store, { kind: 'adjust', charges, units: added })
+      return chain(done, () => this.#changed(charges))
+    })
+  }
+
+  key(key: Key | readonly (Key | undefined)[], ...input: readonly [Input?]): KeyedLimiter {
+    return handleOf(this.#withKey(givenKey(key), input.length > 0), input[0] as Input)
+  }
+
+  /** Returns the same limiter, and the same variants of it, for one key. */
+  #withKey(key: Key, hasInput: boolean): DefaultLimiter<Input> {
+    const [builder] = this.#builders
+    if (builder?.withKey === undefined || this.#builders.length > 1) throw noSingleKey()
+    const keyed = new DefaultLimiter([builder.withKey(key, hasInput)], this.#store)
+    for (const [id, variant] of this.#variants) keyed.#variants.set(id, variant.#withKey(key, hasInput))
+    return keyed
+  }
+
+  /** The variants that adapters have guarded. They count in the same place as this limiter. */
+  #guards(): DefaultLimiter<Input>[] {
+    return [...this.#variants.values()].filter((each) => each.#store !== this.#store)
+  }
+
+  /** Locks the keys of an input here and in what adapters made of this limiter. */
+  #lock(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
+    const own = this.#guards().length === 0 ? [this] : []
+    const done = collect([...this.#variants.values(), ...own], (each) =>
+      each === this ? this.#lockOwn(input, ms, mode) : each.#lock(input, ms, mode),
+    )
+    return chain(done, () => undefined)
+  }
+
+  #lockOwn(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
+    return chain(this.#charges(input, 1), (charges) => {
+      const enforced = charges.filter(({ policy }) => policy.compiled.enforced)
+      if (enforced.length === 0) return this.#warnUnlimited()
+      const done = perform(this.#store, { kind: 'lock', charges: enforced, ms, mode })
+      return chain(done, () => this.#changed(charges))
+    })
+  }
+
+  /** Waiters may have to wait longer than was predicted, or shorter. */
+  #changed(charges: readonly Charge[]): void {
+    for (const each of [this, ...this.#variants.values()]) each.#queue.wake(charges)
+  }
+
+  // A function with a closure allocates the variables of the closure at each call, so those of rare cases are on their own.
+  #consumeObserved(input: Input, options: ConsumeOptions | undefined): MaybePromise<Decision> {
+    const isPublished = decisions.hasSubscribers
+    const began = isPublished && !this.#store.sync ? performance.now() : undefined
+    return chain(this.#decide(input, 'consume', options), (decision) => {
+      this.#observed(input, options?.cost, decision)
+      return isPublished ? this.#published(input, decision, began) : decision
+    })
+  }
+
+  /** `began` is `undefined` for a store that answers at once. */
+  #published(input: Input, decision: Decision, began: number | undefined): Decision {
+    const duration = began === undefined ? 0 : performance.now() - began
+    decisions.publish({ limiter: this.name, decision, input, duration })
+    return decision
+  }
+
+  #observed(input: Input, cost: number | undefined, decision: Decision): Decision {
+    for (const observer of this.#observers) observer.decided!(input, cost, decision)
+    return decision
+  }
+
+  #decide(input: Input, mode: DecisionMode, options: ConsumeOptions | undefined): MaybePromise<Decision> {
+    const store = this.#store
+    if (!store.sync) return this.#decideLater(store, input, mode, options)
+    const charges = this.#charges(input, costIn(options, mode))
+    return Array.isArray(charges) ? this.#take(store, charges, mode) : this.#takeLater(store, charges, mode)
+  }
+
+  #takeLater(store: SyncStore, charges: Promise<Charge[]>, mode: DecisionMode): Promise<Decision> {
+    return charges.then((known) => this.#take(store, known, mode))
+  }
+
+  /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
+  #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
+    if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
+    return combine(charges, perform(store, { kind: mode, charges, fresh: false }))
+  }
+
+  async #decideLater(
+    store: AsyncStore,
+    input: Input,
+    mode: DecisionMode,
+    options: ConsumeOptions | undefined,
+  ): Promise<Decision> {
+    const given = this.#charges(input, costIn(options, mode))
+    const charges = isPromise(given) ? await given : given
+    if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
+    if (charges.length === 0) return combine(charges, undefined)
+    return combine(charges, await perform(store, { kind: mode, charges, fresh: false }))
+  }
+
+  #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
+    return this.#builders.length === 1 ? this.#builders[0]!.charges(input, cost) : this.#allCharges(input, cost)
+  }
+
+  #allCharges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
+    const charges = collect(this.#builders, (builder) => builder.charges(input, cost))
+    return chain(charges, (known) => dedupe(known.flat()))
+  }
+
+  /** Replaces what a decision charged by `actual`, past any limit. */
+  #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
+    const charges = chargesOf(decision)
+    if (closed.has(decision)) return
+    if (chargedNothing(decision, charges)) return this.#warnUncharged(decision)
+    const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
+    closed.add(decision)
+    // The store that decided: an adapter may have guarded it.
+    const store = charges[0]?.policy.store ?? this.#store
+    return chain(perform(store, { kind: 'adjust', charges, units }), () => this.#queue.wake(charges))
+  }
+
+  #warnUncharged({ allowed }: Decision): void {
+    const kind = allowed ? 'from `peek`' : 'that denied the request'
+    const mistake = `refund or settle was called with a decision ${kind}. It charged nothing, so nothing changes.`
+    this.#warnOnce('SLUICE_NOT_CHARGED', mistake)
+  }
+
+  #warnUnlimited(): void {
+    const mistake = 'block, pause or penalize was called for an input that no limit can deny, so nothing changes.'
+    this.#warnOnce('SLUICE_NOT_LIMITED', mistake)
+  }
+
+  #warnOnce(code: string, message: string): void {
+    if (!this.#warned.has(code)) warn(code, message)
+    this.#warned.add(code)
+  }
+}
+
+/** Deletes the state of an input under the limits of a source. */
+function forgetIn<Input>(source: ChargeSource<Input>, input: Input): MaybePromise<void> {
+  return chain(source.buckets(input), (buckets) => {
+    const done = collect(buckets, ({ limiter, key }) => perform(source.store, { kind: 'forget', limiter, key }))
+    return chain(done, () => undefined)
+  })
+}
+
+/** Returns the milliseconds of a lock-out, from 0. Throws `INVALID_OPTION`. */
+function checkedLength(method: string, duration: Duration): number {
+  if (duration === 0) return 0
+  const ms = milliseconds(`${method}: duration`, duration)
+  if (ms > LONGEST_LOCK) refuse(`${method}: duration`, "at most '36525d', 100 years", duration)
+  warnIfShort(`${method}: duration`, duration)
+  return ms
+}
+
+const CONSUME_OPTIONS = ['cost']
+
+/** Returns the cost in the options of `consume` or `peek`. */
+function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
+  if (options === undefined) return undefined
+  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)
+  return options.cost
+}
+
+brand(DefaultLimiter, LIMITER)
+
+/** No key of an input begins like this: see `boundedKey`. */
+const PREFLIGHT_PREFIX = 'sha256:preflight:'
+
+/**
+ * Returns a limiter with the same limits and the same limiters in a stack, but with a separate bucket for each key. `reset`
+ * of the given limiter resets both. A limiter that was not made by `createLimiter` or `stack` is returned itself.
+ */
+export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Input> {
+  if (!isOwn(limiter)) return limiter
+  return limiter.variant('preflights', limiter.store, (each) => each.withPrefix(PREFLIGHT_PREFIX))
+}
+
+/**
+ * Returns the same limiter on its guarded store, for an adapter, with its own way to decide in an outage. Both count together, and `reset`
+ * of the given limiter resets both. Returns the given one if nothing changes, or if it was not made by `createLimiter` or `stack`.
+ */
+export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degraded | undefined): Limiter<Input> {
+  if (!isOwn(limiter) || limiter.store.sync) return limiter
+  const safe = guarded(limiter.store)
+  if (safe === limiter.store && onOutage === undefined) return limiter
+  return limiter.variant(`guarded ${onOutage}`, safe, (each) => each.withStore(guarded(each.store), onOutage))
+}
+
+/**
+ * Resets the keys that a decision charged, as `limiter.reset` does. The keyer is not called again: an input may have another key by
+ * now. A limiter that was not made by `createLimiter` or `stack` resets the input.
+ */
+export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision: Decision): MaybePromise<void> {
+  if (!decision.limits.every(isCharge)) return limiter.reset(input)
+  const charges = chargesOf(decision)
+  // A limiter's name is printable, so it ends at the first NUL.
+  const keys = new Map(charges.map((charge) => [`${charge.policy.limiter}\0${charge.key}`, charge]))
+  const done = collect([...keys.values()], ({ policy, key }) =>
+    perform(policy.store, { kind: 'forget', limiter: policy.limiter, key }),
+  )
+  return chain(done, () => {
+    for (const { policy } of charges) waitQueueOf(policy.store).wake()
+  })
+}
 
 /**
  * Makes a limiter from a keyer, limits and a store. It returns a decision if keyer, limits, cost and store return values at

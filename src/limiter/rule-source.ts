@@ -1,7 +1,7 @@
 import type { Degraded, Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { ChargeSource } from './charge-source.ts'
-import type { OnDecision } from './decision-observer.ts'
+import type { ChargeSource } from './charges.ts'
+import type { OnDecision } from './decision.ts'
 
 /** The rules of each version of the package. */
 export const RULES: unique symbol = Symbol.for('sluice.Rules')

@@ -1,4 +1,4 @@
-import { OUTCOMES } from '../limiter/outcome.ts'
+import { OUTCOMES } from '../limiter/decision.ts'
 import type { Degraded } from '../stores/store.ts'
 
 /** What the decisions of one limit were. */

@@ -1,4 +1,4 @@
-import { OUTCOMES } from '../limiter/outcome.ts'
+import { OUTCOMES } from '../limiter/decision.ts'
 import type { Counts } from './counts.ts'
 import type { Recorder } from './recorder.ts'
 

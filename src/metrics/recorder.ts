@@ -1,6 +1,5 @@
-import { heldRequests } from '../limiter/held.ts'
-import { decisions, type DecisionEvent } from '../limiter/events.ts'
-import { isNearLimit, outcomeOfLimit, outcomeOfRequest } from '../limiter/outcome.ts'
+import { heldRequests } from '../limiter/wait.ts'
+import { type DecisionEvent, decisions, isNearLimit, outcomeOfLimit, outcomeOfRequest } from '../limiter/decision.ts'
 import { Charge, isCharge, type LimitStatus, type Policy } from '../stores/store.ts'
 import type { Counts, LimiterCounts } from './counts.ts'
 import { Series } from './series.ts'

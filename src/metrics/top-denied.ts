@@ -1,4 +1,4 @@
-import { decisions, type DecisionEvent } from '../limiter/events.ts'
+import { type DecisionEvent, decisions } from '../limiter/decision.ts'
 import type { Duration } from '../limits/limit.ts'
 import { type Clock, clockGiven, steadyClock } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'

@@ -1,18 +1,9 @@
-import { checkedCost } from '../limiter/charges.ts'
-import type { Bucket, ChargeSource } from '../limiter/charge-source.ts'
+import { type Bucket, type ChargeSource, checkedCost } from '../limiter/charges.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
 import type { RulePlace } from '../limiter/rule-source.ts'
 import type { Limit } from '../limits/limit.ts'
-import {
-  Charge,
-  createPolicy,
-  type Degraded,
-  isCharge,
-  type LimitStatus,
-  type Policy,
-  type Store,
-} from '../stores/store.ts'
+import { Charge, createPolicy, type Degraded, isCharge, type LimitStatus, type Policy, type Store } from '../stores/store.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
-import type { ChargeSource } from '../limiter/charge-source.ts'
+import type { ChargeSource } from '../limiter/charges.ts'
 import { type InputReader, type RulePlace, RULES, type RuleSource } from '../limiter/rule-source.ts'
 import { type Channel, channel } from '../util/channel.ts'
 import { brand } from '../util/copies.ts'
@@ -9,12 +9,12 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { observer, warn } from '../util/warn.ts'
 import { addressKeyer } from '../http/keys/address.ts'
-import { AttributeWatch, type RulesInForce, RulesCharges } from './charges.ts'
+import { AttributeWatch, RulesCharges, type RulesInForce } from './charges.ts'
 import { compileRules } from './compile.ts'
 import type { CompiledRules } from './compiled.ts'
 import type { RulesDocument, RulesProblem, RulesVersion } from './document.ts'
 import { invalidRules } from './problems.ts'
-import { ShadowRules, type ShadowOptions } from './shadow.ts'
+import { type ShadowOptions, ShadowRules } from './shadow.ts'
 
 /** Options of `createRules`, and of every source of rules. */
 export interface RulesOptions<Input> {

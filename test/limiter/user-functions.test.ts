@@ -1,5 +1,5 @@
 import { describe, expect, it, test, vi } from 'vitest'
-import { heldRequests } from '../../src/limiter/held.ts'
+import { heldRequests } from '../../src/limiter/wait.ts'
 import { keyers } from '../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter/limiter.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'

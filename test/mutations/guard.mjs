@@ -111,7 +111,7 @@ export const guard = [
     'Math.floor(units + 1e-9)',
     'Math.ceil(units)',
   ),
-  inFile('src/limiter/default-limiter.ts', variants)(
+  inFile('src/limiter/limiter.ts', variants)(
     'a refund that goes to a store that did not decide',
     'charges[0]?.policy.store ?? this.#store',
     'this.#store',

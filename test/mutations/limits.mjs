@@ -16,9 +16,9 @@ const events = inFile('src/rules/rules.ts', userFunctions)
 const memory = inFile('src/stores/memory/index.ts', userFunctions)
 const timers = inFile('src/util/timer.ts', userFunctions)
 const promisesIn = inFile('src/util/validate.ts', userFunctions)
-const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
+const observers = inFile('src/limiter/limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 
-const alternation = inFile('src/limiter/alternation.ts', { files: ['test/limiter/mistakes.test.ts'] })
+const alternation = inFile('src/limiter/charge-builder.ts', { files: ['test/limiter/mistakes.test.ts'] })
 
 const calendarTests = { files: ['test/util/calendar.test.ts'] }
 const calendar = inFile('src/util/calendar.ts', calendarTests)

@@ -56,13 +56,13 @@ const memoryStore = inFile('src/stores/memory/index.ts', { files: ['test/stores/
 const table = inFile('src/stores/memory/table.ts', {
   files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/memory/memory-store.test.ts'],
 })
-const charged = inFile('src/limiter/charged.ts', {
+const charged = inFile('src/limiter/charges.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/limiter/mistakes.test.ts'],
 })
 const registered = { files: ['test/limiter/registration.test.ts', 'test/stores/redis/identity.test.ts'] }
-const registration = inFile('src/limiter/registration.ts', registered)
+const registration = inFile('src/limiter/limiter.ts', registered)
 const definitions = inFile('src/limiter/keyers.ts', registered)
-const waiter = inFile('src/limiter/waiter.ts', { files: ['test/limiter/wait.test.ts'] })
+const waiter = inFile('src/limiter/wait.ts', { files: ['test/limiter/wait.test.ts'] })
 const decision = inFile('src/limiter/decision.ts', {
   files: ['test/limiter/decision.test.ts', 'test/limiter/limiter.test.ts'],
 })
@@ -212,7 +212,7 @@ export const typescript = [
     'homes.get(store.place)?.get(name)\n  if',
     'homes.get(store)?.get(name)\n  if',
   ),
-  inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/limiter.test.ts'] })(
+  inFile('src/limiter/limiter.ts', { files: ['test/limiter/limiter.test.ts'] })(
     'wrong options ignored',
     "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
     '',
@@ -367,12 +367,12 @@ export const typescript = [
   ),
   takeInPlace('a peek that charges in place', 'isCharged && this.#decideInPlace', 'this.#decideInPlace'),
   memoryStore('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
-  inFile('src/limiter/wait-queue.ts', { files: ['test/limiter/wait-order.test.ts'] })(
+  inFile('src/limiter/wait.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',
     'queues.get(store.place) ?? new WaitQueue()\n  queues.set(store.place, queue)',
     'queues.get(store) ?? new WaitQueue()\n  queues.set(store, queue)',
   ),
-  inFile('src/limiter/wait-queue.ts', { files: ['test/limiter/wait.test.ts', 'test/limiter/wait-order.test.ts'] })(
+  inFile('src/limiter/wait.ts', { files: ['test/limiter/wait.test.ts', 'test/limiter/wait-order.test.ts'] })(
     'waiters ahead that cost nothing',
     'Math.max(cost, Math.min(sum, policy.compiled.capacity))',
     'cost',

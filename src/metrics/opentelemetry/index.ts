@@ -1,9 +1,9 @@
 import { type Meter, trace } from '@opentelemetry/api'
-import type { DecisionEvent } from '../../limiter/events.ts'
+import type { DecisionEvent } from '../../limiter/decision.ts'
 import { observer } from '../../util/warn.ts'
 import { BOUNDS } from '../counts.ts'
 import { INSTRUMENTS } from '../instruments.ts'
-import { type Collection, checkedSeries, type MetricsOptions } from '../options.ts'
+import { checkedSeries, type Collection, type MetricsOptions } from '../options.ts'
 import { Recorder } from '../recorder.ts'
 import { attributesOf, observe } from './observable.ts'
 
