@@ -10,6 +10,6 @@
  */
 
 export * from './stores/redis/index.ts'
-export { pullRules, pushRules, type PushOptions } from './rules/redis/push.ts'
+export { pullRules, pushRules, type PushOptions } from './rules/redis/stored.ts'
 export { redisRules, type RedisRulesOptions } from './rules/redis/source.ts'
 export type { PulledRules, RedisPlace, RulesPush } from './rules/redis/stored.ts'

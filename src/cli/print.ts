@@ -1,6 +1,32 @@
 import { roughDuration } from '../util/duration.ts'
 import type { Held, HeldByLimit } from '../stores/redis/inspect/held.ts'
-import { columns, grouped } from './table.ts'
+
+/**
+ * Lays rows out in columns. The first row has the headings.
+ * @param numbers the columns that are aligned to the right
+ */
+export function columns(rows: readonly (readonly string[])[], numbers: ReadonlySet<number>): string[] {
+  const widths = rows[0]!.map((_, i) => rows.reduce((most, row) => Math.max(most, row[i]!.length), 0))
+  return rows.map((row) =>
+    row
+      .map((cell, i) => (numbers.has(i) ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** Writes a whole number with separators. */
+export function grouped(number: number): string {
+  return number.toLocaleString('en')
+}
+
+/** Writes a share in per cent, with enough digits to tell it from 0. */
+export function percent(part: number, whole: number): string {
+  if (part === 0 || whole === 0) return '0 %'
+  const share = (100 * part) / whole
+  const digits = share >= 10 ? 1 : Math.min(6, Math.max(2, Math.ceil(-Math.log10(share)) + 1))
+  return `${Number(share.toFixed(digits))} %`
+}
 
 /** Returns what to print as JSON: what is left of each limit. With `raw`, also what is stored. */
 export function answerOf(held: Held, raw: boolean): object {
@@ -63,4 +89,34 @@ const PASSWORD = /([?&]password=)[^&\s'"]+/gi
 /** Hides passwords in an error message. A user may pass the URL of a server where a command expects a file. */
 export function withoutPasswords(message: string): string {
   return message.replaceAll(USER_INFORMATION, '$1***@').replaceAll(PASSWORD, '$1***')
+}
+
+/** The exit codes of all commands: it is done, it failed, the call cannot be understood. */
+export const EXIT = { done: 0, failed: 1, misused: 2 } as const
+
+/** What a command prints, and its exit code. */
+export interface Outcome {
+  readonly text: string
+  /** True for a text that is written as it is, except to a terminal. */
+  readonly isExact?: boolean
+  /** Written to the standard error. */
+  readonly note?: string
+  /** Default: `EXIT.done`. */
+  readonly exitCode?: number
+}
+
+/** The codes of errors about words of the command line. Errors about the content of files and of Redis have others. */
+const MISUSE: ReadonlySet<unknown> = new Set([
+  'INVALID_OPTION',
+  'UNKNOWN_OPTION',
+  'UNKNOWN_ALGORITHM',
+  'OUT_OF_RANGE',
+  'DUPLICATE_LIMIT',
+])
+
+/** Returns the exit code of a command that has thrown. */
+export function exitCodeOf(error: unknown): number {
+  const { code } = (error ?? {}) as { code?: unknown }
+  const isParsing = typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS')
+  return MISUSE.has(code) || isParsing ? EXIT.misused : EXIT.failed
 }

@@ -7,14 +7,12 @@ import { PREFIX, readRedisKey, redisKey } from '../stores/redis/keys.ts'
 import { withRedis, withServers } from './connect.ts'
 import { fetchHeld, held } from '../stores/redis/inspect/held.ts'
 import { resetKey } from '../stores/redis/reset-key.ts'
-import { EXIT, exitCodeOf, type Outcome } from './outcome.ts'
-import { answerOf, escaped, printed, withoutPasswords } from './print.ts'
+import { answerOf, escaped, EXIT, exitCodeOf, grouped, type Outcome, printed, withoutPasswords } from './print.ts'
 import { rulesCommand } from './rules/command.ts'
 import { replayCommand } from './replay/command.ts'
 import { suggestCommand } from './suggest/command.ts'
-import { grouped } from './table.ts'
 import { topCommand } from './top/command.ts'
-import { KeyScan } from './top/scan.ts'
+import { KeyScan } from './top/ranking.ts'
 
 const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints how much of its limits a key has used
        sluice reset <redis-url> <limiter> <key>     deletes the state of a key

@@ -1,7 +1,17 @@
 import { combine, type Decision } from '../limiter/decision.ts'
 import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
 import { warn } from '../util/warn.ts'
-import { clashBetween, DEFAULT_CONFIG, exposedWriter, type HeaderConfig, headerConfig, headerWriter, isAnswered, limiterNameOf, writtenHeaders } from './headers/styles.ts'
+import {
+  clashBetween,
+  DEFAULT_CONFIG,
+  exposedWriter,
+  type HeaderConfig,
+  headerConfig,
+  headerWriter,
+  isAnswered,
+  limiterNameOf,
+  writtenHeaders,
+} from './headers/styles.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import type { ResponseHeaders, StandardFormat } from './headers/types.ts'
 import type { ChargeSource } from '../limiter/charges.ts'

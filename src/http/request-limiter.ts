@@ -10,7 +10,15 @@ import { isOwn, type Limiter } from '../limiter/limiter.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/timer.ts'
 import { creationWatch, wholeAddressWarner } from './checks.ts'
-import { laneOf, latestPass, type Pass, preflightLaneOf, recordPass, type RequestLane, stackedHeaderWriter } from './passes.ts'
+import {
+  laneOf,
+  latestPass,
+  type Pass,
+  preflightLaneOf,
+  recordPass,
+  type RequestLane,
+  stackedHeaderWriter,
+} from './passes.ts'
 import { allowedRequests } from './keys/networks.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
 import { settlement } from './settlement.ts'

@@ -3,11 +3,19 @@ import type { Decision } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
 import type { RulePlace } from '../limiter/rule-source.ts'
 import type { Limit } from '../limits/limit.ts'
-import { Charge, createPolicy, type Degraded, isCharge, type LimitStatus, type Policy, type Store } from '../stores/store.ts'
+import {
+  Charge,
+  createPolicy,
+  type Degraded,
+  isCharge,
+  type LimitStatus,
+  type Policy,
+  type Store,
+} from '../stores/store.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
-import type { CompiledPolicy, CompiledRules } from './compiled.ts'
+import type { CompiledPolicy, CompiledRules } from './compile.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
 import { keyUnder, matchingPolicies } from './match.ts'
 

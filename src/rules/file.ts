@@ -1,10 +1,215 @@
+import { type FSWatcher, promises, watch } from 'node:fs'
+import { dirname } from 'node:path'
+import { checkRules } from './compile.ts'
+import { inFile, type RulesProblem } from './document.ts'
+import { type RulesFeed, type SourceOptions, startRules } from './start.ts'
+import {
+  decode,
+  formatOf,
+  LARGEST,
+  type ParsedText,
+  parseText,
+  problem,
+  type RulesFormat,
+  tooLarge,
+} from './text/text.ts'
 import { fileURLToPath } from 'node:url'
 import type { Duration } from '../limits/limit.ts'
 import { milliseconds, refuse } from '../util/validate.ts'
-import { FileWatch } from './file-watch.ts'
 import type { Rules } from './rules.ts'
-import { type SourceOptions, startRules } from './start.ts'
-import { formatOf } from './text/text.ts'
+
+/** Milliseconds without a change after which a file is taken as written. */
+const SETTLED = 200
+/** Milliseconds after which a file with mistakes, or none, is reported: it may be half-written. */
+const PATIENCE = 1000
+/** Milliseconds in which the events of one change arrive. */
+const GATHER = 20
+
+/** What was found in the place of the file. */
+interface Look {
+  readonly text?: string
+  /** Why its content is no text of rules. */
+  readonly refused?: ParsedText
+  /** Why it could not be read. */
+  readonly error?: NodeJS.ErrnoException
+  /** The time of the last write, in epoch milliseconds. */
+  readonly written: number
+}
+
+/** A look that differs from what was reported last. It is reported once it has lasted. */
+interface Candidate {
+  readonly look: Look
+  readonly since: number
+  parsed?: ParsedText | undefined
+}
+
+/**
+ * Watches one file by its content. It reads the file when the system reports a change in its directory, and regularly, since not
+ * every system reports every change. So it needs to know nothing about the ways in which files are replaced.
+ */
+class FileWatch {
+  readonly #path: string
+  readonly #format: RulesFormat
+  readonly #interval: number
+  readonly #feed: RulesFeed
+  readonly #directory: DirectoryWatch
+  #reported: Look | undefined
+  #candidate: Candidate | undefined
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+  #isLooking = false
+  #changedMeanwhile = false
+
+  constructor(path: string, format: RulesFormat, interval: number, feed: RulesFeed) {
+    this.#path = path
+    this.#format = format
+    this.#interval = interval
+    this.#feed = feed
+    this.#directory = new DirectoryWatch(dirname(path), () => this.#notice())
+  }
+
+  start(): void {
+    void this.#look()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    this.#directory.close()
+  }
+
+  #notice(): void {
+    if (this.#isLooking) this.#changedMeanwhile = true
+    else this.#lookIn(GATHER)
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#timer)
+    if (this.#isStopped) return
+    this.#timer = setTimeout(() => void this.#look(), ms)
+    this.#timer.unref()
+  }
+
+  async #look(): Promise<void> {
+    this.#isLooking = true
+    this.#changedMeanwhile = false
+    await this.#directory.renew()
+    const wait = await this.#consider(await lookAt(this.#path, this.#format))
+    this.#isLooking = false
+    this.#lookIn(this.#changedMeanwhile ? Math.min(GATHER, wait) : wait)
+  }
+
+  /** Reports what has lasted long enough. Returns the milliseconds until the next look. */
+  async #consider(look: Look): Promise<number> {
+    if (this.#isStopped || (this.#reported !== undefined && isSame(look, this.#reported))) {
+      this.#candidate = undefined
+      return this.#interval
+    }
+    const candidate = this.#candidateOf(look)
+    const age = Date.now() - candidate.since
+    if (age >= 0 && age < SETTLED) return SETTLED - age
+    candidate.parsed ??= look.text === undefined ? look.refused : await parseText(look.text, this.#format)
+    if (this.#isStopped) return this.#interval
+    return this.#report(candidate, age)
+  }
+
+  #candidateOf(look: Look): Candidate {
+    if (this.#candidate === undefined || !isSame(look, this.#candidate.look)) {
+      // Before the first report, a file that was written long ago is complete.
+      this.#candidate = { look, since: this.#reported === undefined ? look.written : Date.now() }
+    }
+    return this.#candidate
+  }
+
+  #report({ look, parsed }: Candidate, age: number): number {
+    const isGood = parsed !== undefined && 'value' in parsed && checkRules(parsed.value).length === 0
+    if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age
+    this.#reported = look
+    this.#candidate = undefined
+    if (parsed === undefined) this.#feed.unreachable(look.error)
+    else if ('problems' in parsed) this.#feed.invalid(this.#named(parsed.problems))
+    else this.#feed.document(parsed.value, undefined, (problems) => this.#named(parsed.located(problems)))
+    return this.#interval
+  }
+
+  #named(problems: readonly RulesProblem[]): readonly RulesProblem[] {
+    return inFile(this.#path, problems)
+  }
+}
+
+function isSame(one: Look, other: Look): boolean {
+  return one.text === other.text && one.error?.code === other.error?.code && one.refused === other.refused
+}
+
+async function lookAt(path: string, format: RulesFormat): Promise<Look> {
+  try {
+    // A pipe would block `open`.
+    const found = await promises.stat(path)
+    const written = found.mtimeMs
+    if (!found.isFile()) return { error: new Error(`${path} is not a file`), written: 0 }
+    if (found.size > LARGEST[format]) return { refused: TOO_LARGE[format], written }
+    const text = decode(await contentOf(path))
+    return text === undefined ? { refused: NO_TEXT, written } : { text, written }
+  } catch (error) {
+    return { error: error as Error, written: 0 }
+  }
+}
+
+async function contentOf(path: string): Promise<Buffer> {
+  const handle = await promises.open(path)
+  try {
+    return await handle.readFile()
+  } finally {
+    await handle.close()
+  }
+}
+
+const NO_TEXT: ParsedText = problem('expected a text in UTF-8')
+const TOO_LARGE: Readonly<Record<RulesFormat, ParsedText>> = { json: tooLarge('json'), yaml: tooLarge('yaml') }
+
+/** Calls `notice` when a directory changes, where the system reports it. */
+class DirectoryWatch {
+  readonly #path: string
+  readonly #notice: () => void
+  #watcher: FSWatcher | undefined
+  #watched = ''
+  #isClosed = false
+
+  constructor(path: string, notice: () => void) {
+    this.#path = path
+    this.#notice = notice
+  }
+
+  /** Watches the directory that is at the path now, which may be another than before. */
+  async renew(): Promise<void> {
+    const found = await promises.stat(this.#path).catch(() => undefined)
+    const identity = found === undefined ? '' : `${found.dev}:${found.ino}:${found.birthtimeMs}`
+    if (this.#isClosed || (identity === this.#watched && this.#watcher !== undefined)) return
+    this.#end()
+    if (found !== undefined) this.#begin(identity)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#end()
+  }
+
+  #begin(identity: string): void {
+    try {
+      const watcher = watch(this.#path, { persistent: false }, this.#notice)
+      watcher.on('error', () => this.#end())
+      this.#watcher = watcher
+      this.#watched = identity
+    } catch {
+      // Without watches, such as where the system has too many, the regular look is left.
+    }
+  }
+
+  #end(): void {
+    this.#watcher?.close()
+    this.#watcher = undefined
+  }
+}
 
 /** Options of `rulesFile`. */
 export interface FileOptions<Input> extends SourceOptions<Input> {

@@ -24,7 +24,7 @@ export type {
   RulesVersion,
 } from './document.ts'
 export { type FileOptions, rulesFile } from './file.ts'
-export { type Documents, rulesFrom } from './from.ts'
+export { type Documents, rulesFrom } from './start.ts'
 export {
   createRules,
   type ReplaceOptions,
@@ -33,6 +33,6 @@ export {
   type RulesEvents,
   type RulesOptions,
 } from './rules.ts'
-export { rulesSchema } from './schema.ts'
+export { rulesSchema } from './shapes.ts'
 export type { ShadowDenial, ShadowLimit, ShadowOptions, ShadowReport, ShadowRules } from './shadow.ts'
 export type { SourceOptions } from './start.ts'

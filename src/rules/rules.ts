@@ -10,10 +10,8 @@ import { knownOptions, refuse } from '../util/validate.ts'
 import { observer, warn } from '../util/warn.ts'
 import { addressKeyer } from '../http/keys/address.ts'
 import { AttributeWatch, RulesCharges, type RulesInForce } from './charges.ts'
-import { compileRules } from './compile.ts'
-import type { CompiledRules } from './compiled.ts'
-import type { RulesDocument, RulesProblem, RulesVersion } from './document.ts'
-import { invalidRules } from './problems.ts'
+import { type CompiledRules, compileRules } from './compile.ts'
+import { invalidRules, type RulesDocument, type RulesProblem, type RulesVersion } from './document.ts'
 import { type ShadowOptions, ShadowRules } from './shadow.ts'
 
 /** Options of `createRules`, and of every source of rules. */

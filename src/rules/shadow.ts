@@ -3,8 +3,8 @@ import { perform } from '../stores/store.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'
-import { AttributeWatch, type RulesInForce, RulesCharges } from './charges.ts'
-import type { CompiledRules } from './compiled.ts'
+import { AttributeWatch, RulesCharges, type RulesInForce } from './charges.ts'
+import type { CompiledRules } from './compile.ts'
 
 /** Options of `rules.shadow`. */
 export interface ShadowOptions<Input> {

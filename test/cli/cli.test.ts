@@ -1,7 +1,7 @@
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
-import { EXIT } from '../../src/cli/outcome.ts'
+import { EXIT } from '../../src/cli/print.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { names } from '../support/harness.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { EXIT, exitCodeOf } from '../../src/cli/outcome.ts'
+import { EXIT, exitCodeOf } from '../../src/cli/print.ts'
 import { SluiceError } from '../../src/index.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { clfLine } from '../support/logs.ts'

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { htmlOf } from '../../src/cli/replay/html.ts'
-import type { Report } from '../../src/cli/replay/report.ts'
 import { Tally, type TallyReport } from '../../src/cli/replay/tally.ts'
 import { startChromium, visit } from '../support/chromium.ts'
+import type { Report } from '../../src/cli/replay/replay.ts'
 
 const START = Date.parse('2026-11-22T11:00:00Z')
 /** A key that runs a script where it is not escaped. */

@@ -3,7 +3,19 @@ import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { Counters, MOST_LIMITS } from '../../src/dashboard/counters.ts'
 import { SECONDS } from '../../src/dashboard/series.ts'
-import { createLimiter, type DecisionEvent, fixedWindow, gcra, leakyBucket, type Limit, memoryStore, perMinute, slidingWindowLog, spacing, stack } from '../../src/index.ts'
+import {
+  createLimiter,
+  type DecisionEvent,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  type Limit,
+  memoryStore,
+  perMinute,
+  slidingWindowLog,
+  spacing,
+  stack,
+} from '../../src/index.ts'
 import { OUTCOMES } from '../../src/limiter/decision.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'

@@ -1,6 +1,19 @@
 // block, pause and penalize of a limiter, on a memory store.
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createLimiter, type Decision, everyone, fixedWindow, gcra, type Limiter, type LimiterOptions, memoryStore, perMinute, perSecond, slidingWindowLog, stack } from '../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  everyone,
+  fixedWindow,
+  gcra,
+  type Limiter,
+  type LimiterOptions,
+  memoryStore,
+  perMinute,
+  perSecond,
+  slidingWindowLog,
+  stack,
+} from '../../src/index.ts'
 import { preflightLimiterOf } from '../../src/limiter/limiter.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'

@@ -13,7 +13,7 @@ const tables = inFile('src/dashboard/page/tables-script.ts', {
   name: 'shows keys as text',
 })
 const onPage = (file, name) => inFile(`src/dashboard/page/${file}.ts`, { files: ['test/dashboard/page.test.ts'], name })
-const report = inFile('src/cli/replay/escape.ts', { files: ['test/cli/replay-html.test.ts'] })
+const report = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
 
 const prometheusTests = { files: ['test/metrics/prometheus.test.ts'] }
 const series = inFile('src/metrics/series.ts', prometheusTests)

@@ -4,31 +4,31 @@ const inTests = (file, ...tests) =>
   inFile(`src/rules/${file}`, { files: tests.map((test) => `test/rules/${test}.test.ts`) })
 
 const paths = inTests('paths.ts', 'paths', 'routers')
-const dimensions = inTests('dimensions.ts', 'match', 'paths', 'routers')
+const dimensions = inTests('compile.ts', 'match', 'paths', 'routers')
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/rules/match.test.ts'] })
 const match = inTests('match.ts', 'match', 'paths')
 const compile = inTests('compile.ts', 'match')
-const limitShapes = inFile('src/rules/limit-shapes.ts', {
+const limitShapes = inFile('src/rules/shapes.ts', {
   files: ['test/algorithms/registry.test.ts', 'test/rules/schema.test.ts'],
 })
 const algorithms = inFile('src/algorithms/index.ts', { files: ['test/rules/schema.test.ts'] })
 const charges = inTests('charges.ts', 'limits', 'rules')
-const limits = inTests('limits.ts', 'limits')
+const limits = inTests('compile.ts', 'limits')
 const keys = inTests('keys.ts', 'limits')
-const read = inTests('read.ts', 'check', 'rules')
+const read = inTests('compile.ts', 'check', 'rules')
 const shape = inTests('shape.ts', 'check', 'schema')
 const replacement = inTests('rules.ts', 'rules', 'from')
 const shadow = inTests('shadow.ts', 'shadow')
-const file = inTests('file-watch.ts', 'file')
+const file = inTests('file.ts', 'file')
 const yaml = inTests('text/yaml.ts', 'text')
 const json = inTests('text/text.ts', 'text')
-const problems = inTests('problems.ts', 'check', 'text', 'file')
-const watch = inTests('file-watch.ts', 'file')
+const problems = inTests('document.ts', 'check', 'text', 'file')
+const watch = inTests('file.ts', 'file')
 const shapes = inTests('shapes.ts', 'check')
 const explain = inFile('src/cli/rules/explain.ts', { files: ['test/cli/rules.test.ts'] })
 const command = inFile('src/cli/rules/command.ts', { files: ['test/cli/rules.test.ts'] })
 const stored = inTests('redis/stored.ts', 'redis')
-const compare = inFile('src/cli/rules/compare.ts', { files: ['test/cli/rules.test.ts'] })
+const compare = inFile('src/cli/rules/diff.ts', { files: ['test/cli/rules.test.ts'] })
 
 export const rules = [
   limitShapes('a duration that may not be 0', 'least === 0 ? either(', 'least === 1 ? either('),

@@ -126,7 +126,7 @@ describe('the direction of imports', () => {
     ['adapters/fastify/index.ts', '../../src/stores/redis/index.ts'],
     ['adapters/koa/index.ts', '../../src/testing.ts'],
     ['adapters/koa/index.ts', '../express/index.ts'],
-    ['adapters/koa/index.ts', '../express/keyers.ts'],
+    ['adapters/koa/index.ts', '../express/express.ts'],
     ['adapters/fetch/index.ts', '../../src/stores/memory/index.ts'],
     ['adapters/fetch/index.ts', '../../src/testing.ts'],
     ['adapters/fetch/index.ts', '../../src/algorithms/one.ts'],
@@ -135,7 +135,7 @@ describe('the direction of imports', () => {
     ['adapters/hono/index.ts', '../../src/stores/redis/index.ts'],
     ['adapters/hono/index.ts', '../../src/testing/behaviour.ts'],
     ['adapters/hono/index.ts', '../fetch/index.ts'],
-    ['adapters/hono/keyers.ts', '../express/keyers.ts'],
+    ['adapters/hono/keyers.ts', '../express/express.ts'],
     ['adapters/node/index.ts', '../../src/stores/memory/index.ts'],
     ['adapters/node/index.ts', '../../src/algorithms/algorithm.ts'],
     ['adapters/node/index.ts', '../express/index.ts'],
@@ -351,7 +351,7 @@ describe('an adapter', () => {
 
   const nest = given('adapters/nestjs/guard.ts', `import { Inject } from '@nestjs/common'`)
   const platform = given('adapters/nestjs/guard.ts', `import { ExpressAdapter } from '@nestjs/platform-express'`)
-  const keyers = given('adapters/nestjs/keyers.ts', `import { byIP } from '../express/keyers.ts'`)
+  const keyers = given('adapters/nestjs/keyers.ts', `import { byIP } from '../express/express.ts'`)
   const plugin = given('adapters/nestjs/keyers.ts', `import { rateLimit } from '../fastify/index.ts'`)
   it('for Nest may load Nest and the keyers of its platforms, and no platform', () => {
     for (const reported of [nest, keyers]) expect(reported()).not.toContain(DIRECTION)

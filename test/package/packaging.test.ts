@@ -50,7 +50,7 @@ describe('the tarball', () => {
 
   it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/grafana\.json|docs\/(playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|examples\/[\w-]+\.ts)$/
+      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(?:\.lua)?(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/grafana\.json|docs\/(playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])

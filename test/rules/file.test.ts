@@ -18,7 +18,7 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Duration } from '../../src/index.ts'
 import { type FileOptions, type Rules, rulesFile } from '../../src/rules/index.ts'
-import { problemText } from '../../src/rules/problems.ts'
+import { problemText } from '../../src/rules/document.ts'
 import { warningsOf } from '../support/http.ts'
 import { build, type Built } from '../support/redis-built.ts'
 

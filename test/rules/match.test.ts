@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { plainReader, type RulesInput } from '../../src/limiter/rule-source.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import type { MatchRule, PolicyRule } from '../../src/rules/index.ts'
-import { explainRules } from '../../src/rules/explain.ts'
+import { explainRules, matchingPolicies } from '../../src/rules/match.ts'
 import { Facts } from '../../src/rules/facts.ts'
-import { matchingPolicies } from '../../src/rules/match.ts'
 
 const limits = [{ quota: 1, window: '1m' }]
 

@@ -2,9 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalPattern, isPathPattern, pathKey, pathReadings } from '../../src/rules/paths.ts'
 import { compileRules } from '../../src/rules/compile.ts'
-import { explainRules } from '../../src/rules/explain.ts'
+import { explainRules, keyUnder as keyOf, matchingPolicies } from '../../src/rules/match.ts'
 import { Facts } from '../../src/rules/facts.ts'
-import { keyUnder as keyOf, matchingPolicies } from '../../src/rules/match.ts'
 import { plainReader } from '../../src/limiter/rule-source.ts'
 
 /** Returns whether a request path is limited by a policy with a path. */

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { Composer, Lexer, Parser } from 'yaml'
 import { checkRules } from '../../src/rules/compile.ts'
-import { problemText } from '../../src/rules/problems.ts'
+import { problemText } from '../../src/rules/document.ts'
 import { formatOf, LARGEST, parseText } from '../../src/rules/text/text.ts'
 
 const refusal = async (text: string, format: 'json' | 'yaml' = 'yaml'): Promise<string> => {

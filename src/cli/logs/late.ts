@@ -1,9 +1,181 @@
+import type { LogEntry } from './request.ts'
 import { randomUUID } from 'node:crypto'
 import { closeSync, ftruncateSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SluiceError } from '../../util/errors.ts'
-import { Heap } from './ordered.ts'
+
+/** Entries that leave in the order of their times. Entries of one time leave in the order of their lines. */
+interface Ordered {
+  /** The entry that leaves next. */
+  readonly first: LogEntry | undefined
+  /** Returns false for an entry that it does not take. */
+  add(entry: LogEntry): boolean
+  /** Removes the first entry. */
+  shift(): void
+}
+
+/** Takes only entries that are in order. */
+export class Queue implements Ordered {
+  /** Removed entries are `undefined`, until they are half of it. */
+  readonly #entries: (LogEntry | undefined)[] = []
+  #head = 0
+
+  get first(): LogEntry | undefined {
+    return this.#entries[this.#head]
+  }
+
+  add(entry: LogEntry): boolean {
+    if (this.first !== undefined && isBefore(entry, this.#entries.at(-1)!)) return false
+    this.#entries.push(entry)
+    return true
+  }
+
+  shift(): void {
+    this.#entries[this.#head++] = undefined
+    if (2 * this.#head < this.#entries.length) return
+    this.#entries.splice(0, this.#head)
+    this.#head = 0
+  }
+}
+
+/** A binary heap. It takes all entries, and is slower than a queue. */
+class Heap<Entry> {
+  readonly #entries: Entry[] = []
+  readonly #isBefore: (one: Entry, other: Entry) => boolean
+
+  constructor(before: (one: Entry, other: Entry) => boolean) {
+    this.#isBefore = before
+  }
+
+  get first(): Entry | undefined {
+    return this.#entries[0]
+  }
+
+  add(entry: Entry): boolean {
+    const entries = this.#entries
+    let at = entries.push(entry) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!this.#isBefore(entry, entries[parent]!)) break
+      entries[at] = entries[parent]!
+      at = parent
+    }
+    entries[at] = entry
+    return true
+  }
+
+  shift(): void {
+    const entries = this.#entries
+    const last = entries.pop()!
+    if (entries.length === 0) return
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= entries.length) break
+      if (child + 1 < entries.length && this.#isBefore(entries[child + 1]!, entries[child]!)) child++
+      if (!this.#isBefore(entries[child]!, last)) break
+      entries[at] = entries[child]!
+      at = child
+    }
+    entries[at] = last
+  }
+}
+
+function isBefore(one: LogEntry, other: LogEntry): boolean {
+  const difference = one.request.time - other.request.time
+  return difference < 0 || (difference === 0 && one.line < other.line)
+}
+
+/** The most that a reorder window contains. Beyond it the oldest entries are released early. */
+interface ReorderBounds {
+  readonly entries: number
+  readonly bytes: number
+}
+
+const BOUNDS: ReorderBounds = { entries: 500_000, bytes: 268_435_456 }
+
+/** Apache writes the second in which a request began at its end. A few queues then contain all entries, each those of some duration. */
+const QUEUES = 4
+
+/**
+ * Puts the entries of one file in the order of their times. An entry is released once the newest one is later by the window; entries of
+ * one time keep the order of their lines. Most logs are nearly in order: most entries are in queues, the others in a heap.
+ */
+export class Reorder {
+  /** True if a bound has shortened the window. */
+  hasOverflowed = false
+  readonly #window: number
+  readonly #bounds: ReorderBounds
+  #newest = -Infinity
+  #released = -Infinity
+  #bytes = 0
+  #size = 0
+  /** An entry is added to the first of them that takes it. */
+  readonly #parts: readonly Ordered[] = [...Array.from({ length: QUEUES }, () => new Queue()), new Heap(isBefore)]
+
+  /** @param window milliseconds */
+  constructor(window: number, bounds: ReorderBounds = BOUNDS) {
+    this.#window = window
+    this.#bounds = bounds
+  }
+
+  /** Returns 0, or by how many milliseconds an entry that comes too late is earlier than the newest one. A late entry is not taken. */
+  add(entry: LogEntry): number {
+    const { time } = entry.request
+    // A bound may have released more than the window.
+    if (time < Math.max(this.#newest - this.#window, this.#released)) return this.#newest - time
+    if (entry.chunk.held++ === 0) this.#bytes += entry.chunk.size
+    for (const part of this.#parts) if (part.add(entry)) break
+    this.#size++
+    if (time > this.#newest) this.#newest = time
+    return 0
+  }
+
+  /** Moves the entries whose turn has come. */
+  release(into: LogEntry[]): void {
+    const until = this.#newest - this.#window
+    for (let part = this.#earliest(); part !== undefined; part = this.#earliest()) {
+      const entry = part.first!
+      if (entry.request.time > until) {
+        if (!this.#isFull) break
+        this.hasOverflowed = true
+      }
+      part.shift()
+      this.#forget(entry)
+      into.push(entry)
+    }
+  }
+
+  /** Moves all entries, after the last line. */
+  flush(into: LogEntry[]): void {
+    this.#newest = Infinity
+    this.release(into)
+  }
+
+  get #isFull(): boolean {
+    return this.#size > this.#bounds.entries || this.#bytes > this.#bounds.bytes
+  }
+
+  /** Returns the part with the entry that leaves next, `undefined` if there is none. */
+  #earliest(): Ordered | undefined {
+    let found: Ordered | undefined
+    let least: LogEntry | undefined
+    for (const part of this.#parts) {
+      const { first } = part
+      if (first === undefined || (least !== undefined && !isBefore(first, least))) continue
+      found = part
+      least = first
+    }
+    return found
+  }
+
+  #forget({ request, chunk }: LogEntry): void {
+    this.#released = request.time
+    this.#size--
+    if (--chunk.held === 0) this.#bytes -= chunk.size
+  }
+}
 
 /** A line that came later than the reorder window. */
 export interface LateLine {
@@ -17,13 +189,13 @@ export interface LateLine {
 }
 
 /** What is stored in memory, and how many runs of one length are stored in a file before they are merged into a longer one. */
-export interface LateBounds {
+interface LateBounds {
   readonly bytes: number
   readonly lines: number
   readonly runs: number
 }
 
-const BOUNDS: LateBounds = { bytes: 33_554_432, lines: 524_288, runs: 128 }
+const LATE_BOUNDS: LateBounds = { bytes: 33_554_432, lines: 524_288, runs: 128 }
 
 /** A record is its time, its line, its file, the bytes of its text, and its text. */
 const HEADER = 24
@@ -42,7 +214,7 @@ export class LateLines {
   /** The runs of each length, the shortest first. */
   readonly #levels: Level[] = []
 
-  constructor(bounds: LateBounds = BOUNDS) {
+  constructor(bounds: LateBounds = LATE_BOUNDS) {
     this.#bounds = bounds
   }
 

@@ -1,12 +1,58 @@
+import { roughDuration } from '../../util/duration.ts'
 import { statSync } from 'node:fs'
 import { SluiceError } from '../../util/errors.ts'
-import { grouped, percent } from '../table.ts'
-import type { LogEntry } from './entry.ts'
+import { grouped, percent } from '../print.ts'
+import type { LogEntry } from './request.ts'
 import { type LateLine, LateLines } from './late.ts'
-import { LONGEST_REORDER, type LogSettings } from './options.ts'
-import { lateText, Problems } from './problems.ts'
-import { openProgress } from './progress.ts'
-import { type Input, type OnLate, Source } from './source.ts'
+import { type LogSettings, LONGEST_REORDER } from './options.ts'
+import { type Input, type Unread, type OnLate, Problems, Source } from './source.ts'
+
+/** Shows how much of the logs was read, on a terminal. */
+interface Progress {
+  /** Adds bytes that were read. */
+  add(bytes: number): void
+  /** Removes the bar. */
+  close(): void
+}
+
+const WIDTH = 30
+/** Milliseconds between two updates. */
+const INTERVAL = 100
+const CLEAR = '\r\u001b[K'
+
+/**
+ * Opens a bar on the standard error, if that is a terminal.
+ * @param total all bytes; 0 if they are not known
+ */
+export function openProgress(total: number, output: NodeJS.WriteStream = process.stderr): Progress {
+  if (!output.isTTY) return { add: () => undefined, close: () => undefined }
+  let [done, next, isShown] = [0, performance.now() + INTERVAL, false]
+  return {
+    add(bytes) {
+      done += bytes
+      if (performance.now() < next) return
+      next = performance.now() + INTERVAL
+      isShown = true
+      output.write(`${CLEAR}${bar(done, total)}`)
+    },
+    close() {
+      if (isShown) output.write(CLEAR)
+    },
+  }
+}
+
+function bar(done: number, total: number): string {
+  const read = `${Math.floor(done / 1e6).toLocaleString('en')} MB`
+  if (total === 0) return read
+  const share = Math.min(1, done / total)
+  const filled = Math.round(share * WIDTH)
+  return `${'█'.repeat(filled)}${'░'.repeat(WIDTH - filled)} ${Math.floor(share * 100)} % ${read}`
+}
+
+/** Says how late the lines are that a reorder window does not take. */
+function lateText(reorder: number): string {
+  return reorder === 0 ? 'out of order' : `more than ${roughDuration(reorder)} late`
+}
 
 /** What was read of logs. */
 export interface ReadLogs {
@@ -251,4 +297,61 @@ function tooLate(path: string, late: number, all: number, { latest }: Problems, 
 
 function changed({ path }: Source): SluiceError {
   return new SluiceError('LOG_UNREADABLE', `${path}: the file changed while it was sorted. Copy it, and read the copy`)
+}
+
+/** What was read, and what was not. */
+export interface LogSummary {
+  readonly lines: number
+  readonly requests: number
+  /** The first and the last request, in ISO 8601. */
+  readonly from: string
+  readonly until: string
+  readonly files: readonly { readonly file: string; readonly format: string }[]
+  readonly unread: readonly Unread[]
+  /** What a reader should know about the figures. */
+  readonly notes: readonly string[]
+}
+
+export function summaryOf(read: ReadLogs, options: LogSettings): LogSummary {
+  const { problems, requests, from, until, formats } = read
+  return {
+    lines: problems.lines,
+    requests,
+    from: new Date(from).toISOString(),
+    until: new Date(until).toISOString(),
+    files: formats.map(([file, format]) => ({ file, format })),
+    unread: problems.unread,
+    notes: notesOf(read, options),
+  }
+}
+
+function notesOf({ problems, requests }: ReadLogs, { reorder }: LogSettings): string[] {
+  const { late, latest, sorted, withoutKey, hasFractions, notes } = problems
+  const found = [...notes]
+  if (sorted > 0)
+    found.push(
+      `${grouped(sorted)} ${sorted === 1 ? 'line was' : 'lines were'} ${lateText(reorder)}. They were sorted by time`,
+    )
+  if (late > 0) {
+    const hint = latest > LONGEST_REORDER ? '' : `. --reorder ${Math.ceil(latest / 1000)}s includes them`
+    found.push(`${grouped(late)} lines are omitted: they are ${lateText(reorder)}${hint}`)
+  }
+  if (withoutKey > 0)
+    found.push(
+      `${grouped(withoutKey)} of ${grouped(requests + late)} requests have no key. They share one key, as in a server`,
+    )
+  if (!hasFractions) found.push('the log has whole seconds: requests within a second count as simultaneous')
+  return found
+}
+
+/** Writes the summary for people: what was read above the figures, and the notes. */
+export function summaryLines({ lines, requests, from, until, files, unread, notes }: LogSummary): string[] {
+  const formats = [...new Set(files.map(({ format }) => format))].join(', ')
+  const head = `${grouped(requests)} requests of ${grouped(lines)} lines (${formats}), from ${from} to ${until}`
+  return [head, ...unread.flatMap(unreadLines), ...notes.map((note) => `note: ${note}`)]
+}
+
+function unreadLines({ reason, lines, samples }: Unread): string[] {
+  const shown = samples.map(({ file, line, text }) => `  ${file}:${line}: ${text}`)
+  return [`not read: ${grouped(lines)} ${lines === 1 ? 'line' : 'lines'}, ${reason}`, ...shown]
 }

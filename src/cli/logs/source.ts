@@ -1,12 +1,155 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import { pipeline, Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
 import { SluiceError } from '../../util/errors.ts'
-import { bytesOf } from './bytes.ts'
-import type { Chunk, LogEntry } from './entry.ts'
-import { Format } from './format.ts'
-import { Lines, LONGEST_LINE } from './lines.ts'
+import type { Chunk, LogEntry, LoggedRequest } from './request.ts'
+import { Format } from './formats.ts'
 import type { LogSettings } from './options.ts'
-import type { Problems } from './problems.ts'
-import { Reorder } from './reorder.ts'
-import type { LoggedRequest } from './request.ts'
+import { Reorder } from './late.ts'
+
+const CHUNK = 524_288
+
+/**
+ * The bytes of a file, or of the standard input for `-`. Data that begins as gzip does is decompressed, whatever its name. A chunk is
+ * valid until the next one is asked for.
+ * @param most the bytes of a file that are read at most
+ */
+export async function* bytesOf(
+  path: string,
+  read: (bytes: number) => void,
+  most: number = Infinity,
+): AsyncGenerator<Buffer, void> {
+  const input = path === '-' ? process.stdin : fileBytes(path, most)
+  const chunks = counted(input, read)
+  const first = await start(chunks)
+  const whole = joined(first, chunks)
+  yield* first[0] === 0x1f && first[1] === 0x8b ? decompressed(whole) : whole
+}
+
+/** Reads a file into one buffer. A stream takes twice as long, since it has a new buffer for each chunk. */
+function* fileBytes(path: string, most: number): Generator<Buffer, void> {
+  const file = openSync(path, 'r')
+  try {
+    const buffer = Buffer.allocUnsafeSlow(CHUNK)
+    for (let left = most; left > 0;) {
+      const size = readSync(file, buffer, 0, Math.min(CHUNK, left), null)
+      if (size === 0) break
+      left -= size
+      yield buffer.subarray(0, size)
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+function decompressed(chunks: AsyncGenerator<Buffer, void>): AsyncIterable<Buffer> {
+  const gunzip = createGunzip({ chunkSize: CHUNK })
+  // The error reaches the loop over the last stream.
+  return pipeline(Readable.from(copied(chunks)), gunzip, () => undefined)
+}
+
+/** Copies chunks, for a stream that asks for the next one early. */
+async function* copied(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  for await (const chunk of chunks) yield Buffer.from(chunk)
+}
+
+type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>
+
+async function* counted(input: Chunks, read: (bytes: number) => void): AsyncGenerator<Buffer, void> {
+  for await (const chunk of input) {
+    read(chunk.length)
+    yield chunk
+  }
+}
+
+/** Returns a copy of the first two bytes or more. */
+async function start(chunks: AsyncGenerator<Buffer, void>): Promise<Buffer> {
+  let found: Buffer = Buffer.alloc(0)
+  while (found.length < 2) {
+    const { value, done } = await chunks.next()
+    if (done === true) return found
+    found = Buffer.concat([found, value])
+  }
+  return found
+}
+
+async function* joined(first: Buffer, rest: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {
+  if (first.length > 0) yield first
+  yield* rest
+}
+
+/** The bytes of the longest line that is read. */
+export const LONGEST_LINE = 65_536
+
+/** The bytes that become one text. V8 allocates each text of more than 128 KiB by itself, which takes twice as long. */
+const PART = 32_768
+
+const NOTHING = Buffer.alloc(0)
+
+/** Cuts chunks into lines. It keeps at most one line of the longest length between two chunks. */
+export class Lines {
+  #rest: Buffer = NOTHING
+  /** True within a line that is too long. */
+  #skips = false
+  readonly #each: (line: string | undefined) => void
+
+  /** @param each receives a line without its end, or `undefined` for one that is too long */
+  constructor(each: (line: string | undefined) => void) {
+    this.#each = each
+  }
+
+  push(chunk: Buffer): void {
+    let at = 0
+    for (let end = this.#endOfPart(chunk, at); end !== -1; end = this.#endOfPart(chunk, at)) {
+      this.#read(chunk.subarray(at, end))
+      at = end + 1
+    }
+    this.#keep(chunk.subarray(at))
+  }
+
+  /** Takes what follows the last line feed as a line. */
+  end(): void {
+    if (this.#skips || this.#rest.length > 0) this.#read(NOTHING)
+  }
+
+  /** Returns the place of the line feed that ends a part, or -1. A part has one line, or several of together at most `PART` bytes. */
+  #endOfPart(chunk: Buffer, at: number): number {
+    const isStart = this.#rest.length === 0 && !this.#skips
+    const last = isStart ? chunk.subarray(at, at + PART).lastIndexOf(10) : -1
+    return last === -1 ? chunk.indexOf(10, at) : at + last
+  }
+
+  #keep(part: Buffer): void {
+    if (this.#skips || part.length === 0) return
+    this.#skips = this.#rest.length + part.length > LONGEST_LINE
+    this.#rest = this.#skips ? NOTHING : Buffer.concat([this.#rest, part])
+  }
+
+  #read(part: Buffer): void {
+    const isLong = this.#skips || this.#rest.length + part.length > LONGEST_LINE
+    const text = isLong
+      ? undefined
+      : (this.#rest.length === 0 ? part : Buffer.concat([this.#rest, part])).toString('utf8')
+    this.#rest = NOTHING
+    this.#skips = false
+    if (text === undefined) this.#each(undefined)
+    else this.#cut(text)
+  }
+
+  #cut(text: string): void {
+    let start = 0
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+      this.#emit(text, start, end)
+      start = end + 1
+    }
+    this.#emit(text, start, text.length)
+  }
+
+  #emit(text: string, start: number, end: number): void {
+    const last = end > start && text.charCodeAt(end - 1) === 13 ? end - 1 : end
+    this.#each(text.slice(start, last))
+  }
+}
 
 /** What is read: the standard input, or a file. */
 export interface Input {
@@ -153,5 +296,65 @@ export class Source {
 
   #refuse(reason: string, line: string): void {
     this.#problems.count(reason, this.path, this.#line, line)
+  }
+}
+
+/** A line that was not read. */
+interface Sample {
+  readonly file: string
+  readonly line: number
+  /** The start of the line. */
+  readonly text: string
+}
+
+/** Lines that were not read for one reason. */
+export interface Unread {
+  readonly reason: string
+  readonly lines: number
+  /** The first of them. */
+  readonly samples: readonly Sample[]
+}
+
+const LATE = 'later than the reorder window'
+
+const MOST_SAMPLES = 3
+const SAMPLE_LENGTH = 120
+
+/** Counts the lines of logs, and why some of them are not read. */
+export class Problems {
+  /** Lines that are not empty. */
+  lines = 0
+  /** Lines that came later than the reorder window and are omitted. */
+  late = 0
+  /** The longest of these delays, in milliseconds. */
+  latest = 0
+  /** Lines of files that came later than the reorder window and were sorted. */
+  sorted = 0
+  /** Requests without a key. */
+  withoutKey = 0
+  /** True once a time has a fraction of a second. */
+  hasFractions = false
+  /** Sentences about whole files. */
+  readonly notes: string[] = []
+  readonly #byReason = new Map<string, { readonly reason: string; lines: number; samples: Sample[] }>()
+
+  count(reason: string, file: string, line: number, text: string): void {
+    const found = this.#byReason.get(reason) ?? { reason, lines: 0, samples: [] }
+    this.#byReason.set(reason, found)
+    found.lines++
+    if (found.samples.length >= MOST_SAMPLES) return
+    const start = text.length > SAMPLE_LENGTH ? `${text.slice(0, SAMPLE_LENGTH)}…` : ` ${text}`.slice(1)
+    found.samples.push({ file, line, text: start })
+  }
+
+  countLate(by: number, file: string, line: number, text: string): void {
+    this.late++
+    if (by > this.latest) this.latest = by
+    this.count(LATE, file, line, text)
+  }
+
+  /** The most frequent reason first. */
+  get unread(): Unread[] {
+    return [...this.#byReason.values()].toSorted((one, other) => other.lines - one.lines)
   }
 }

@@ -1,20 +1,152 @@
-import { writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
+import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import type { LimitStatus } from '../../stores/store.ts'
+import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import type { RulesDocument } from '../../rules/document.ts'
+import { attributeIn } from '../../rules/keys.ts'
+import { type EachEntry, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
+import { type LimitReport, type Replay, replayCompared, replayLimits, replayRules, type Report } from './replay.ts'
+import { columns, grouped, type Outcome, percent } from '../print.ts'
+import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings, type LogSettings } from '../logs/options.ts'
-import { type EachEntry, readLogs } from '../logs/read.ts'
-import { summaryOf } from '../logs/summary.ts'
-import type { Outcome } from '../outcome.ts'
-import { loadDocument } from '../rules/load.ts'
-import { openDecisions } from './decisions-file.ts'
+import { loadDocument } from '../rules/command.ts'
 import { parseLimit } from './expression.ts'
 import { htmlOf } from './html.ts'
-import { MissingFacts } from './missing.ts'
-import { printed } from './print.ts'
-import { type Replay, replayCompared, replayLimits, replayRules } from './replay.ts'
-import type { Report } from './report.ts'
+
+const BUFFERED = 65_536
+
+/** Writes every decision as a line of JSON. */
+interface DecisionsFile {
+  /** False for a pipe or a device, which cannot be cleared. */
+  readonly isFile: boolean
+  /** Empties the file. The first decision is written after it. */
+  clear(): void
+  add(entry: LogEntry, file: string, allowed: boolean | undefined, limits: readonly LimitStatus[]): void
+  close(): void
+}
+
+/** Opens a file of decisions. */
+function openDecisions(path: string): DecisionsFile {
+  const descriptor = opened(path)
+  const isFile = fstatSync(descriptor).isFile()
+  let buffer = ''
+  return {
+    isFile,
+    clear() {
+      buffer = ''
+      if (isFile) ftruncateSync(descriptor)
+    },
+    add({ request, line }, file, allowed, limits) {
+      const time = new Date(request.time).toISOString()
+      buffer += `${JSON.stringify({ file, line, time, allowed, limits: limits.map(verdict) })}\n`
+      if (buffer.length < BUFFERED) return
+      writeSync(descriptor, buffer)
+      buffer = ''
+    },
+    close() {
+      writeSync(descriptor, buffer)
+      closeSync(descriptor)
+    },
+  }
+}
+
+function opened(path: string): number {
+  try {
+    // Writes at the end of the file, which moves when the file is cleared.
+    return openSync(path, 'a')
+  } catch (cause) {
+    throw new Error(`--decisions: ${(cause as Error).message}`, { cause })
+  }
+}
+
+function verdict({ limiter, limit, key, allowed, remaining, retryAfter, resetAfter }: LimitStatus): object {
+  return { limiter, limit: limit.name, key, allowed, remaining, retryAfter, resetAfter }
+}
+
+/** Watches which headers and attributes of a document a log never has. Policies that need them do not apply. */
+class MissingFacts {
+  readonly #missing: Set<string>
+
+  constructor(document: RulesDocument) {
+    this.#missing = new Set(document.policies.flatMap(namesIn))
+  }
+
+  see({ headers, fields }: LoggedRequest): void {
+    for (const name of this.#missing) {
+      const attribute = attributeIn(name)
+      const found =
+        attribute === undefined
+          ? headers?.[name.slice('header:'.length)] !== undefined
+          : fields !== undefined && Object.hasOwn(fields, attribute)
+      if (found) this.#missing.delete(name)
+    }
+  }
+
+  get notes(): string[] {
+    if (this.#missing.size === 0) return []
+    return [`the rules use ${[...this.#missing].join(', ')}, which no request of the log has`]
+  }
+}
+
+/** The headers and attributes of a policy, as a key names them. */
+function namesIn({ match = {}, key = [], cost }: RulesDocument['policies'][number]): string[] {
+  const headers = Object.keys(match.header ?? {}).map((name) => `header:${name}`)
+  const attributes = [...Object.keys(match.attributes ?? {}), ...(typeof cost === 'string' ? [cost] : [])]
+  return [...headers, ...attributes.map((name) => `attribute:${name}`), ...[key].flat()]
+    .filter((name) => name.includes(':'))
+    .map((name) => (name.startsWith('header:') ? name.toLowerCase() : name))
+}
+
+const NUMBERS = new Set([1, 2, 3, 4, 5, 6, 7])
+
+/** Writes a report for people. */
+function printed(report: Report): string {
+  const { log, decisions, limits, notes } = report
+  const overall =
+    decisions === undefined
+      ? []
+      : [
+          `${grouped(decisions.admitted)} requests admitted, ${grouped(decisions.denied)} denied (${percent(decisions.denied, decisions.requests)})`,
+          '',
+        ]
+  const head = [...summaryLines(log), ...notes.map((note) => `note: ${note}`)]
+  const table = limitTable(limits)
+  // A comparison is about its table, which lists of keys would push off the screen.
+  const first = decisions === undefined ? [...table, '', ...head] : [...head, '', ...overall, ...table]
+  return [...first, ...limits.flatMap(hardestTable), ''].join('\n')
+}
+
+function limitTable(limits: readonly LimitReport[]): string[] {
+  const isCompared = limits.some(({ exact }) => exact !== undefined)
+  const headings = ['limit', 'requests', 'admitted', 'denied', 'shadow', 'keys denied']
+  const rows = limits.map((each) => [
+    each.limit,
+    ...[each.requests, each.admitted, each.denied, each.shadow].map(grouped),
+    `${grouped(each.keysDenied)}${each.hasMoreKeys ? '+' : ''}`,
+    ...(isCompared ? exactCells(each) : []),
+  ])
+  return columns([[...headings, ...(isCompared ? ['too strict', 'too lenient'] : [])], ...rows], NUMBERS)
+}
+
+/** How often a limit decides otherwise than the exact log. */
+function exactCells({ exact }: LimitReport): string[] {
+  const { compared, tooStrict, tooLenient } = exact!
+  return [tooStrict, tooLenient].map((count) => `${grouped(count)} (${percent(count, compared)})`)
+}
+
+function hardestTable({ limit, hardest }: LimitReport): string[] {
+  if (hardest.length === 0) return []
+  const rows = hardest.map(({ key, denied, worstMinute, first, last }) => [
+    key === '' ? '(no key)' : key,
+    grouped(denied),
+    `${grouped(worstMinute.denied)} at ${worstMinute.at.slice(0, 16)}Z`,
+    first,
+    last,
+  ])
+  const headings = ['key', 'denied', 'worst minute', 'first', 'last']
+  return ['', `most denied by ${limit}`, ...columns([headings, ...rows], new Set([1, 2]))]
+}
 
 const USAGE = `Usage: sluice replay <log> … --limit <limit> …   shows what a server would have decided for the requests of a log
        sluice replay <log> … --rules <document>

@@ -1,10 +1,104 @@
+import { escaped, grouped, percent } from '../print.ts'
+import { roughDuration } from '../../util/duration.ts'
+import type { TimelineReport } from './tally.ts'
 import { createHash } from 'node:crypto'
-import { grouped, percent } from '../table.ts'
-import { summaryLines } from '../logs/summary.ts'
-import { escapedHtml as html } from './escape.ts'
-import { bars, STRIPES, timelinePlot } from './plots.ts'
-import type { LimitReport } from './replay.ts'
-import type { Report } from './report.ts'
+import { summaryLines } from '../logs/read.ts'
+import type { LimitReport, Report } from './replay.ts'
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** Writes a text for HTML and SVG, between tags and in attributes. Control characters are written as JSON does. */
+function escapedHtml(text: string): string {
+  return escaped(text).replaceAll(/[&<>"']/g, (each) => ENTITIES[each]!)
+}
+
+/** The size of a plot in its own units. It is stretched to the width of the page: its labels are outside, in HTML. */
+const WIDTH = 800
+const HEIGHT = 160
+
+/** The two kinds of bars. They differ in brightness, in hue, and by stripes, for readers who see few colors and for print. */
+type Kind = 'plain' | 'striped'
+
+/** The stripes of a page. They stand in it once, before all plots. */
+const STRIPES = `<svg class="hidden" aria-hidden="true"><defs>
+<pattern id="stripes" width="8" height="6" patternUnits="userSpaceOnUse"><rect class="ground" width="8" height="6"/><rect class="stripe" width="8" height="2"/></pattern>
+</defs></svg>`
+
+/** Draws admitted requests, and denied ones above them, over time. */
+function timelinePlot({ from, width, admitted, denied }: TimelineReport, title: string, verb: string): string {
+  const slots = Math.max(1, admitted.length)
+  const most = admitted.reduce((max, count, i) => Math.max(max, count + denied[i]!), 1)
+  const step = WIDTH / slots
+  const high = (count: number): number => (HEIGHT * count) / most
+  const shapes = admitted.flatMap((count, i) => [
+    rectangle('plain', i * step, HEIGHT - high(count), step, high(count)),
+    rectangle('striped', i * step, HEIGHT - high(count + denied[i]!), step, high(denied[i]!)),
+  ])
+  const start = Date.parse(from)
+  return `<figure>
+${legend('admitted', verb)}
+<p class="unit">requests per ${roughDuration(width)}</p>
+<div class="frame"><div class="scale"><span>${grouped(most)}</span><span>0</span></div>
+${svg(HEIGHT, `Requests over time, admitted and ${verb}: ${title}`, shapes)}</div>
+<div class="times"><span>${shortTime(start)}</span><span>${shortTime(start + slots * width)}</span></div>
+<p class="unit time">time (UTC)</p>
+</figure>`
+}
+
+/** One limit of a comparison. */
+interface Bar {
+  readonly label: string
+  readonly strict: number
+  readonly lenient: number
+}
+
+/** Draws how often each limit decides otherwise than the exact log: too strict, and too lenient next to it. */
+function bars(given: readonly Bar[]): string {
+  const most = given.reduce((max, { strict, lenient }) => Math.max(max, strict + lenient), 1)
+  const rows = given.map(({ label, strict, lenient }) => {
+    const wide = (count: number): number => (WIDTH * count) / most
+    const shapes = [
+      rectangle('plain', 0, 0, wide(lenient), 14),
+      rectangle('striped', wide(lenient), 0, wide(strict), 14),
+    ]
+    const said = `${grouped(lenient)} too lenient, ${grouped(strict)} too strict`
+    const drawn = svg(14, `${said}: ${label}`, shapes)
+    return `<li><span>${escapedHtml(label)}</span>\n${drawn}\n<span class="unit">${said}</span></li>`
+  })
+  const key = legend('too lenient: only the exact log denies', 'too strict: only the limit denies')
+  return `<figure>\n${key}\n<p class="unit">decisions; the longest bar is ${grouped(most)}</p>\n<ul>\n${rows.join('\n')}\n</ul>\n</figure>`
+}
+
+function legend(plain: string, striped: string): string {
+  const item = (kind: Kind, label: string): string =>
+    `<span><svg class="swatch" viewBox="0 0 20 14" aria-hidden="true">${rectangle(kind, 0, 0, 20, 14)}</svg> ${label}</span>`
+  return `<figcaption class="legend">${item('plain', plain)} ${item('striped', striped)}</figcaption>`
+}
+
+function svg(height: number, label: string, shapes: readonly string[]): string {
+  const drawn = shapes.filter((each) => each !== '').join('\n')
+  const size = `viewBox="0 0 ${WIDTH} ${height}" preserveAspectRatio="none"`
+  return `<svg ${size} role="img" aria-label="${escapedHtml(label)}">\n${drawn}\n</svg>`
+}
+
+function rectangle(kind: Kind, x: number, y: number, width: number, height: number): string {
+  if (width === 0 || height === 0) return ''
+  return `<rect class="${kind}" x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}"/>`
+}
+
+function shortTime(time: number): string {
+  return new Date(time).toISOString().slice(0, 19).replace('T', ' ')
+}
+
+function round(number: number): string {
+  return String(Math.round(number * 100) / 100)
+}
 
 const STYLE = `
 :root { color-scheme: light dark; --paper: #ffffff; --plain: #0072b2; --striped: #d55e00; --stripe: #7a3300; --line: #8888; }
@@ -48,7 +142,7 @@ export function htmlOf(report: Report): string {
   const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'`
   const parts = [
     '<h1>What limits would have decided</h1>',
-    `<pre>${html([...summaryLines(log), ...notes.map((note) => `note: ${note}`)].join('\n'))}</pre>`,
+    `<pre>${escapedHtml([...summaryLines(log), ...notes.map((note) => `note: ${note}`)].join('\n'))}</pre>`,
     limits.some(({ exact }) => exact !== undefined) ? differences(limits) : '',
     decisions === undefined ? '' : section('All limits together', decisions, undefined),
     limitTable(limits),
@@ -76,12 +170,14 @@ function section(title: string, tally: Omit<LimitReport, 'limit' | 'exact'>, mor
   const refused = denied + shadow
   const verb = shadow > 0 ? 'would be denied' : 'denied'
   const line = `${grouped(admitted)} of ${grouped(requests)} requests admitted, ${grouped(refused)} ${verb} (${percent(refused, requests)})`
-  return [`<h2>${html(title)}</h2>`, `<p>${line}</p>`, timelinePlot(timeline, title, verb), more ?? ''].join('\n')
+  return [`<h2>${escapedHtml(title)}</h2>`, `<p>${line}</p>`, timelinePlot(timeline, title, verb), more ?? ''].join(
+    '\n',
+  )
 }
 
 function limitTable(limits: readonly LimitReport[]): string {
   const rows = limits.map(({ limit, requests, admitted, denied, shadow, keysDenied, hasMoreKeys }) => [
-    html(limit),
+    escapedHtml(limit),
     ...[requests, admitted, denied, shadow].map(grouped),
     `${grouped(keysDenied)}${hasMoreKeys ? '+' : ''}`,
   ])
@@ -92,7 +188,7 @@ function differences(limits: readonly LimitReport[]): string {
   const rows = limits.map(({ limit, exact }) => {
     const { compared = 0, tooStrict = 0, tooLenient = 0 } = exact ?? {}
     const cells = [tooStrict, tooLenient].map((count) => `${grouped(count)} (${percent(count, compared)})`)
-    return [html(limit), ...cells]
+    return [escapedHtml(limit), ...cells]
   })
   const plot = bars(
     limits.map(({ limit, exact }) => ({ label: limit, strict: exact!.tooStrict, lenient: exact!.tooLenient })),
@@ -107,7 +203,7 @@ function differences(limits: readonly LimitReport[]): string {
 function hardestTable({ hardest }: LimitReport): string {
   if (hardest.length === 0) return ''
   const rows = hardest.map(({ key, denied, worstMinute, first, last }) => [
-    html(key === '' ? '(no key)' : key),
+    escapedHtml(key === '' ? '(no key)' : key),
     grouped(denied),
     `${grouped(worstMinute.denied)} at ${worstMinute.at.slice(0, 16)}Z`,
     first,

@@ -1,12 +1,105 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { CompiledPolicy, CompiledRules } from '../../rules/compiled.ts'
-import type { CompiledOverride } from '../../rules/overrides.ts'
-import type { Limit } from '../../limits/limit.ts'
-import { combined, compareLimits, type Direction, order } from './compare.ts'
-import { limitsText, limitText, policyText, text } from './describe.ts'
+import { type Limit, windowText } from '../../limits/limit.ts'
+import type { CompiledOverride, CompiledPolicy, CompiledRules } from '../../rules/compile.ts'
+import { shortDuration } from '../../util/duration.ts'
+import { DEFAULT_ALGORITHM } from '../../rules/shapes.ts'
+
+/** Whether a change admits less, more, or cannot be compared. */
+type Direction = 'tightened' | 'loosened' | 'changed'
+
+/** Options whose order is known. What else a limit has makes it another limit. */
+const ORDERED = new Set(['quota', 'window', 'burst', 'capacity', 'strict', 'block', 'shadow'])
+
+/**
+ * Compares two limits of one name; `undefined` for equal ones. A limit is tightened if its rate, the most that it admits at once
+ * and its penalties all admit less or the same.
+ */
+function compareLimits(before: Limit, after: Limit): Direction | undefined {
+  if (isDeepStrictEqual(before, after)) return undefined
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  for (const name of names) if (!ORDERED.has(name) && before[name] !== after[name]) return 'changed'
+  return combined([
+    order(rate(before), rate(after)),
+    order(mostAtOnce(before), mostAtOnce(after)),
+    order(penalty(after.strict), penalty(before.strict)),
+    order(penalty(before.shadow), penalty(after.shadow)),
+    isDeepStrictEqual(before.block, after.block) ? undefined : order(penalty(after.block), penalty(before.block)),
+  ])
+}
+
+/** Combines changes of several parts. */
+function combined(parts: readonly (Direction | undefined)[]): Direction | undefined {
+  const directions = new Set(parts.filter((each) => each !== undefined))
+  if (directions.size > 1) return 'changed'
+  return [...directions][0]
+}
+
+/** Compares two numbers of which the larger admits more. */
+function order(before: number, after: number): Direction | undefined {
+  if (before === after) return undefined
+  return Number.isNaN(before) || Number.isNaN(after) ? 'changed' : after < before ? 'tightened' : 'loosened'
+}
+
+function rate({ quota, window }: Limit): number {
+  return quota / window
+}
+
+function mostAtOnce({ quota, burst, capacity }: Limit): number {
+  return (burst ?? capacity ?? quota) as number
+}
+
+/** Returns a flag or a duration as a number, `NaN` for a penalty of several parts. */
+function penalty(value: unknown): number {
+  return value === undefined ? 0 : Number(value)
+}
+
+const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow'])
+
+/** Describes a limit: `60 per 1m, burst 10`. */
+export function limitText(limit: Limit): string {
+  const { algorithm, quota, strict, block, shadow } = limit
+  const own = Object.entries(limit).filter(([name, value]) => !COMMON.has(name) && value !== quota)
+  const more = [
+    algorithm === DEFAULT_ALGORITHM ? '' : algorithm,
+    ...own.map(([name, value]) => `${name} ${text(value)}`),
+    strict === true ? 'strict' : '',
+    block === undefined ? '' : `block ${blockText(block)}`,
+    shadow === true ? 'shadow' : '',
+  ]
+  return [`${quota} per ${windowText(limit)}`, ...more.filter((each) => each !== '')].join(', ')
+}
+
+function blockText(block: NonNullable<Limit['block']>): string {
+  if (typeof block === 'number') return shortDuration(block)
+  const { after, factor, upTo } = block
+  const growth = factor === 1 ? '' : ` ×${factor} up to ${shortDuration(upTo)}`
+  return `${shortDuration(block.for)}${growth}${after === 1 ? '' : ` after ${after} denials`}`
+}
+
+/** Describes several limits, with their names if there is more than one. */
+function limitsText(limits: readonly Limit[]): string {
+  if (limits.length === 1) return limitText(limits[0]!)
+  return limits.map((limit) => `${limit.name} ${limitText(limit)}`).join('; ')
+}
+
+/** Describes which requests a policy applies to: `POST /login, plan free`. */
+function matchText({ conditions }: CompiledPolicy): string {
+  if (conditions.length === 0) return 'every request'
+  return conditions.map(({ dimension, expected }) => `${dimension.part} ${expected}`).join(', ')
+}
+
+/** Describes what a policy does. */
+function policyText(policy: CompiledPolicy): string {
+  if (policy.rule.allow === true) return `${matchText(policy)}: admitted without being counted`
+  return `${matchText(policy)}: ${limitsText(policy.limits)} by ${policy.key!.names.join(' and ')}`
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
 
 /** A difference between two documents, for the requests of one policy or of one key under it. */
-export interface Difference {
+interface Difference {
   readonly kind: Direction | 'added' | 'removed' | 'ends'
   readonly policy: string
   /** The key, for a difference of one override. */

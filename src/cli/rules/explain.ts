@@ -2,12 +2,12 @@ import { createLimiter } from '../../limiter/limiter.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
 import { compileRules } from '../../rules/compile.ts'
 import type { RulesDocument } from '../../rules/document.ts'
-import { type ConditionExplanation, explainRules, type PolicyExplanation } from '../../rules/explain.ts'
+import { type ConditionExplanation, explainRules, type PolicyExplanation } from '../../rules/match.ts'
 import { createRules } from '../../rules/rules.ts'
 import type { RedisClient, ScriptClient } from '../../stores/redis/clients.ts'
 import { redisStore } from '../../stores/redis/index.ts'
 import { roughDuration } from '../../util/duration.ts'
-import { limitText } from './describe.ts'
+import { limitText } from './diff.ts'
 
 /** The state of a limit for the key now. Times are in milliseconds. */
 export interface Usage {

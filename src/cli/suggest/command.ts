@@ -1,12 +1,231 @@
+import { copyText } from '../../util/copy-text.ts'
+import { shortDuration } from '../../util/duration.ts'
 import { parseArgs } from 'node:util'
 import { SluiceError } from '../../util/errors.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings } from '../logs/options.ts'
-import { readLogs } from '../logs/read.ts'
-import { type LogSummary, summaryLines, summaryOf } from '../logs/summary.ts'
-import type { Outcome } from '../outcome.ts'
-import { columns, grouped, percent } from '../table.ts'
-import { Activity } from './activity.ts'
-import { figuresOf, type Percentiles, type WindowFigures } from './figures.ts'
+import { type LogSummary, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
+import { columns, grouped, type Outcome, percent } from '../print.ts'
+
+/** Counts below this are kept exactly, larger ones to 11 binary digits. */
+const EXACT = 2048
+
+/** How often each number occurs. Its size does not depend on how many numbers are added. */
+export class Histogram {
+  /** How many numbers were added. */
+  total = 0
+  max = 0
+  readonly #counts = new Map<number, number>()
+
+  /** How many different counts are kept. */
+  get size(): number {
+    return this.#counts.size
+  }
+
+  /** Adds a whole number from 0. */
+  add(number: number): void {
+    const rounded = number < EXACT ? number : roundedDown(number)
+    this.#counts.set(rounded, (this.#counts.get(rounded) ?? 0) + 1)
+    this.total++
+    if (number > this.max) this.max = number
+  }
+
+  /**
+   * Returns the smallest number that is at least as large as a share of all numbers; 0 without numbers. It is up to 0.1 % too small
+   * above 2048.
+   * @param share from 0 to 1
+   */
+  percentile(share: number): number {
+    const rank = Math.max(1, Math.ceil(share * this.total))
+    if (rank >= this.total) return this.max
+    let seen = 0
+    for (const [number, count] of this.#sorted()) {
+      seen += count
+      if (seen >= rank) return number
+    }
+    return this.max
+  }
+
+  /** Returns how many numbers are above a limit, and the sum of what they are above it. */
+  above(limit: number): { readonly count: number; readonly excess: number } {
+    let [count, excess] = [0, 0]
+    for (const [number, times] of this.#counts) {
+      if (number <= limit) continue
+      count += times
+      excess += times * (number - limit)
+    }
+    return { count, excess }
+  }
+
+  #sorted(): [number, number][] {
+    return [...this.#counts].toSorted(([one], [other]) => one - other)
+  }
+}
+
+function roundedDown(number: number): number {
+  const step = 2 ** (Math.floor(Math.log2(number)) - 10)
+  return Math.floor(number / step) * step
+}
+
+/** The windows that are counted, in milliseconds. */
+export const WINDOWS: readonly number[] = [1000, 60_000, 3_600_000, 86_400_000]
+
+/** What is kept of a key for each window: the start of the current one, its count, and the largest count so far. */
+const NUMBERS = 3
+const WIDTH = NUMBERS * WINDOWS.length
+
+/** What clients do in windows of one length. */
+interface WindowActivity {
+  readonly window: number
+  /** The busiest window of each key. */
+  readonly keys: Histogram
+  /** Each window of each key in which it has a request. */
+  readonly windows: Histogram
+}
+
+/** Counts requests by key and window. Windows start at multiples of their length since the epoch. Memory is bounded by the keys. */
+export class Activity {
+  /** Requests of keys beyond the bound. They are not counted. */
+  dropped = 0
+  readonly #maxKeys: number
+  readonly #slots = new Map<string, number>()
+  readonly #windows = WINDOWS.map(() => new Histogram())
+  #numbers = new Float64Array(1024 * WIDTH)
+
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys
+  }
+
+  get keys(): number {
+    return this.#slots.size
+  }
+
+  /** Adds a request. Times never decrease. */
+  add(key: string, time: number, cost: number): void {
+    const slot = this.#slots.get(key) ?? this.#create(key)
+    if (slot === -1) this.dropped++
+    else for (let i = 0; i < WINDOWS.length; i++) this.#count(slot * WIDTH + i * NUMBERS, i, time, cost)
+  }
+
+  /** Returns the figures of each window. Nothing can be added afterwards. */
+  finish(): WindowActivity[] {
+    return WINDOWS.map((window, i) => {
+      const keys = new Histogram()
+      for (let slot = 0; slot < this.#slots.size; slot++) {
+        const at = slot * WIDTH + i * NUMBERS
+        this.#close(at, i)
+        keys.add(this.#numbers[at + 2]!)
+      }
+      return { window, keys, windows: this.#windows[i]! }
+    })
+  }
+
+  #count(at: number, i: number, time: number, cost: number): void {
+    const numbers = this.#numbers
+    const window = WINDOWS[i]!
+    const start = Math.floor(time / window)
+    if (numbers[at] === start) numbers[at + 1]! += cost
+    else {
+      this.#close(at, i)
+      numbers[at] = start
+      numbers[at + 1] = cost
+    }
+  }
+
+  /** Ends the current window of a key. */
+  #close(at: number, i: number): void {
+    const numbers = this.#numbers
+    const count = numbers[at + 1]!
+    if (numbers[at] === NONE) return
+    this.#windows[i]!.add(count)
+    if (count > numbers[at + 2]!) numbers[at + 2] = count
+  }
+
+  #create(key: string): number {
+    const slot = this.#slots.size
+    if (slot >= this.#maxKeys) return -1
+    this.#slots.set(copyText(key), slot)
+    if ((slot + 1) * WIDTH > this.#numbers.length) this.#grow()
+    for (let i = 0; i < WINDOWS.length; i++) this.#numbers[slot * WIDTH + i * NUMBERS] = NONE
+    return slot
+  }
+
+  #grow(): void {
+    const larger = new Float64Array(2 * this.#numbers.length)
+    larger.set(this.#numbers)
+    this.#numbers = larger
+  }
+}
+
+/** The start of the window of a key without a request. */
+const NONE = -1
+
+const SHARES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999 } as const
+
+/** The shares of keys whose busiest window a candidate admits whole. */
+const CANDIDATE_SHARES = [0.9, 0.99, 0.999, 1]
+
+/** Percentiles of counts. */
+interface Percentiles extends Readonly<Record<keyof typeof SHARES, number>> {
+  readonly max: number
+}
+
+/** What a quota would have denied, counted in windows on the clock. */
+interface Candidate {
+  readonly quota: number
+  /** Requests, or units with `--cost`. */
+  readonly denied: number
+  readonly keysDenied: number
+}
+
+interface WindowFigures {
+  /** Such as `1m`. */
+  readonly window: string
+  /** Of the busiest window of each key. */
+  readonly perKey: Percentiles
+  /** Of every window of every key with at least one request. */
+  readonly perKeyWindow: Percentiles
+  readonly keyWindows: number
+  readonly candidates: readonly Candidate[]
+}
+
+export function figuresOf({ window, keys, windows }: WindowActivity): WindowFigures {
+  return {
+    window: shortDuration(window),
+    perKey: percentiles(keys),
+    perKeyWindow: percentiles(windows),
+    keyWindows: windows.total,
+    candidates: candidates(keys).map((quota) => ({
+      quota,
+      denied: windows.above(quota).excess,
+      keysDenied: keys.above(quota).count,
+    })),
+  }
+}
+
+function percentiles(histogram: Histogram): Percentiles {
+  const { p50, p90, p99, p999 } = SHARES
+  return {
+    p50: histogram.percentile(p50),
+    p90: histogram.percentile(p90),
+    p99: histogram.percentile(p99),
+    p999: histogram.percentile(p999),
+    max: histogram.max,
+  }
+}
+
+/** Returns round numbers that admit most keys. */
+function candidates(keys: Histogram): number[] {
+  return [...new Set(CANDIDATE_SHARES.map((share) => roundUp(keys.percentile(share))))]
+}
+
+const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]
+
+/** Returns the next round number, such as 15, 20, 300. */
+function roundUp(number: number): number {
+  if (number < 10) return Math.max(1, number)
+  const power = 10 ** Math.floor(Math.log10(number))
+  return ROUND.map((each) => each * power).find((each) => each >= number)!
+}
 
 const USAGE = `Usage: sluice suggest <log> …   shows how many requests clients send, and what some quotas would deny
 
@@ -66,14 +285,14 @@ function printed({ log, keys, dropped, windows }: Suggestion, hasCosts: boolean)
   ]
 }
 
-const NUMBERS = new Set([1, 2, 3, 4, 5])
+const RIGHT = new Set([1, 2, 3, 4, 5])
 
 function percentileTable(rows: readonly (readonly [string, Percentiles])[]): string[] {
   const cells = rows.map(([window, { p50, p90, p99, p999, max }]) => [
     window,
     ...[p50, p90, p99, p999, max].map(grouped),
   ])
-  return columns([['window', '50 %', '90 %', '99 %', '99.9 %', 'most'], ...cells], NUMBERS)
+  return columns([['window', '50 %', '90 %', '99 %', '99.9 %', 'most'], ...cells], RIGHT)
 }
 
 function candidateTable(windows: readonly WindowFigures[], keys: number, hasCosts: boolean): string[] {
@@ -85,5 +304,5 @@ function candidateTable(windows: readonly WindowFigures[], keys: number, hasCost
       percent(keysDenied, keys),
     ]),
   )
-  return columns([['limit', hasCosts ? 'units denied' : 'requests denied', 'keys denied', ''], ...rows], NUMBERS)
+  return columns([['limit', hasCosts ? 'units denied' : 'requests denied', 'keys denied', ''], ...rows], RIGHT)
 }

@@ -1,13 +1,117 @@
+import { emitKeypressEvents } from 'node:readline'
+import { parseDuration, roughDuration } from '../../util/duration.ts'
+import { escaped, type Outcome } from '../print.ts'
+import { KeyScan, Ranking, type Row, shareOf } from './ranking.ts'
 import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
-import { parseDuration } from '../../util/duration.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { withServers } from '../connect.ts'
-import type { Outcome } from '../outcome.ts'
-import { Ranking } from './ranking.ts'
-import { KeyScan } from './scan.ts'
-import { openScreen } from './screen.ts'
-import { cut, tableOf } from './table.ts'
+
+/** The second screen of a terminal. It is left, and the cursor shown, in every case. */
+interface Screen {
+  /** Replaces what the terminal shows. */
+  show(lines: readonly string[]): void
+  /** Resolves after so many milliseconds, or when the user quits or changes the size. True if the user quits. */
+  pause(ms: number): Promise<boolean>
+  close(): void
+}
+
+const ENTER = '\u001b[?1049h\u001b[?25l'
+const LEAVE = '\u001b[?25h\u001b[?1049l'
+const HOME = '\u001b[H'
+const CLEAR_LINE = '\u001b[K'
+const CLEAR_BELOW = '\u001b[J'
+
+/** Opens the screen. `q`, Escape, Ctrl-C, SIGINT, SIGTERM and SIGHUP quit. */
+function openScreen(input: NodeJS.ReadStream, output: NodeJS.WriteStream): Screen {
+  let isQuit = false
+  let wake = (): void => {}
+  const quit = (): void => {
+    isQuit = true
+    wake()
+  }
+  const redraw = (): void => wake()
+  const pressed = (_text: string | undefined, key: { name?: string; ctrl?: boolean }): void => {
+    if (key.name === 'q' || key.name === 'escape' || (key.ctrl === true && key.name === 'c')) quit()
+  }
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  emitKeypressEvents(input)
+  input.setRawMode(true).on('keypress', pressed).resume()
+  for (const signal of signals) process.on(signal, quit)
+  output.on('resize', redraw).write(ENTER)
+
+  return {
+    show: (lines) =>
+      void output.write(`${HOME}${lines.map((line) => `${line}${CLEAR_LINE}`).join('\n')}${CLEAR_BELOW}`),
+    async pause(ms) {
+      if (!isQuit) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms)
+          wake = () => {
+            clearTimeout(timer)
+            resolve()
+          }
+        })
+      }
+      return isQuit
+    },
+    close() {
+      input.off('keypress', pressed).setRawMode(false).pause()
+      for (const signal of signals) process.off(signal, quit)
+      output.off('resize', redraw).write(LEAVE)
+    },
+  }
+}
+
+const HEADINGS = ['used', '', 'of', 'key', 'limit', 'limiter', 'resets in', 'locked for']
+const KEY = 3
+/** The widest key in a terminal. */
+const KEY_WIDTH = 40
+const BAR = 10
+
+/** Returns the rows as lines of at most `width` characters. Control characters are escaped. */
+export function tableOf(rows: readonly Row[], width: number): string[] {
+  const cells = [HEADINGS, ...rows.map((row) => cellsOf(row, width))]
+  const widths = HEADINGS.map((_, column) =>
+    cells.reduce((most, line) => Math.max(most, charactersOf(line[column]!).length), 0),
+  )
+  return cells.map((line) => cut(line.map((cell, column) => padded(cell, widths[column]!, column)).join('  '), width))
+}
+
+/** Cuts a line at the edge of the terminal. */
+function cut(line: string, width: number): string {
+  const characters = charactersOf(line.trimEnd())
+  return characters.length <= width ? characters.join('') : `${characters.slice(0, width - 1).join('')}…`
+}
+
+function cellsOf(row: Row, width: number): string[] {
+  const { used, capacity, limit, limiter, resetAfter, lockedFor, key } = row
+  const free = resetAfter === undefined ? '?' : roughDuration(Math.max(resetAfter, lockedFor))
+  const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
+  const texts = [numberText(used), bar(shareOf(row)), numberText(capacity), key, limit, limiter, free, locked]
+  const cells = texts.map((text) => escaped(text).replaceAll('\n', '\\n'))
+  if (width < Infinity) cells[KEY] = cut(cells[KEY]!, KEY_WIDTH)
+  return cells
+}
+
+function numberText(value: number | undefined): string {
+  return value === undefined ? '?' : value.toLocaleString('en')
+}
+
+function bar(share: number): string {
+  const full = Math.ceil(share * BAR)
+  return '█'.repeat(full) + '░'.repeat(BAR - full)
+}
+
+function padded(cell: string, width: number, column: number): string {
+  const space = ' '.repeat(width - charactersOf(cell).length)
+  return column === 0 ? space + cell : cell + space
+}
+
+/** Code points: a cut between two halves of a character would print neither. */
+function charactersOf(text: string): string[] {
+  return Array.from(text)
+}
 
 const USAGE = `Usage: sluice top <redis-url>   shows the keys that have used most of their limits; q quits
 

@@ -1,5 +1,4 @@
-import type { RulesProblem } from '../document.ts'
-import { Problems } from '../problems.ts'
+import { Problems, type RulesProblem } from '../document.ts'
 
 /** The formats of a document as text. */
 export type RulesFormat = 'json' | 'yaml'

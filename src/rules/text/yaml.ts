@@ -16,8 +16,7 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { shown } from '../../util/errors.ts'
-import type { RulesProblem } from '../document.ts'
-import { Problems, untilEnough } from '../problems.ts'
+import { Problems, type RulesProblem, untilEnough } from '../document.ts'
 import { hasMoreValues } from '../shape.ts'
 import { type ParsedText, partsOf, type PathPart, problem } from './text.ts'
 

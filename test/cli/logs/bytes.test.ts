@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { bytesOf } from '../../../src/cli/logs/bytes.ts'
+import { bytesOf } from '../../../src/cli/logs/source.ts'
 
 let home: string
 beforeAll(() => void (home = mkdtempSync(join(tmpdir(), 'sluice-bytes-'))))

@@ -1,10 +1,9 @@
+import fc from 'fast-check'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Format, FORMATS, formatNamed } from '../../../src/cli/logs/format.ts'
-import type { LoggedRequest, ParseSettings } from '../../../src/cli/logs/request.ts'
-import { anyTime, isoTime } from '../../../src/cli/logs/time.ts'
+import { Format, formatNamed, FORMATS } from '../../../src/cli/logs/formats.ts'
+import { anyTime, isoTime, type LoggedRequest, type ParseSettings } from '../../../src/cli/logs/request.ts'
 
 const OPTIONS: ParseSettings = { wantsHeaders: true, wantsFields: true, zone: undefined, fields: new Map() }
 

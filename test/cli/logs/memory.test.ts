@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import type { LogEntry } from '../../../src/cli/logs/entry.ts'
-import { Queue } from '../../../src/cli/logs/ordered.ts'
-import { ExactLog } from '../../../src/cli/replay/exact-log.ts'
+import type { LogEntry } from '../../../src/cli/logs/request.ts'
+import { Queue } from '../../../src/cli/logs/late.ts'
+import { ExactLog } from '../../../src/cli/replay/replay.ts'
 import { Tally } from '../../../src/cli/replay/tally.ts'
-import { Activity } from '../../../src/cli/suggest/activity.ts'
+import { Activity } from '../../../src/cli/suggest/command.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

@@ -6,10 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { Report } from '../../../src/cli/replay/report.ts'
 import type { Suggestion } from '../../../src/cli/suggest/command.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { clfLine } from '../../support/logs.ts'
+import type { Report } from '../../../src/cli/replay/replay.ts'
 
 const START = Date.parse('2026-11-22T11:00:00Z')
 const LIMIT = ['--limit', 'slidingWindowLog 5/1m']

@@ -229,8 +229,9 @@ describe('the breaker', () => {
     const world = setup()
     await lose(world)
     world.store.error = undefined
-    world.store.delay = 60
-    await pause(800)
+    // Much later than the deadline: a busy process gives a probe more time.
+    world.store.delay = 300
+    await pause(1000)
     expect(world.changes.length).toBe(1)
     world.store.delay = 0
     await until(async () => world.changes.length === 2)

@@ -1,7 +1,16 @@
 // block, pause and penalize through a guard, with a store that answers, does not, and answers again.
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type AsyncStore, createLimiter, denyCache, gcra, guard, type Limiter, memoryStore, perMinute } from '../../../src/index.ts'
+import {
+  type AsyncStore,
+  createLimiter,
+  denyCache,
+  gcra,
+  guard,
+  type Limiter,
+  memoryStore,
+  perMinute,
+} from '../../../src/index.ts'
 import { guardedLimiterOf } from '../../../src/limiter/limiter.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
