@@ -11,8 +11,7 @@ import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { addressOf, appOf } from './keyers.ts'
-import { bindingsOf } from './node.ts'
-import { getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
+import { bindingsOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer, type IpKeyerOptions, routeKeyer } from './keyers.ts'
 

@@ -12,7 +12,7 @@ import {
 import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuse, refuseOwnCall } from '../../src/util/validate.ts'
-import { bindingsOf } from './node.ts'
+import { bindingsOf } from './response-end.ts'
 
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[context: Context]>>

@@ -7,11 +7,19 @@ import type { Decision } from '../../src/limiter/decision.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { pathsOf as pathsOfExpress } from '../express/express.ts'
 import { pathsOf as pathsOfFastify } from '../fastify/keyers.ts'
-import { kindOf } from './context.ts'
-import { currentExchange, type Exchange } from './exchange.ts'
+import {
+  currentExchange,
+  type Exchange,
+  headOf,
+  isOfExpress,
+  isOfFastify,
+  kindOf,
+  type NestRequest,
+  rawRequestOf,
+  rawResponseOf,
+  whenDisconnected,
+} from './platform.ts'
 import { addressOf } from './keyers.ts'
-import { headOf, isOfExpress, isOfFastify, type NestRequest, rawRequestOf, rawResponseOf } from './platform.ts'
-import { whenDisconnected } from './sockets.ts'
 
 /** Is called with denials: see the option `onDenied`. */
 export type OnDenied = (context: ExecutionContext, decision: Decision) => unknown

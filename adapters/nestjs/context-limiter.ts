@@ -4,10 +4,8 @@ import { optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Limiter } from '../../src/limiter/limiter.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { httpAdapter, messageAdapter, type OnDenied } from './adapter.ts'
-import { kindOf } from './context.ts'
+import { type Exchange, kindOf, type NestRequest, type NestResponse, within } from './platform.ts'
 import { exceptionOf } from './exceptions.ts'
-import { type Exchange, within } from './exchange.ts'
-import type { NestRequest, NestResponse } from './platform.ts'
 
 /** Options of the HTTP responses, and of denials. */
 export type ResponseOptions<Request, Response> = HttpOptions<Request, Response> & {

@@ -1,10 +1,35 @@
-import { type CanActivate, type ExecutionContext, Inject } from '@nestjs/common'
+import {
+  type ArgumentsHost,
+  type CanActivate,
+  Catch,
+  type ExceptionFilter,
+  type ExecutionContext,
+  Inject,
+} from '@nestjs/common'
+import { RateLimitException } from './exceptions.ts'
+import { type NestRequest, type NestResponse, requestOf, responseOf, send } from './platform.ts'
 import type { MaybePromise } from '../../src/util/maybe-promise.ts'
-import { createContextLimiter, type RateLimitOptions } from './context-limiter.ts'
-import { requestOf, responseOf } from './context.ts'
 import { isSkipped } from './decorators.ts'
-import type { NestRequest, NestResponse } from './platform.ts'
 import { RateLimits } from './rate-limits.ts'
+import { createContextLimiter, type RateLimitOptions } from './context-limiter.ts'
+
+/**
+ * Sends the problem details of a denied HTTP request, as `application/problem+json`, or as plain text to a client that accepts no
+ * JSON. `RateLimitModule` adds it after all filters of the application, so that each of them can send another body. Without it Nest
+ * sends the problem details as `application/json`.
+ * @example app.useGlobalFilters(new RateLimitFilter()) // for `rateLimit` guards without the module
+ */
+export class RateLimitFilter implements ExceptionFilter<RateLimitException> {
+  /** Called by Nest for each denial. */
+  catch(exception: RateLimitException, host: ArgumentsHost): void {
+    // An error of GraphQL is sent by its driver.
+    if (host.getType<string>() !== 'http') throw exception
+    const { status, type, body } = exception.denial
+    send(host.switchToHttp().getResponse<NestResponse>(), status, type, body)
+  }
+}
+
+Catch(RateLimitException)(RateLimitFilter)
 
 /**
  * Limits the calls of handlers by the options of `RateLimitModule` and by the decorators `RateLimit` and `SkipRateLimit`. Throws a

@@ -8,9 +8,7 @@ import {
 } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { executionContext } from './exchange.ts'
-import { isOfExpress, isOfFastify } from './platform.ts'
-import { handshakeHeaderOf, socketAddressOf } from './sockets.ts'
+import { executionContext, handshakeHeaderOf, isOfExpress, isOfFastify, socketAddressOf } from './platform.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 
 /** The options of {@link ipKeyer}. */

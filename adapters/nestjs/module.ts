@@ -2,10 +2,10 @@ import { type DynamicModule, Module, type ModuleMetadata, type Provider, type Ty
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core'
 import { boolean, knownOptions, refuse } from '../../src/util/validate.ts'
 import type { MaybePromise } from '../../src/util/maybe-promise.ts'
-import type { RateLimitOptions } from './context-limiter.ts'
-import { RateLimitFilter } from './filter.ts'
+import { RateLimitFilter } from './guard.ts'
 import type { NestRequest, NestResponse } from './platform.ts'
 import { RateLimits } from './rate-limits.ts'
+import type { RateLimitOptions } from './context-limiter.ts'
 
 /** Where the module can be used. */
 export interface ModuleScope {

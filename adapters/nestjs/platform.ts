@@ -1,6 +1,70 @@
+import type { ContextType, ExecutionContext } from '@nestjs/common'
+import { SluiceError } from '../../src/util/errors.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { NodeHead } from '../../src/http/response/on-denied.ts'
 import { headOf as headOfReply } from '../fastify/head.ts'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { CostFunc } from '../../src/limiter/options.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
+
+/** The context of an operation of GraphQL, as the drivers for Apollo and Mercurius make it. */
+interface GraphqlContext {
+  readonly req?: object
+  readonly request?: object
+  readonly res?: unknown
+  readonly reply?: { readonly request?: object }
+}
+
+/** The kind of a call: `'http'`, `'graphql'`, `'ws'` or `'rpc'`. */
+export function kindOf(context: ExecutionContext): string {
+  return context.getType<ContextType | 'graphql'>()
+}
+
+/** The context is the third argument of a resolver. */
+function graphqlContextOf(context: ExecutionContext): GraphqlContext {
+  return (context.getArgByIndex(2) as GraphqlContext | undefined) ?? {}
+}
+
+/** Returns what keyers receive. Throws `NOT_APPLICABLE` when it is not found. */
+export function requestOf(context: ExecutionContext): object {
+  const found = findRequest(context)
+  if (typeof found === 'object' && found !== null) return found
+  const advice = 'Extend RateLimitGuard and override `getRequest`.'
+  throw new SluiceError(
+    'NOT_APPLICABLE',
+    `RateLimitGuard found no request in a "${kindOf(context)}" context. ${advice}`,
+  )
+}
+
+function findRequest(context: ExecutionContext): unknown {
+  switch (kindOf(context)) {
+    case 'http':
+      return context.switchToHttp().getRequest()
+    case 'ws':
+      return context.switchToWs().getClient()
+    case 'rpc':
+      return { data: context.switchToRpc().getData<unknown>(), context: context.switchToRpc().getContext<unknown>() }
+    case 'graphql': {
+      const { req, request, reply } = graphqlContextOf(context)
+      return req ?? request ?? reply?.request
+    }
+    default:
+      return undefined
+  }
+}
+
+/** Returns the HTTP response of a call, if it has one. */
+export function responseOf(context: ExecutionContext): NestResponse | undefined {
+  const found = findResponse(context)
+  return isResponse(found) ? found : undefined
+}
+
+function findResponse(context: ExecutionContext): unknown {
+  if (kindOf(context) === 'http') return context.switchToHttp().getResponse()
+  if (kindOf(context) !== 'graphql') return undefined
+  const { req, res, reply } = graphqlContextOf(context)
+  return res ?? reply ?? (req as { readonly res?: unknown } | undefined)?.res
+}
 
 /**
  * What keyers and other functions receive: the request of Express or Fastify, also for GraphQL; the client of a WebSocket gateway;
@@ -40,7 +104,7 @@ function isReply(response: object): response is Reply {
 }
 
 /** Returns true for an object on which headers can be set. */
-export function isResponse(value: unknown): value is NestResponse {
+function isResponse(value: unknown): value is NestResponse {
   return typeof value === 'object' && value !== null && (isReply(value) || 'setHeader' in value)
 }
 
@@ -65,4 +129,84 @@ export function send(response: NestResponse, status: number, type: string, body:
   if (plain.headersSent) return
   plain.statusCode = status
   plain.setHeader('Content-Type', type).setHeader('Content-Length', bytes.length).end(bytes)
+}
+
+/** The parts of a client of a gateway, of socket.io or ws. */
+interface SocketClient {
+  /** In socket.io. */
+  readonly connected?: boolean
+  readonly handshake?: { readonly address?: string; readonly headers?: Readonly<Record<string, string | undefined>> }
+  /** In ws: the socket below. */
+  readonly _socket?: { readonly remoteAddress?: string }
+  /** In ws: 1 for an open connection. */
+  readonly readyState?: number
+  once?(event: string, listener: () => void): unknown
+  off?(event: string, listener: () => void): unknown
+}
+
+/** Returns the address of a client of a gateway. */
+export function socketAddressOf(client: object): string | undefined {
+  const { handshake, _socket } = client as SocketClient
+  return handshake?.address ?? _socket?.remoteAddress
+}
+
+/** Returns a header of the request that opened a connection of socket.io. A client of ws does not keep it. */
+export function handshakeHeaderOf(client: object, name: string): string | undefined {
+  return (client as SocketClient).handshake?.headers?.[name]
+}
+
+/**
+ * Calls `listener` once, and never synchronously, when the client of a message has gone. A microservice does not say when.
+ * @returns a function that removes the listener
+ */
+export function whenDisconnected(context: ExecutionContext, listener: () => void): () => void {
+  if (kindOf(context) !== 'ws') return () => undefined
+  const client = context.switchToWs().getClient<SocketClient>()
+  if (client.connected === false || (client.readyState !== undefined && client.readyState !== 1)) {
+    queueMicrotask(listener)
+    return () => undefined
+  }
+  const event = client.connected === undefined ? 'close' : 'disconnect'
+  client.once?.(event, listener)
+  return () => void client.off?.(event, listener)
+}
+
+/** One call of a handler, about which a guard decides. */
+export interface Exchange {
+  readonly context: ExecutionContext
+  /** What keyers receive. */
+  readonly request: object
+  /** Absent where there are no headers: in gateways and microservices, and in subscriptions of GraphQL. */
+  readonly response: NestResponse | undefined
+  /** The `cost` of the handler or its class. */
+  readonly cost?: CostFunc<never> | undefined
+  decision?: Decision
+  /** The media type of the denial. */
+  type?: string
+  /** The denial, which an exception filter sends. */
+  denial?: { readonly status: number; readonly body: string }
+  /** What `onDenied` returned. `true` admits the request. */
+  answer?: unknown
+}
+
+const exchanges = new AsyncLocalStorage<Exchange>()
+
+/** Calls a function. `executionContext` returns the context of this exchange until its promise resolves. */
+export function within<Result>(exchange: Exchange, call: () => Result): Result {
+  return exchanges.run(exchange, call)
+}
+
+/** Returns the exchange that is being decided. */
+export function currentExchange(): Exchange | undefined {
+  return exchanges.getStore()
+}
+
+/**
+ * Returns the context of the call that is being decided, for keyers, limits, costs, `skip`, `onDenied` and `onDecision`: its class
+ * and its handler, the arguments of a GraphQL field, or the data of a message. Returns `undefined` elsewhere.
+ * @example
+ * const byEvent = () => executionContext()?.switchToWs().getPattern()
+ */
+export function executionContext(): ExecutionContext | undefined {
+  return exchanges.getStore()?.context
 }

@@ -5,9 +5,9 @@ import { refuse } from '../../src/util/validate.ts'
 import { warn } from '../../src/util/warn.ts'
 import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
-import { type ContextLimiter, createContextLimiter, type RateLimitOptions, without } from './context-limiter.ts'
 import { limitsOf, type OwnLimits } from './decorators.ts'
-import { currentExchange } from './exchange.ts'
+import { currentExchange } from './platform.ts'
+import { type ContextLimiter, createContextLimiter, type RateLimitOptions, without } from './context-limiter.ts'
 
 /** The limiter of a call, and the `cost` of its handler or class. */
 export interface Applied {

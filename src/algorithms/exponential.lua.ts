@@ -1,4 +1,4 @@
-import { luaMath } from './exponential-math.ts'
+import { luaMath } from './exponential.ts'
 
 /** Behind the functions of `luaMath`. */
 const text = `

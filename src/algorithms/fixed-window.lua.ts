@@ -1,4 +1,4 @@
-import { calendarLua } from './calendar-window.ts'
+import { calendarLua } from './fixed-window.ts'
 
 const text = `
 local function findWindow(params, time)

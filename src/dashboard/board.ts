@@ -1,12 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../util/clock.ts'
-import { authorizer } from './access.ts'
-import { Feed } from './feed.ts'
+import { authorizer, pathBelow, refuseVisitor, Routes } from './routes.ts'
+import { Feed, Live, States } from './feed.ts'
 import { Keys } from './keys.ts'
-import { Live } from './live.ts'
 import { type DashboardOptions, validateDashboardOptions } from './options.ts'
-import { pathBelow, refuseVisitor, Routes } from './routes.ts'
-import { States } from './states.ts'
 
 /** A listener of `node:http`, and so a middleware of Express. */
 export interface Dashboard<Request extends IncomingMessage = IncomingMessage> {

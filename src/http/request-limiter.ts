@@ -8,7 +8,7 @@ import { type DenialOptions, messageReader, type SentMessage } from './message.t
 import { countHeld } from '../limiter/wait.ts'
 import { isOwn, type Limiter } from '../limiter/limiter.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
-import { sleep } from '../util/timer.ts'
+import { sleep } from '../util/clock.ts'
 import { creationWatch, wholeAddressWarner } from './checks.ts'
 import {
   laneOf,

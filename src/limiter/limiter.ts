@@ -9,13 +9,12 @@ import {
   type Store,
   type SyncStore,
 } from '../stores/store.ts'
-import { brand, hasBrand, refuseOtherVersion, shared } from '../util/copies.ts'
+import { brand, hasBrand, refuseOtherVersion, shared, WeakValues } from '../util/copies.ts'
 import { chargedNothing, chargesOf, type ChargeSource, checkedCost, dedupe, difference } from './charges.ts'
 import type { ConsumeOptions, KeyedLimiter, Limiter, Penalty } from './contract.ts'
 import { type Duration, limit, type Limit, warnIfShort } from '../limits/limit.ts'
 import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { WeakValues } from '../util/weak-values.ts'
 import { composeKey, isEqual, type Key, normalizeKey } from './keyers.ts'
 import {
   type LimiterOptions,

@@ -1,9 +1,194 @@
+import {
+  type DecisionEvent,
+  decisions,
+  isNearLimit,
+  outcomeOfLimit,
+  outcomeOfRequest,
+  OUTCOMES,
+} from '../limiter/decision.ts'
+import { Charge, type Degraded, isCharge, type LimitStatus, type Policy, type Store } from '../stores/store.ts'
+import { warn } from '../util/warn.ts'
+import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
+import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
 import { heldRequests } from '../limiter/wait.ts'
-import { type DecisionEvent, decisions, isNearLimit, outcomeOfLimit, outcomeOfRequest } from '../limiter/decision.ts'
-import { Charge, isCharge, type LimitStatus, type Policy } from '../stores/store.ts'
-import type { Counts, LimiterCounts } from './counts.ts'
-import { Series } from './series.ts'
-import { StoreWatch } from './store-watch.ts'
+
+/** What the decisions of one limit were. */
+export class Counts {
+  readonly limiter: string
+  readonly limit: string
+  /** How often each outcome was counted, by its number. */
+  readonly outcomes: number[] = OUTCOMES.map(() => 0)
+  /** Admitted with less than a fifth left. */
+  nearLimit = 0
+
+  constructor(limiter: string, limit: string) {
+    this.limiter = limiter
+    this.limit = limit
+  }
+}
+
+/** The upper bounds of the histogram, in milliseconds. */
+export const BOUNDS: readonly number[] = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000]
+
+/** A histogram of milliseconds. */
+class Durations {
+  /** How many are at most each bound and more than the one before. The last one has no bound. */
+  readonly buckets: number[] = BOUNDS.map(() => 0).concat(0)
+  sum = 0
+
+  add(ms: number): void {
+    let at = 0
+    while (at < BOUNDS.length && ms > BOUNDS[at]!) at++
+    this.buckets[at]!++
+    this.sum += ms
+  }
+}
+
+/** What is counted for a limiter as a whole. */
+export class LimiterCounts {
+  readonly limiter: string
+  /** How many requests had each outcome, by its number. Each request counts once. */
+  readonly outcomes: number[] = OUTCOMES.map(() => 0)
+  readonly durations: Durations = new Durations()
+  readonly degraded: Record<Degraded, number> = { open: 0, closed: 0, local: 0 }
+
+  constructor(limiter: string) {
+    this.limiter = limiter
+  }
+}
+
+/** The name for all limiters and limits beyond the most. */
+const OTHER = 'other'
+
+/**
+ * The counts by limiter and limit, of a bounded number. Limiters and limits that are made per customer would be one series each: those
+ * beyond the bound count together, as `other`, with one warning.
+ */
+class Series {
+  readonly #most: number
+  readonly #limiters = new Map<string, LimiterCounts>()
+  readonly #limits = new Map<string, Map<string, Counts>>()
+  readonly #all: Counts[] = []
+  #otherLimiter: LimiterCounts | undefined
+  #otherLimit: Counts | undefined
+  #count = 0
+  #warned = false
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  ofLimiter(limiter: string): LimiterCounts {
+    return this.#limiters.get(limiter) ?? this.#addLimiter(limiter)
+  }
+
+  ofLimit(limiter: string, limit: string): Counts {
+    return this.#limits.get(limiter)?.get(limit) ?? this.#addLimit(limiter, limit)
+  }
+
+  limiters(): LimiterCounts[] {
+    return [...this.#limiters.values(), ...present(this.#otherLimiter)]
+  }
+
+  limits(): Counts[] {
+    return this.#all.concat(present(this.#otherLimit))
+  }
+
+  #addLimiter(limiter: string): LimiterCounts {
+    if (!this.#hasRoom()) return (this.#otherLimiter ??= new LimiterCounts(OTHER))
+    const counts = new LimiterCounts(limiter)
+    this.#limiters.set(limiter, counts)
+    return counts
+  }
+
+  #addLimit(limiter: string, limit: string): Counts {
+    if (!this.#hasRoom()) return (this.#otherLimit ??= new Counts(OTHER, OTHER))
+    const counts = new Counts(limiter, limit)
+    const limits = this.#limits.get(limiter) ?? new Map<string, Counts>()
+    this.#limits.set(limiter, limits.set(limit, counts))
+    this.#all.push(counts)
+    return counts
+  }
+
+  #hasRoom(): boolean {
+    if (this.#count < this.#most) return ++this.#count > 0
+    if (!this.#warned) warnOfMany(this.#most)
+    this.#warned = true
+    return false
+  }
+}
+
+function present<Value>(value: Value | undefined): Value[] {
+  return value === undefined ? [] : [value]
+}
+
+function warnOfMany(most: number): void {
+  warn(
+    'SLUICE_MANY_SERIES',
+    `Metrics have series for ${most} pairs of limiter and limit (\`maxSeries\`). Further pairs count together as "${OTHER}". Put user data ` +
+      'into the key, not into the name of a limiter or limit. If the limits are real, increase `maxSeries`.',
+  )
+}
+
+/** References to objects, which it does not keep alive. */
+class WeakList<Value extends object> {
+  readonly #references = new Map<WeakRef<Value>, undefined>()
+  readonly #byValue = new WeakMap<Value, WeakRef<Value>>()
+
+  add(value: Value): void {
+    if (this.#byValue.has(value)) return
+    const reference = new WeakRef(value)
+    this.#byValue.set(value, reference)
+    this.#references.set(reference, undefined)
+  }
+
+  delete(value: Value): void {
+    const reference = this.#byValue.get(value)
+    if (reference === undefined) return
+    this.#byValue.delete(value)
+    this.#references.delete(reference)
+  }
+
+  values(): Value[] {
+    return [...this.#references.keys()].flatMap((reference) => {
+      const value = reference.deref()
+      if (value === undefined) this.#references.delete(reference)
+      return value ?? []
+    })
+  }
+}
+
+/** What metrics know about stores: which guarded ones are lost, and how many keys the memory stores have. */
+class StoreWatch {
+  readonly #degraded = new WeakList<Store>()
+  readonly #inMemory = new WeakList<Store>()
+  readonly #changed = ({ store, state }: StoreEvent): void => {
+    if (state === 'degraded') this.#degraded.add(store)
+    else this.#degraded.delete(store)
+  }
+
+  constructor() {
+    storeChanges.subscribe(this.#changed)
+  }
+
+  /** Called with the store of each limit. */
+  note(store: Store): void {
+    if (isMemoryPlace(store.place)) this.#inMemory.add(store)
+  }
+
+  /** False while a guarded store, or a part of one, is not asked. */
+  get isUp(): boolean {
+    return this.#degraded.values().length === 0
+  }
+
+  keyCounts(): KeyCount[] {
+    return this.#inMemory.values().flatMap(keyCounts)
+  }
+
+  close(): void {
+    storeChanges.unsubscribe(this.#changed)
+  }
+}
 
 /** Where a limit is counted, and the limiter of its first decision: its own, or a stack. */
 interface Known {

@@ -1,9 +1,206 @@
+import { copyText } from '../util/copy-text.ts'
 import { type DecisionEvent, decisions } from '../limiter/decision.ts'
 import type { Duration } from '../limits/limit.ts'
 import { type Clock, clockGiven, steadyClock } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'
-import { type Estimate, RecentSketch } from './recent-sketch.ts'
+
+/** An item of a sketch. It occurred at most `count` times, and at least `count - error` times. */
+interface Counter {
+  item: string
+  count: number
+  error: number
+  /** Its place in the heap. */
+  at: number
+}
+
+/**
+ * The most frequent items of a stream, in bounded memory: Space-Saving, from Metwally, Agrawal and El Abbadi, "Efficient
+ * computation of frequent and top-k elements in data streams" (2005). An item without a counter takes over the smallest one, with
+ * its count as error.
+ *
+ * With m counters and n items of the stream, `least` is at most n / m. So is each error, and every item that occurred more than
+ * `least` times has a counter.
+ */
+export class SpaceSaving {
+  readonly #capacity: number
+  readonly #counters = new Map<string, Counter>()
+  /** A binary heap with the smallest count first. */
+  readonly #heap: Counter[] = []
+  #total = 0
+
+  constructor(capacity: number) {
+    this.#capacity = capacity
+  }
+
+  /** The items of the stream. */
+  get total(): number {
+    return this.#total
+  }
+
+  /** An item without a counter occurred at most so many times. */
+  get least(): number {
+    return this.#heap.length < this.#capacity ? 0 : this.#heap[0]!.count
+  }
+
+  get(item: string): Counter | undefined {
+    return this.#counters.get(item)
+  }
+
+  items(): Iterable<string> {
+    return this.#counters.keys()
+  }
+
+  add(item: string): void {
+    this.#total++
+    const counter = this.#counters.get(item) ?? this.#place(item)
+    counter.count++
+    this.#sink(counter)
+  }
+
+  /** Returns a counter for an item that has none. */
+  #place(given: string): Counter {
+    const item = copyText(given)
+    const counter = this.#heap.length < this.#capacity ? this.#create(item) : this.#takeOver(item)
+    this.#counters.set(item, counter)
+    return counter
+  }
+
+  #create(item: string): Counter {
+    const counter = { item, count: 0, error: 0, at: this.#heap.length }
+    this.#heap.push(counter)
+    this.#rise(counter)
+    return counter
+  }
+
+  #takeOver(item: string): Counter {
+    const counter = this.#heap[0]!
+    this.#counters.delete(counter.item)
+    counter.item = item
+    counter.error = counter.count
+    return counter
+  }
+
+  #rise(counter: Counter): void {
+    while (counter.at > 0) {
+      const parent = this.#heap[(counter.at - 1) >> 1]!
+      if (parent.count <= counter.count) return
+      this.#swap(parent, counter)
+    }
+  }
+
+  #sink(counter: Counter): void {
+    for (;;) {
+      const child = this.#smallerChild(counter.at)
+      if (child === undefined || child.count >= counter.count) return
+      this.#swap(counter, child)
+    }
+  }
+
+  #smallerChild(at: number): Counter | undefined {
+    const left = this.#heap[2 * at + 1]
+    const right = this.#heap[2 * at + 2]
+    return right !== undefined && right.count < left!.count ? right : left
+  }
+
+  /** Exchanges a counter with one of its children. */
+  #swap(parent: Counter, child: Counter): void {
+    const { at } = parent
+    this.#heap[at] = child
+    this.#heap[child.at] = parent
+    parent.at = child.at
+    child.at = at
+  }
+}
+
+/** The slices of a window. One more is being filled. */
+export const SLICES = 5
+
+/** An item, and how often it occurred: at most `count` times, and at least `count - error` times. */
+interface Estimate {
+  readonly item: string
+  readonly count: number
+  readonly error: number
+}
+
+/** The most frequent items of a time. */
+interface Summary {
+  /** The items of the stream. */
+  readonly total: number
+  /** The largest counts first. */
+  readonly items: readonly Estimate[]
+  /** An item that is not in the list occurred at most so many times. */
+  readonly unlisted: number
+}
+
+/**
+ * The most frequent items of the last `window` milliseconds: a sketch for each fifth of the window, and one for the fifth that is not
+ * over yet. What it counts began between 1 and 1.2 windows ago.
+ *
+ * Sketches are merged as in Agarwal et al., "Mergeable summaries" (2012): an item without a counter in a sketch is counted with the
+ * least count of that sketch, and as much error.
+ */
+export class RecentSketch {
+  readonly #capacity: number
+  readonly #slice: number
+  #sketches: SpaceSaving[]
+  /** The number of the newest slice since the epoch. */
+  #newest = -Infinity
+
+  constructor(capacity: number, window: number) {
+    this.#capacity = capacity
+    this.#slice = window / SLICES
+    this.#sketches = []
+  }
+
+  /** `now` in milliseconds. A clock that steps back counts into the newest slice. */
+  add(item: string, now: number): void {
+    this.#advance(now)
+    this.#sketches.at(-1)!.add(item)
+  }
+
+  /** Returns at most `size` items. */
+  summary(size: number, now: number): Summary {
+    this.#advance(now)
+    const estimates = this.#estimates()
+    const least = sum(this.#sketches, ({ least }) => least)
+    return {
+      total: sum(this.#sketches, ({ total }) => total),
+      items: estimates.slice(0, size),
+      unlisted: Math.max(least, estimates[size]?.count ?? 0),
+    }
+  }
+
+  #estimates(): Estimate[] {
+    const items = new Set(this.#sketches.flatMap((sketch) => [...sketch.items()]))
+    return Array.from(items, (item) => this.#estimate(item)).toSorted((a, b) => b.count - a.count)
+  }
+
+  #estimate(item: string): Estimate {
+    let count = 0
+    let error = 0
+    for (const sketch of this.#sketches) {
+      const counter = sketch.get(item)
+      count += counter?.count ?? sketch.least
+      error += counter?.error ?? sketch.least
+    }
+    return { item, count, error }
+  }
+
+  /** Begins the slices up to now, and drops those that are older than the window. */
+  #advance(now: number): void {
+    const slice = Math.floor(now / this.#slice)
+    const missing = Math.min(slice - this.#newest, SLICES + 1)
+    if (!(missing > 0)) return
+    for (let i = 0; i < missing; i++) this.#sketches.push(new SpaceSaving(this.#capacity))
+    this.#sketches = this.#sketches.slice(-SLICES - 1)
+    this.#newest = slice
+  }
+}
+
+function sum<Each>(each: readonly Each[], value: (each: Each) => number): number {
+  return each.reduce((total, one) => total + value(one), 0)
+}
 
 /** Options of `topDenied`. */
 export interface TopDeniedOptions {

@@ -1,6 +1,6 @@
 import { SluiceError, textOf } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { sleep } from '../util/timer.ts'
+import { sleep } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import type { Duration } from '../limits/limit.ts'
 import { compileRules } from './compile.ts'

@@ -1,10 +1,211 @@
-import { limit, type Limit } from '../limits/limit.ts'
+import { clearEdit, type Edit, type Entries } from '../algorithms/entries.ts'
+import { createOutcome, type Outcome } from '../algorithms/algorithm.ts'
+import type { CompiledLimit } from '../limits/compiled-limit.ts'
+import { compiled, type Limit, limit } from '../limits/limit.ts'
+import type { Arbitrary } from 'fast-check'
+import { type Behaviour, equal, type Fc, holds, search, type SearchOptions } from './behaviour.ts'
 import { refuse } from '../util/validate.ts'
-import { type Case, cases, type Situation, situation } from './algorithm/past.ts'
-import { Subject } from './algorithm/subject.ts'
-import type { Behaviour, SearchOptions } from './behaviour.ts'
-import { equal, holds } from './expect.ts'
-import { search } from './search.ts'
+
+export interface Entry {
+  readonly time: number
+  cost: number
+}
+
+/** Entries in an array, by the definitions. Throws for an edit that no algorithm may make. */
+export class EntryList implements Entries {
+  readonly items: Entry[] = []
+
+  costUntil(time: number): number {
+    return this.items.reduce((sum, each) => (each.time <= time ? sum + each.cost : sum), 0)
+  }
+
+  timeOf(cost: number): number {
+    let sum = 0
+    return this.items.find((each) => (sum += each.cost) >= cost)?.time ?? -Infinity
+  }
+
+  costAt(time: number): number {
+    return this.items.find((each) => each.time === time)?.cost ?? 0
+  }
+
+  beforeNewest(): number {
+    return this.items.at(-2)?.time ?? -Infinity
+  }
+
+  apply({ drop, takeTime, takeCost, pushTime, pushCost }: Edit): void {
+    this.#drop(drop)
+    if (takeCost !== 0) this.#take(takeTime, takeCost)
+    if (pushCost !== 0) this.#push(pushTime, pushCost)
+  }
+
+  #drop(cost: number): void {
+    if (!(cost >= 0 && cost <= this.costUntil(Infinity))) throw new Error(`drops a cost of ${cost}, more than there is`)
+    let left = cost
+    while (left > 0 && left >= this.items[0]!.cost) left -= this.items.shift()!.cost
+    if (left > 0) this.items[0]!.cost -= left
+  }
+
+  #take(time: number, cost: number): void {
+    if (!(cost > 0 && cost <= this.costAt(time))) throw new Error(`takes ${cost} off ${this.costAt(time)}`)
+    const i = this.items.findIndex((each) => each.time === time)
+    this.items[i]!.cost -= cost
+    if (this.items[i]!.cost === 0) this.items.splice(i, 1)
+  }
+
+  #push(time: number, cost: number): void {
+    const newest = this.items.at(-1)
+    if (!(cost > 0)) throw new Error(`adds a cost of ${cost}`)
+    if (newest !== undefined && newest.time > time) throw new Error(`adds an entry of ${time} behind ${newest.time}`)
+    if (newest?.time === time) newest.cost += cost
+    else this.items.push({ time, cost })
+  }
+}
+
+/** The verdict of a step, as plain data. */
+type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
+
+/** One key under one limit. It calls the algorithm as a store does, in ticks. */
+class Subject {
+  readonly limit: Limit
+  readonly #compiled: CompiledLimit
+  readonly #cells: Float64Array
+  readonly #entries = new EntryList()
+  readonly #out = createOutcome()
+
+  constructor(given: Limit) {
+    this.limit = limit(given)
+    this.#compiled = compiled(this.limit)
+    this.#cells = Float64Array.from(this.#compiled.algorithm.initialState)
+  }
+
+  /** The window in ticks. */
+  get window(): number {
+    return this.limit.window * this.#compiled.parameters.perMs
+  }
+
+  /** The most that a new key admits at once. */
+  get capacity(): number {
+    return new Subject(this.limit).peek(this.tick(0), 0).remaining
+  }
+
+  /** Returns the tick this many windows after the start. */
+  tick(windows: number): number {
+    return EPOCH_MS * this.#compiled.parameters.perMs + Math.round(windows * this.window)
+  }
+
+  /** Returns the verdict without a change of state. */
+  peek(now: number, cost: number): Verdict {
+    const { algorithm, parameters } = this.#compiled
+    algorithm.step(parameters, this.#cells, 0, now, cost, this.#out, this.#entries)
+    const { allowed, at, retry, remaining, reset, delay, charged } = this.#out
+    return { allowed, at, retry, remaining, reset, delay, charged }
+  }
+
+  /** Decides, and commits the next state as a store does. */
+  ask(now: number, cost: number): Verdict {
+    const verdict = this.peek(now, cost)
+    if (cost > 0 && (verdict.allowed || this.#out.persist)) this.#keep()
+    return verdict
+  }
+
+  /** Charges past any limit, or refunds if negative, for a charge made at `then`. */
+  adjust(now: number, then: number, units: number): void {
+    const { algorithm, parameters } = this.#compiled
+    clearEdit(this.#out.edit)
+    algorithm.adjust(parameters, this.#cells, 0, now, then, units, this.#out, this.#entries)
+    if (this.#out.persist) this.#keep()
+  }
+
+  clone(): Subject {
+    const copy = new Subject(this.limit)
+    copy.#cells.set(this.#cells)
+    copy.#entries.items.push(...this.#entries.items.map((each) => ({ ...each })))
+    return copy
+  }
+
+  /** Returns the cells and entries of the key. */
+  state(): unknown {
+    return { cells: [...this.#cells], entries: this.#entries.items.map((each) => ({ ...each })) }
+  }
+
+  #keep(): void {
+    for (let i = 0; i < this.#cells.length; i++) this.#cells[i] = this.#out.next[i]!
+    if (this.#compiled.algorithm.entries) this.#entries.apply(this.#out.edit)
+  }
+}
+
+/** 2026-01-01. */
+const EPOCH_MS = 1_767_225_600_000
+
+/** One request. Times are in windows and costs in parts of the capacity, so that they fit any limit. */
+interface Event {
+  readonly after: number
+  /** 0 means one unit. */
+  readonly cost: number
+  /** Waits for the retry time instead of `after`, or one tick less. */
+  readonly obeys: 'no' | 'exactly' | 'nearly'
+  /** Then refunds or charges this part of it. */
+  readonly change: number
+}
+
+/** A key that was used before, and a request to make. */
+interface Case {
+  readonly limit: Limit
+  readonly past: readonly Event[]
+  readonly after: number
+  readonly cost: number
+  /** A number from 0 to 1 that a behaviour can use. */
+  readonly part: number
+}
+
+interface Situation {
+  readonly subject: Subject
+  readonly now: number
+  readonly cost: number
+}
+
+function cases(fc: Fc, limits: readonly Limit[]): Arbitrary<Case> {
+  const part = fc.double({ min: 0, max: 1, noNaN: true })
+  const pause = fc.oneof(
+    { weight: 4, arbitrary: fc.constant(0) },
+    { weight: 3, arbitrary: fc.double({ min: 0, max: 0.3, noNaN: true }) },
+    { weight: 2, arbitrary: fc.constantFrom(1, 0.5, 2, 0.1) },
+    { weight: 1, arbitrary: fc.double({ min: -1.5, max: 3, noNaN: true }) },
+  )
+  const cost = fc.oneof(
+    { weight: 5, arbitrary: fc.constant(0) },
+    { weight: 3, arbitrary: part },
+    { weight: 1, arbitrary: fc.constantFrom(1, 0.5, 1.2) },
+  )
+  const change = fc.oneof(
+    { weight: 6, arbitrary: fc.constant(0) },
+    { weight: 1, arbitrary: fc.constantFrom(-1, -0.5, 1.5) },
+  )
+  const obeys = fc.constantFrom('no' as const, 'no' as const, 'no' as const, 'exactly' as const, 'nearly' as const)
+  const past = fc.array(fc.record({ after: pause, cost, obeys, change }), { maxLength: 20 })
+  return fc.record({ limit: fc.constantFrom(...limits), past, after: pause, cost, part })
+}
+
+/** Replays the past of a case. */
+function situation({ limit, past, after, cost }: Case): Situation {
+  const subject = new Subject(limit)
+  const units = (fraction: number): number => Math.max(1, Math.round(fraction * subject.capacity))
+  let now = subject.tick(0)
+  for (const event of past) {
+    const asked = units(event.cost)
+    if (event.obeys === 'no') now += Math.round(event.after * subject.window)
+    else now += waited(subject.peek(now, asked).retry, event.obeys)
+    const { allowed, at, charged } = subject.ask(now, asked)
+    const change = Math.round(event.change * charged)
+    if (allowed && change !== 0) subject.adjust(now, at, change)
+  }
+  return { subject, now: now + Math.round(after * subject.window), cost: units(cost) }
+}
+
+function waited(retry: number, obeys: 'exactly' | 'nearly'): number {
+  if (retry === Infinity || retry === 0) return 0
+  return obeys === 'exactly' ? retry : retry - 1
+}
 
 /** Options of `algorithmBehaviours`. */
 export interface AlgorithmSuiteOptions extends SearchOptions {

@@ -1,3 +1,47 @@
+import type * as FastCheck from 'fast-check'
+import { deepStrictEqual, ok, strictEqual } from 'node:assert'
+import { SluiceError } from '../util/errors.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+
+/** Throws unless both are the same value or structure. `about` names the value in the error. */
+export function equal(actual: unknown, expected: unknown, about?: string): void {
+  if (about === undefined) deepStrictEqual(actual, expected)
+  else deepStrictEqual({ [about]: actual }, { [about]: expected })
+}
+
+/** Throws unless `actual` has all that `expected` has. */
+export function like(actual: unknown, expected: unknown): void {
+  deepStrictEqual(part(actual, expected), expected)
+}
+
+/** Throws `message` unless a condition is true. */
+export function holds(condition: unknown, message: string): void {
+  ok(condition, message)
+}
+
+/** Throws unless `work` fails with an error that has all that `expected` has. */
+export async function fails(work: () => unknown, expected: object, about?: string): Promise<void> {
+  let caught: unknown
+  try {
+    await work()
+    caught = undefined
+  } catch (error) {
+    caught = error
+  }
+  strictEqual(caught === undefined, false, `did not fail: ${about ?? ''}`)
+  like(caught, expected)
+}
+
+function part(actual: unknown, expected: unknown): unknown {
+  if (Array.isArray(expected)) {
+    return Array.isArray(actual) ? actual.map((each: unknown, i) => part(each, expected[i])) : actual
+  }
+  if (typeof expected !== 'object' || expected === null) return actual
+  if (typeof actual !== 'object' || actual === null) return actual
+  const found = actual as Readonly<Record<string, unknown>>
+  return Object.fromEntries(Object.entries(expected).map(([name, each]) => [name, part(found[name], each)]))
+}
+
 /**
  * One behaviour to test, for any test runner. `run` rejects with what is wrong.
  * @example for (const { name, run } of behaviours) test(name, run)
@@ -35,4 +79,31 @@ export function behavioursOf<World extends { close(): Promise<void> }>(
       },
     })),
   )
+}
+
+/** fast-check, loaded when a search starts. */
+export type Fc = typeof FastCheck
+
+/**
+ * Searches for a case that fails, and shrinks it. Throws `NOT_APPLICABLE` without fast-check.
+ * @param check throws if a case is wrong
+ */
+export async function search<Case>(
+  { runs = 200, seed = 20_260_101 }: SearchOptions,
+  cases: (fc: Fc) => FastCheck.Arbitrary<Case>,
+  check: (of: Case) => MaybePromise<void>,
+): Promise<void> {
+  const fc = await load()
+  const property = fc.asyncProperty(cases(fc), async (each) => check(each))
+  await fc.assert(property, { numRuns: runs, seed })
+}
+
+async function load(): Promise<Fc> {
+  try {
+    return await import('fast-check')
+  } catch (cause) {
+    throw new SluiceError('NOT_APPLICABLE', 'The suites need fast-check. Install it: npm install -D fast-check', {
+      cause,
+    })
+  }
 }

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Algorithm, createOutcome, type Parameters, isCompatible } from '../../src/algorithms/algorithm.ts'
+import { type Algorithm, createOutcome, isCompatible, type Parameters } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
 import { luaPrelude, rescale } from '../../src/algorithms/arithmetic.ts'
 import { luaOf } from '../../src/algorithms/lua.ts'
-import { EntryList } from '../../src/testing/algorithm/entry-list.ts'
+import { EntryList } from '../../src/testing/algorithm-behaviours.ts'
 import { capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 

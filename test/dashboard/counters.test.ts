@@ -1,8 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
-import { Counters, MOST_LIMITS } from '../../src/dashboard/counters.ts'
-import { SECONDS } from '../../src/dashboard/series.ts'
+import { Counters, MOST_LIMITS, SECONDS } from '../../src/dashboard/counters.ts'
 import {
   createLimiter,
   type DecisionEvent,

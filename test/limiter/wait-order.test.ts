@@ -15,7 +15,7 @@ import {
   stack,
   type SyncStore,
 } from '../../src/index.ts'
-import { remoteStore } from '../../src/testing/remote-store.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
 

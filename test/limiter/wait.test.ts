@@ -13,7 +13,7 @@ import {
   type SyncStore,
   tokenBucket,
 } from '../../src/index.ts'
-import { remoteStore } from '../../src/testing/remote-store.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { warningsOf } from '../support/http.ts'
 import { methodsOf } from '../support/method-store.ts'
 

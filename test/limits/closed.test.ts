@@ -19,7 +19,7 @@ import { LocalDecisions } from '../../src/stores/guard/local.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
-import { remoteStore } from '../../src/testing/remote-store.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { names } from '../support/harness.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 

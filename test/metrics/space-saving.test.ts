@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RecentSketch, SLICES } from '../../src/metrics/recent-sketch.ts'
-import { SpaceSaving } from '../../src/metrics/space-saving.ts'
+import { RecentSketch, SLICES, SpaceSaving } from '../../src/metrics/top-denied.ts'
 
 /** Items of a heavy-tailed stream: item k is drawn with a probability of about 1 / k^(1 + 1 / skew). */
 const heavyTailed = (most: number): fc.Arbitrary<string[]> =>

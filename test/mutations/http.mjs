@@ -77,7 +77,7 @@ const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fasti
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
 const node = inTests('adapters/node/index.ts', 'test/adapters/node/upgrade.test.ts')
-const upgrade = inTests('adapters/node/upgrade.ts', 'test/adapters/node/upgrade.test.ts')
+const upgrade = inTests('adapters/node/request.ts', 'test/adapters/node/upgrade.test.ts')
 const nest = (file, test) => inTests(`adapters/nestjs/${file}.ts`, `test/adapters/nestjs/${test}.test.ts`)
 const nestDelay = inFile('adapters/nestjs/context-limiter.ts', { files: everywhere, name: 'Nest.*a delay' })
 

@@ -14,7 +14,7 @@ const warnings = inFile('src/util/warn.ts', userFunctions)
 const shadow = inFile('src/rules/shadow.ts', userFunctions)
 const events = inFile('src/rules/rules.ts', userFunctions)
 const memory = inFile('src/stores/memory/index.ts', userFunctions)
-const timers = inFile('src/util/timer.ts', userFunctions)
+const timers = inFile('src/util/clock.ts', userFunctions)
 const promisesIn = inFile('src/util/validate.ts', userFunctions)
 const observers = inFile('src/limiter/limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 
@@ -23,8 +23,8 @@ const alternation = inFile('src/limiter/charge-builder.ts', { files: ['test/limi
 const calendarTests = { files: ['test/util/calendar.test.ts'] }
 const calendar = inFile('src/util/calendar.ts', calendarTests)
 const windowTests = { files: ['test/limits/calendar.test.ts'] }
-const calendarWindow = inFile('src/algorithms/calendar-window.ts', windowTests)
-const calendarWindowInLua = inFile('src/algorithms/calendar-window.ts', windowTests, 'Lua')
+const calendarWindow = inFile('src/algorithms/fixed-window.ts', windowTests)
+const calendarWindowInLua = inFile('src/algorithms/fixed-window.ts', windowTests, 'Lua')
 const store = inFile('src/stores/store.ts', windowTests)
 const share = inFile('src/stores/guard/local.ts', windowTests)
 

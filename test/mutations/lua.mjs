@@ -26,7 +26,7 @@ const log = inFile('src/algorithms/sliding-window-log.lua.ts', twins('slidingWin
 const counter = inFile('src/algorithms/sliding-window-counter.lua.ts', twins('slidingWindowCounter'), 'Lua')
 const hybrid = inFile('src/algorithms/quota-linear.lua.ts', twins('quotaLinear'), 'Lua')
 const measured = inFile('src/algorithms/exponential.lua.ts', twins('exponential'), 'Lua')
-const exponentialMath = inFile('src/algorithms/exponential-math.ts', twins('exponential'), 'Lua')
+const exponentialMath = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
 
 const library = inFile('src/stores/redis/library.ts', decisions, 'Lua')
 const requests = inFile('src/stores/redis/lua/requests.ts', decisions, 'Lua')

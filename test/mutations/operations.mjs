@@ -2,12 +2,12 @@ import { inFile } from './mutation.mjs'
 
 const dashboardTests = { files: ['test/dashboard/dashboard.test.ts'], exclude: 'test/dashboard/page.test.ts' }
 const inDashboard = (file) => inFile(`src/dashboard/${file}.ts`, dashboardTests)
-const access = inDashboard('access')
+const access = inDashboard('routes')
 const board = inDashboard('board')
 const routes = inDashboard('routes')
 const feed = inDashboard('feed')
 const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
-const dashboardSeries = inFile('src/dashboard/series.ts', { files: ['test/dashboard/counters.test.ts'] })
+const dashboardSeries = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
 const tables = inFile('src/dashboard/page/tables-script.ts', {
   files: ['test/dashboard/page.test.ts'],
   name: 'shows keys as text',
@@ -16,12 +16,12 @@ const onPage = (file, name) => inFile(`src/dashboard/page/${file}.ts`, { files: 
 const report = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
 
 const prometheusTests = { files: ['test/metrics/prometheus.test.ts'] }
-const series = inFile('src/metrics/series.ts', prometheusTests)
+const series = inFile('src/metrics/recorder.ts', prometheusTests)
 const recorder = inFile('src/metrics/recorder.ts', prometheusTests)
 const outcome = inFile('src/limiter/decision.ts', prometheusTests)
 const instruments = inFile('src/metrics/instruments.ts', prometheusTests)
-const counts = inFile('src/metrics/counts.ts', prometheusTests)
-const spaceSaving = inFile('src/metrics/space-saving.ts', { files: ['test/metrics/space-saving.test.ts'] })
+const counts = inFile('src/metrics/recorder.ts', prometheusTests)
+const spaceSaving = inFile('src/metrics/top-denied.ts', { files: ['test/metrics/space-saving.test.ts'] })
 
 /** Small mistakes in metrics and in the dashboard. */
 export const operations = [

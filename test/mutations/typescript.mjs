@@ -19,7 +19,7 @@ const entries = inFile('src/algorithms/entries.ts', { files: ['test/algorithms/e
 const counter = inFile('src/algorithms/sliding-window-counter.ts', algorithm('slidingWindowCounter|counter'))
 const hybrid = inFile('src/algorithms/quota-linear.ts', algorithm('quotaLinear|hybrid'))
 const measured = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
-const exponentialMath = inFile('src/algorithms/exponential-math.ts', algorithm('exponential'))
+const exponentialMath = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
 
 const engine = (file, files) => inFile(`src/engine/${file}.ts`, { files })
 const row = engine('row', ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'])

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, memoryStore } from '../../src/index.ts'
 import { createRules, type RulesDocument, type ShadowDenial } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { remoteStore } from '../../src/testing/remote-store.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
 
 const clock = virtualClock(Date.UTC(2026, 0, 1))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import type { Edit } from '../../src/algorithms/entries.ts'
-import { EntryList } from '../../src/testing/algorithm/entry-list.ts'
+import { EntryList } from '../../src/testing/algorithm-behaviours.ts'
 
 /** A change to entries, in fractions of what there is. */
 export interface Change {

@@ -7,8 +7,8 @@ import {
   type Parameters,
 } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
-import { knownAlgorithms, type Limit, limit, type LimitInput, compiled } from '../../src/limits/limit.ts'
-import { type Entry, EntryList } from '../../src/testing/algorithm/entry-list.ts'
+import { compiled, knownAlgorithms, type Limit, limit, type LimitInput } from '../../src/limits/limit.ts'
+import { type Entry, EntryList } from '../../src/testing/algorithm-behaviours.ts'
 
 /** The verdict of a step, as plain data. */
 export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>

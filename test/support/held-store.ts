@@ -1,5 +1,5 @@
 import type { AsyncStore, SyncStore } from '../../src/index.ts'
-import { remoteStore } from '../../src/testing/remote-store.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
 
 /** A request that a test lets continue: first to the store, then back. */
 export interface HeldRequest {

@@ -4,8 +4,8 @@ import {
   type Clock,
   createLimiter,
   type Decision,
-  type DenyCacheOptions,
   denyCache,
+  type DenyCacheOptions,
   type Limit,
   limit,
   type Limiter,
@@ -16,7 +16,7 @@ import {
   type SyncStore,
 } from '../../src/index.ts'
 import { Charge, isDeciding, perform } from '../../src/stores/store.ts'
-import { remoteStore } from '../../src/testing/remote-store.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { limits, names } from './harness.ts'
 
 /** A limit in two configurations under one name. */

@@ -1,10 +1,8 @@
 import { type Meter, trace } from '@opentelemetry/api'
 import type { DecisionEvent } from '../../limiter/decision.ts'
 import { observer } from '../../util/warn.ts'
-import { BOUNDS } from '../counts.ts'
-import { INSTRUMENTS } from '../instruments.ts'
-import { checkedSeries, type Collection, type MetricsOptions } from '../options.ts'
-import { Recorder } from '../recorder.ts'
+import { BOUNDS, Recorder } from '../recorder.ts'
+import { checkedSeries, type Collection, INSTRUMENTS, type MetricsOptions } from '../instruments.ts'
 import { attributesOf, observe } from './observable.ts'
 
 export type { Collection, MetricsOptions }

@@ -1,5 +1,4 @@
-import { type Collection, checkedSeries, type MetricsOptions } from '../options.ts'
-import { INSTRUMENTS } from '../instruments.ts'
+import { checkedSeries, type Collection, INSTRUMENTS, type MetricsOptions } from '../instruments.ts'
 import { Recorder } from '../recorder.ts'
 import { durationMetric, metricOf } from './metric.ts'
 

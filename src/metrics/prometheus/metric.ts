@@ -1,6 +1,5 @@
-import { BOUNDS, type LimiterCounts } from '../counts.ts'
+import { BOUNDS, type LimiterCounts, type Recorder } from '../recorder.ts'
 import { DURATION_HELP, type Instrument, type Labels } from '../instruments.ts'
-import type { Recorder } from '../recorder.ts'
 
 /** How prom-client adds up the values of several processes of a cluster. */
 type Aggregator = 'sum' | 'min'

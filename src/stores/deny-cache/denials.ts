@@ -1,6 +1,6 @@
 import type { Charge, Policy } from '../store.ts'
 import { copyText } from '../../util/copy-text.ts'
-import { WeakValues } from '../../util/weak-values.ts'
+import { WeakValues } from '../../util/copies.ts'
 
 /** What is known of the requests that may change a state. */
 interface Note {

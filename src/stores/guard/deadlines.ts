@@ -1,4 +1,4 @@
-import { background } from '../../util/timer.ts'
+import { background } from '../../util/clock.ts'
 import type { Charge } from '../store.ts'
 
 /** Looks at the clock during one deadline. A call is given up in at least half as many turns of the event loop. */

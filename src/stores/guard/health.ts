@@ -1,4 +1,4 @@
-import { background } from '../../util/timer.ts'
+import { background } from '../../util/clock.ts'
 import type { Charge } from '../store.ts'
 
 /** Failures in a row after which nothing more is sent. */

@@ -1,6 +1,6 @@
 import { type Channel, channel } from '../../util/channel.ts'
 import { textOf } from '../../util/errors.ts'
-import { background } from '../../util/timer.ts'
+import { background } from '../../util/clock.ts'
 import { observer, warn } from '../../util/warn.ts'
 import type { Store } from '../store.ts'
 

@@ -3,10 +3,8 @@ import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
 import type { Decision } from '../../limiter/decision.ts'
 import { fixedWindow, leakyBucket } from '../../limits/factories.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import { equal } from '../expect.ts'
-import { ask, dial, until, warningsOf } from './client.ts'
-import type { AnyOptions, Sink } from './harness.ts'
-import { type Cases, fault, type World } from './world.ts'
+import { equal } from '../behaviour.ts'
+import { type AnyOptions, ask, type Cases, dial, fault, type Sink, until, warningsOf, type World } from './world.ts'
 
 /** Where a client hangs up: before the first byte of the response, or after it. */
 type Moment = 'before' | 'midway'

@@ -1,7 +1,15 @@
-import { equal } from '../expect.ts'
-import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import type { AdapterHarness, AnyOptions } from './harness.ts'
-import { type Cases, one, preflight } from './world.ts'
+import { equal } from '../behaviour.ts'
+import {
+  type AdapterHarness,
+  type AnyOptions,
+  ask,
+  type Cases,
+  limitHeaders,
+  one,
+  preflight,
+  statuses,
+  warningsOf,
+} from './world.ts'
 
 /** Returns the option `allow`, with the option `address` where requests have no address. */
 const allowing = ({ address }: AdapterHarness, allow: readonly string[]): AnyOptions => ({

@@ -1,8 +1,17 @@
 import type { Decision } from '../../limiter/decision.ts'
-import { equal, holds, like } from '../expect.ts'
-import { ask, limitHeaders, type Reply, statuses } from './client.ts'
-import type { AnyOptions } from './harness.ts'
-import { type Cases, fault, one, outageStore, type World } from './world.ts'
+import { equal, holds, like } from '../behaviour.ts'
+import {
+  type AnyOptions,
+  ask,
+  type Cases,
+  fault,
+  limitHeaders,
+  one,
+  outageStore,
+  type Reply,
+  statuses,
+  type World,
+} from './world.ts'
 
 /** What a browser sends when it opens a page. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'

@@ -1,8 +1,6 @@
 import { fixedWindow, leakyBucket } from '../../limits/factories.ts'
-import { equal, holds } from '../expect.ts'
-import { ask, dial, statuses, until } from './client.ts'
-import type { Sink } from './harness.ts'
-import { type Cases, one } from './world.ts'
+import { equal, holds } from '../behaviour.ts'
+import { ask, type Cases, dial, one, type Sink, statuses, until } from './world.ts'
 
 export const delayCases: Cases = {
   'delays a request until its slot': async ({ limit, serve }) => {

@@ -1,7 +1,6 @@
 import type { Decision } from '../../limiter/decision.ts'
-import { equal, like } from '../expect.ts'
-import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import { type Cases, fault, hundred, one, outageStore } from './world.ts'
+import { equal, like } from '../behaviour.ts'
+import { ask, type Cases, fault, hundred, limitHeaders, one, outageStore, statuses, warningsOf } from './world.ts'
 
 export const denialCases: Cases = {
   'sends problem details that caches do not store': async ({ limit, serve }) => {

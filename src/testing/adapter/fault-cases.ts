@@ -1,11 +1,9 @@
 import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
-import { equal, fails, holds, like } from '../expect.ts'
-import { ask, statuses } from './client.ts'
-import type { AnyOptions } from './harness.ts'
+import { equal, fails, holds, like } from '../behaviour.ts'
+import { type AnyOptions, ask, type Cases, fault, laterStore, one, statuses } from './world.ts'
 import type { Operation, Reply } from '../../stores/store.ts'
-import { type Cases, fault, one, laterStore } from './world.ts'
 
 export const faultCases: Cases = {
   'in a keyer, a LimitFunc, a cost or skip reaches the error handling of the framework': async ({ limit, serve }) => {

@@ -1,7 +1,6 @@
 import { fixedWindow } from '../../limits/factories.ts'
-import { equal, like } from '../expect.ts'
-import { ask, limitHeaders } from './client.ts'
-import { type Cases, hundred, one } from './world.ts'
+import { equal, like } from '../behaviour.ts'
+import { ask, type Cases, hundred, limitHeaders, one } from './world.ts'
 
 export const headerCases: Cases = {
   'show an admitted client the remaining quota': async ({ limit, serve }) => {

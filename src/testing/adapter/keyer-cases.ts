@@ -1,7 +1,6 @@
 import type { Decision } from '../../limiter/decision.ts'
-import { equal, fails } from '../expect.ts'
-import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import { type Cases, hundred, one, preflight } from './world.ts'
+import { equal, fails } from '../behaviour.ts'
+import { ask, type Cases, hundred, limitHeaders, one, preflight, statuses, warningsOf } from './world.ts'
 
 const forwarded = { headers: { 'x-forwarded-for': '203.0.113.9' } }
 

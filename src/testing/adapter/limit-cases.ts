@@ -2,9 +2,8 @@ import type { Limit } from '../../limits/limit.ts'
 import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import { equal, holds, like } from '../expect.ts'
-import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import { type Cases, hundred, one, laterStore, three } from './world.ts'
+import { equal, holds, like } from '../behaviour.ts'
+import { ask, type Cases, hundred, laterStore, limitHeaders, one, statuses, three, warningsOf } from './world.ts'
 
 export const limitCases: Cases = {
   'can depend on the method': async ({ limit, serve, harness }) => {

@@ -2,10 +2,21 @@ import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import { guard } from '../../stores/guard/index.ts'
 import { type AsyncStore, isDeciding } from '../../stores/store.ts'
-import { equal, holds, like } from '../expect.ts'
-import { ask, limitHeaders, statuses, until, warningsOf } from './client.ts'
-import type { AnyOptions, Handler } from './harness.ts'
-import { type Cases, one, laterStore, three, type World } from './world.ts'
+import { equal, holds, like } from '../behaviour.ts'
+import {
+  type AnyOptions,
+  ask,
+  type Cases,
+  type Handler,
+  laterStore,
+  limitHeaders,
+  one,
+  statuses,
+  three,
+  until,
+  warningsOf,
+  type World,
+} from './world.ts'
 
 /** A store that can stop to answer. `asked` has the limiter of each decision that it was asked for. */
 interface Patient {

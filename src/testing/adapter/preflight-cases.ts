@@ -2,9 +2,19 @@ import type { Decision } from '../../limiter/decision.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import { equal, fails } from '../expect.ts'
-import { ask, type Ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import { type Cases, one, preflight, laterStore, three } from './world.ts'
+import { equal, fails } from '../behaviour.ts'
+import {
+  ask,
+  type Ask,
+  type Cases,
+  laterStore,
+  limitHeaders,
+  one,
+  preflight,
+  statuses,
+  three,
+  warningsOf,
+} from './world.ts'
 
 const from = (user: string, ask: Ask = {}): Ask => ({ ...ask, headers: { ...ask.headers, 'x-user': user } })
 

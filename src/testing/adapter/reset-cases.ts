@@ -2,10 +2,21 @@ import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { fixedWindow } from '../../limits/factories.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import { equal } from '../expect.ts'
-import { ask, statuses, until, warningsOf } from './client.ts'
-import type { Answer, Handler } from './harness.ts'
-import { type Cases, fault, hundred, one, laterStore, three } from './world.ts'
+import { equal } from '../behaviour.ts'
+import {
+  type Answer,
+  ask,
+  type Cases,
+  fault,
+  type Handler,
+  hundred,
+  laterStore,
+  one,
+  statuses,
+  three,
+  until,
+  warningsOf,
+} from './world.ts'
 
 const bad = { headers: { 'x-status': '401' } }
 const good = { headers: { 'x-status': '200' } }

@@ -1,10 +1,20 @@
 import type { PolicyRule } from '../../rules/document.ts'
 import { createRules, type Rules, type RulesOptions } from '../../rules/rules.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import { equal, fails } from '../expect.ts'
-import { ask, limitHeaders, statuses, warningsOf } from './client.ts'
-import type { AnyOptions } from './harness.ts'
-import { type Cases, fault, one, preflight, laterStore, type World } from './world.ts'
+import { equal, fails } from '../behaviour.ts'
+import {
+  type AnyOptions,
+  ask,
+  type Cases,
+  fault,
+  laterStore,
+  limitHeaders,
+  one,
+  preflight,
+  statuses,
+  warningsOf,
+  type World,
+} from './world.ts'
 
 /** A policy for every request, with a window of a minute. */
 function policy(name: string, quota: number, more: Partial<PolicyRule> = {}): PolicyRule {

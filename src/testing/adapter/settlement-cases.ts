@@ -3,10 +3,8 @@ import type { Limit } from '../../limits/limit.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import { fixedWindow, gcra } from '../../limits/factories.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import { equal } from '../expect.ts'
-import { ask, statuses, warningsOf } from './client.ts'
-import type { Handler } from './harness.ts'
-import { type Cases, fault, hundred, one, laterStore, three } from './world.ts'
+import { equal } from '../behaviour.ts'
+import { ask, type Cases, fault, type Handler, hundred, laterStore, one, statuses, three, warningsOf } from './world.ts'
 
 export const settlementCases: Cases = {
   'refunds a failure, or a success': async ({ limit, serve, by }) => {

@@ -1,16 +1,260 @@
+import {
+  type AsyncStore,
+  copiesOf,
+  type Degraded,
+  isDeciding,
+  type Operation,
+  perform,
+  type Place,
+  type SyncStore,
+  undo,
+} from '../../stores/store.ts'
+import { once } from 'node:events'
+import http, { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import type { Decision } from '../../limiter/decision.ts'
 import { everyone } from '../../limiter/keyers.ts'
-import { type AsyncStore, type Degraded, isDeciding } from '../../stores/store.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { fixedWindow } from '../../limits/factories.ts'
 import type { Limit } from '../../limits/limit.ts'
-import { remoteStore } from '../remote-store.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
-import type { Ask } from './client.ts'
-import type { AdapterHarness, AnyOptions, AppSetup, Handler, Served } from './harness.ts'
+
+/**
+ * Returns a store that does what another one does, later, like a store in another process. Its place is its own.
+ * @param travel the way to the store and back: each takes so long. Default: a few microtasks
+ */
+export function remoteStore(inner: SyncStore, travel: () => Promise<void> = async () => undefined): AsyncStore {
+  const place: Place = { partOf: () => '', joins: (other) => other === place }
+
+  /** Decides copies, because the decision may be given up on the way. */
+  async function answer(operation: Operation, isGivenUp: () => boolean): Promise<Degraded | undefined> {
+    await travel()
+    if (!isDeciding(operation)) {
+      perform(inner, operation)
+      await travel()
+      return undefined
+    }
+    const copies = copiesOf(operation.charges)
+    const by = perform(inner, { ...operation, charges: copies })
+    await travel()
+    if (isGivenUp()) await undo(inner, copies)
+    else for (const [i, charge] of operation.charges.entries()) charge.adopt(copies[i]!)
+    return by
+  }
+
+  return {
+    sync: false,
+    answersAlways: false,
+    place,
+    clock: inner.clock,
+    run(operation, reply) {
+      let isGivenUp = false
+      answer(operation, () => isGivenUp).then(
+        (by) => reply.answered(by),
+        (error: unknown) => reply.failed(error),
+      )
+      return () => {
+        isGivenUp = true
+      }
+    },
+    close: async () => inner.close(),
+  }
+}
+
+/** The options of the adapter's `rateLimit`. */
+export type AnyOptions = Readonly<Record<string, unknown>>
+
+/** What a handler receives, in any framework. */
+export interface Exchange {
+  /** What keyers receive as a request. */
+  readonly request: unknown
+  /** The decision, as users of the adapter read it. */
+  readonly decision: Decision | undefined
+  /** Sets a header of the response. */
+  set(name: string, value: string): void
+}
+
+/** Writes a response in chunks. The headers are sent with the first one. */
+export interface Sink {
+  /** Writes a chunk. */
+  write(text: string): void
+  /** Writes the last chunk. */
+  end(text: string): void
+  /** Calls the listener when the client hangs up, or the response was sent. */
+  closed(listener: () => void): void
+}
+
+/** What a handler answers: a text or chunks. The default status is 200. */
+export interface Answer {
+  /** Default 200. */
+  readonly status?: number
+  /** The body, if it is a text. */
+  readonly text?: string
+  /** Writes the body in chunks. */
+  readonly stream?: (sink: Sink) => void
+}
+
+/** A handler of an app, in any framework. */
+export type Handler = (exchange: Exchange) => Answer | Promise<Answer>
+
+/** An app: a first middleware, limits in order, routes with their own limits, and a handler for everything else. */
+export interface AppSetup {
+  /** Runs before the limits, and does not answer. */
+  readonly before?: (exchange: Pick<Exchange, 'set'>) => void
+  /** Options of the limits of the app, in order. */
+  readonly limits: readonly AnyOptions[]
+  /** Routes, with their own limits. */
+  readonly routes: readonly { readonly path: string; readonly limit?: AnyOptions; readonly handler: Handler }[]
+  /** The handler of all other requests. */
+  readonly handler: Handler
+}
+
+/** A listening app. */
+export interface Served {
+  /** Such as `http://127.0.0.1:8080`. */
+  readonly url: string
+  /** The errors that reached the error handling of the framework. */
+  readonly errors: readonly unknown[]
+  /** Stops the server and closes its connections. */
+  close(): Promise<void>
+}
+
+/**
+ * Something that a framework cannot do. Behaviours that need it are omitted. `'early-headers'`: setting headers before there is a
+ * response. `'proxy-trust'`: exposing whether a proxy is trusted. `'rules'`: reading the path of a request (`getPath`).
+ */
+export type Lack = 'early-headers' | 'proxy-trust' | 'rules'
+
+/** A framework with its adapter, for the behaviours. */
+export interface AdapterHarness {
+  /** What the framework cannot do. Default: nothing. */
+  readonly lacks?: readonly Lack[]
+  /** The keyers of the adapter. `byIP` uses the address of the socket. */
+  readonly keyers: {
+    readonly byIP: unknown
+    readonly byMethod: unknown
+    byHeader(name: string): unknown
+    ipKeyer(options?: { readonly ipv6Subnet?: number }): unknown
+  }
+  /** The option `address`, for an adapter whose requests have no address. It returns the address of the socket. */
+  readonly address?: unknown
+  /** Returns a header of a request, by its lower-case name. */
+  header(request: unknown, name: string): string | undefined
+  /** Returns the method of a request, in capitals. */
+  method(request: unknown): string
+  /** Creates a limit without an app. Throws, or rejects, for wrong options. */
+  make(options: AnyOptions): unknown
+  /** Returns an `onDenied` with the arguments of the framework. */
+  onDenied(answer: (decision: Decision) => Answer | Promise<Answer>): unknown
+  /**
+   * Serves an app on 127.0.0.1. Its handlers answer every method. An error is added to `errors` and answered with status 500
+   * and the text `fault`. No proxy is trusted.
+   */
+  serve(setup: AppSetup): Promise<Served>
+}
+
+/**
+ * Serves a Node listener on a free port of 127.0.0.1, for a harness.
+ * @example serve: ({ handler }) => serveListener((request, response) => void answer(handler, request, response))
+ */
+export async function serveListener(listener: RequestListener, errors: readonly unknown[] = []): Promise<Served> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    errors,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/**
+ * Returns a sink that writes to a Node response.
+ * @example answer.stream?.(nodeSink(response))
+ */
+export function nodeSink(response: ServerResponse): Sink {
+  return {
+    write: (text) => void response.write(text),
+    end: (text) => void response.end(text),
+    closed: (listener) => void response.on('close', listener),
+  }
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  readonly body: string
+}
+
+export interface Ask {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Sends one request on its own connection, and returns the complete reply. */
+export async function ask({ url }: Pick<Served, 'url'>, path = '/', options: Ask = {}): Promise<Reply> {
+  const request = http.request(url + path, { ...options, agent: false }).end()
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage]
+  let body = ''
+  for await (const chunk of response.setEncoding('utf8')) body += chunk as string
+  return { status: response.statusCode!, headers: response.headers, body }
+}
+
+/** Sends requests one after another, and returns their statuses. */
+export async function statuses(server: Served, count: number, options?: Ask, path?: string): Promise<number[]> {
+  const seen: number[] = []
+  for (let i = 0; i < count; i++) seen.push((await ask(server, path, options)).status)
+  return seen
+}
+
+/** Returns the rate-limit headers of a reply, and `Retry-After`. */
+export function limitHeaders({ headers }: Reply): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => /ratelimit|retry-after/.test(name)))
+}
+
+/** Sends a request on a socket that the test can close. */
+export async function dial({ url }: Pick<Served, 'url'>, path = '/'): Promise<Socket> {
+  const { port, hostname } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  socket.on('error', () => undefined)
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)
+  return socket
+}
+
+/** Waits until a condition is true. For events on the other side of a socket. */
+export async function until(so: () => unknown, what: string): Promise<void> {
+  const deadline = Date.now() + 5000
+  while (!so()) {
+    if (Date.now() > deadline) throw new Error(`No sign of ${what} within 5 s`)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
+
+/** Returns the codes of the warnings that are emitted while `during` runs. They are not printed. */
+export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
+  const codes: string[] = []
+  const printers = process.listeners('warning')
+  process.removeAllListeners('warning')
+  const note = (warning: Error & { code?: string }): void => void codes.push(warning.code ?? warning.name)
+  process.on('warning', note)
+  try {
+    await during()
+    // Warnings are emitted in the next turn.
+    await new Promise((resolve) => setImmediate(resolve))
+  } finally {
+    process.off('warning', note)
+    for (const printer of printers) process.on('warning', printer)
+  }
+  return codes
+}
 
 /** The handler of a route is optional. */
 type Routes = readonly { readonly path: string; readonly limit?: AnyOptions; readonly handler?: Handler }[]
-export type Setup = Partial<Omit<AppSetup, 'routes'>> & { readonly routes?: Routes }
+type Setup = Partial<Omit<AppSetup, 'routes'>> & { readonly routes?: Routes }
 
 /** A framework, a virtual clock, and servers that are closed at the end. */
 export interface World {

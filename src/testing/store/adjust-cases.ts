@@ -1,5 +1,5 @@
 import { fixedWindow, gcra, slidingWindowLog } from '../../limits/factories.ts'
-import { equal, like } from '../expect.ts'
+import { equal, like } from '../behaviour.ts'
 import { type Cases, verdicts } from './world.ts'
 
 const three = fixedWindow({ name: 'three', quota: 3, window: '1s' })

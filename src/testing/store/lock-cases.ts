@@ -1,6 +1,6 @@
 import { fixedWindow } from '../../limits/factories.ts'
 import { stack } from '../../limiter/limiter.ts'
-import { equal, like } from '../expect.ts'
+import { equal, like } from '../behaviour.ts'
 import { type Cases, verdicts } from './world.ts'
 
 const many = fixedWindow({ name: 'many', quota: 100, window: '1s' })

@@ -13,9 +13,7 @@ import {
 import { type Duration, knownAlgorithms, type Limit, limit } from '../../limits/limit.ts'
 import type { Store } from '../../stores/store.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import type { SearchOptions } from '../behaviour.ts'
-import { equal } from '../expect.ts'
-import { type Fc, search } from '../search.ts'
+import { equal, type Fc, search, type SearchOptions } from '../behaviour.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 import type { MakeStore } from './world.ts'
 

@@ -1,7 +1,7 @@
 import { fixedWindow, gcra } from '../../limits/factories.ts'
 import { stack } from '../../limiter/limiter.ts'
 import type { Charge } from '../../stores/store.ts'
-import { equal, like } from '../expect.ts'
+import { equal, like } from '../behaviour.ts'
 import { type Cases, verdicts } from './world.ts'
 
 const three = fixedWindow({ name: 'three', quota: 3, window: '1s' })

@@ -5,11 +5,11 @@ import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { rateLimit, rateLimitOf, type RateLimit, type RateLimitOptions } from '../../../adapters/node/index.ts'
+import { rateLimit, type RateLimit, rateLimitOf, type RateLimitOptions } from '../../../adapters/node/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow, leakyBucket } from '../../../src/limits/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { remoteStore } from '../../../src/testing/remote-store.ts'
+import { remoteStore } from '../../../src/testing/adapter/world.ts'
 import { ask, until, warningsOf } from '../../support/http.ts'
 
 const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { background } from '../../../../src/util/timer.ts'
+import { background } from '../../../../src/util/clock.ts'
 import { verifyCounts, verifyTimes } from '../../../support/faults/expectations.ts'
 import { experiment } from '../../../support/faults/experiment.ts'
 import { type Fault, faults } from '../../../support/faults/faults.ts'
 import { watch } from '../../../support/faults/leaks.ts'
 import { recordWarnings } from '../../../support/guarded.ts'
-import { type DefaultFamily, defaultFamilies } from '../../../support/redis-clients.ts'
+import { defaultFamilies, type DefaultFamily } from '../../../support/redis-clients.ts'
 import { until } from '../../../support/redis-tests.ts'
 
 // `npm run faults` runs all faults with all clients, also in front of a cluster.
