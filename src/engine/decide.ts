@@ -1,5 +1,4 @@
-import { lockLength } from '../limits/block.ts'
-import type { CompiledLimit } from '../limits/compiled-limit.ts'
+import { type CompiledLimit, lockLength } from '../limits/compiled-limit.ts'
 import { isAhead, type Row, ticks } from './row.ts'
 import { noEntries } from '../algorithms/entries.ts'
 

@@ -26,7 +26,7 @@ import {
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { combine, type Decision, decisionObserver, decisions } from './decision.ts'
 import { countHeld, denialOf, type WaitOptions, type WaitQueue, waitQueueOf } from './wait.ts'
-import { LONGEST_LOCK } from '../limits/block.ts'
+import { LONGEST_LOCK } from '../limits/compiled-limit.ts'
 import type { LockMode } from '../engine/adjust.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'

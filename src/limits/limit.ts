@@ -6,8 +6,7 @@ import { shortDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { boolean, knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
-import { checkedBlock, type GrowingBlock } from './block.ts'
-import { compile, type CompiledLimit } from './compiled-limit.ts'
+import { checkedBlock, compile, type CompiledLimit, type GrowingBlock } from './compiled-limit.ts'
 
 /** A duration: milliseconds as a number, or `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd' | 'w'}`

@@ -7,7 +7,27 @@ import { warn } from '../util/warn.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
 import type { LockMode } from '../engine/adjust.ts'
-import type { CacheEntry } from './policy-cache.ts'
+
+/** What a store keeps with a policy, so that it computes it once. */
+export interface CacheEntry {
+  /** The store, or another object that made the entry. */
+  readonly owner: object
+}
+
+/** A policy, as far as it keeps an entry. */
+interface Cache {
+  cache: CacheEntry | undefined
+}
+
+/** Returns what `owner` keeps with a policy. Makes it if that owner has nothing there yet. */
+export function cached<Entry extends CacheEntry, Policy extends Cache>(
+  policy: Policy,
+  owner: object,
+  make: (policy: Policy) => Entry,
+): Entry {
+  if (policy.cache?.owner !== owner) policy.cache = make(policy)
+  return policy.cache as Entry
+}
 
 /** `consume` charges if all enforced limits admit. `peek` charges nothing. */
 export type DecisionMode = 'consume' | 'peek'

@@ -1,9 +1,158 @@
-import { type Behaviour, behavioursOf, type SearchOptions } from './behaviour.ts'
-import { adjustCases, keyCases } from './store/adjust-cases.ts'
-import { lockCases } from './store/lock-cases.ts'
-import { compareWithMemory } from './store/memory-comparison.ts'
-import { takeCases } from './store/take-cases.ts'
-import { createWorld, type MakeStore } from './store/world.ts'
+import type { Arbitrary } from 'fast-check'
+import type { Decision } from '../limiter/decision.ts'
+import { createLimiter, type Limiter, stack } from '../limiter/limiter.ts'
+import {
+  exponential,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  slidingWindowLog,
+  spacing,
+  tokenBucket,
+} from '../limits/factories.ts'
+import { type Duration, knownAlgorithms, type Limit, limit } from '../limits/limit.ts'
+import type { Store } from '../stores/store.ts'
+import { memoryStore } from '../stores/memory/index.ts'
+import { type Behaviour, behavioursOf, equal, type Fc, search, type SearchOptions } from './behaviour.ts'
+import { type VirtualClock, virtualClock } from './virtual-clock.ts'
+import { adjustCases, createWorld, keyCases, lockCases, type MakeStore, takeCases } from './store/cases.ts'
+
+interface Step {
+  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset' | 'block' | 'pause' | 'penalize'
+  /** Milliseconds before the step. */
+  readonly after: number
+  readonly key: string
+  readonly version: 0 | 1
+  readonly cost: number
+  /** Which of the earlier decisions is refunded or settled. */
+  readonly which: number
+  readonly lasting: Duration
+}
+
+interface Trace {
+  /** The limits of two limiters, each in two versions. */
+  readonly limits: readonly [mine: readonly [Limit, Limit], others: readonly [Limit, Limit]]
+  readonly steps: readonly Step[]
+}
+
+type Make = (name: string, quota: number, window: Duration) => Limit
+
+/** Every algorithm of the package without options, and some with options. This runs before an application defines its own. */
+const makes: readonly Make[] = [
+  ...knownAlgorithms()
+    .filter(({ name }) => name !== 'spacing')
+    .map(
+      ({ name: algorithm }): Make =>
+        (name, quota, window) =>
+          limit({ algorithm, name, quota, window }),
+    ),
+  (name, quota, window) => gcra({ name, quota, window, strict: true }),
+  (name, quota, window) => tokenBucket({ name, quota, window, refill: 'interval' }),
+  (name, quota, window) => leakyBucket({ name, quota, window, capacity: quota + 2 }),
+  (name, quota, window) => fixedWindow({ name, quota, window, anchor: 'clock', block: '250ms' }),
+  (name, quota) => fixedWindow({ name, quota, window: '1d', anchor: 'calendar', timeZone: 'Asia/Kathmandu' }),
+  (name, quota, window) =>
+    fixedWindow({ name, quota, window, block: { after: 2, for: '50ms', factor: 2.5, upTo: '1s' } }),
+  (name, quota, window) => gcra({ name, quota, window, shadow: true, block: { for: '10ms', factor: 2 } }),
+  (name, quota, window) => slidingWindowLog({ name, quota, window, strict: true, block: '10ms' }),
+  (name, quota, window) => exponential({ name, quota, window, shadow: true }),
+  (name, _quota, window) => spacing(window, { name }),
+]
+
+function traces(fc: Fc): Arbitrary<Trace> {
+  const versions = (name: string): Arbitrary<readonly [Limit, Limit]> =>
+    fc
+      .record({
+        make: fc.nat(makes.length - 1),
+        other: fc.nat(makes.length - 1),
+        same: fc.boolean(),
+        quota: fc.integer({ min: 1, max: 9 }),
+        window: fc.constantFrom<Duration>('100ms', '1s', '7s'),
+      })
+      .map(({ make, other, same, quota, window }) => [
+        makes[make]!(name, quota, window),
+        makes[same ? make : other]!(name, quota + 2, window),
+      ])
+  const step: Arbitrary<Step> = fc.record({
+    kind: fc.constantFrom(
+      'consume',
+      'consume',
+      'consume',
+      'consume',
+      'consume',
+      'peek',
+      'refund',
+      'settle',
+      'reset',
+      'block',
+      'pause',
+      'penalize',
+    ) as Arbitrary<Step['kind']>,
+    after: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(0) },
+      { weight: 4, arbitrary: fc.integer({ min: 0, max: 2_000_000 }).map((micros) => micros / 1000) },
+      { weight: 1, arbitrary: fc.integer({ min: -900, max: 10_000 }) },
+    ),
+    key: fc.constantFrom('a', 'a', 'b', '"\ud800'),
+    version: fc.constantFrom(0 as const, 0 as const, 0 as const, 1 as const),
+    cost: fc.constantFrom(1, 1, 1, 0, 2, 5),
+    which: fc.nat(4),
+    lasting: fc.constantFrom<Duration>('1ms', '250ms', '3s'),
+  })
+  return fc.record({ limits: fc.tuple(versions('mine'), versions('others')), steps: fc.array(step, { maxLength: 30 }) })
+}
+
+type Input = Pick<Step, 'key' | 'version'>
+
+function limiterOn(store: Store, { limits: [mine, others] }: Trace): Limiter<Input> {
+  return stack<Input>(
+    createLimiter<Input>({ name: 'mine', store, keyer: ({ key }) => key, limits: ({ version }) => mine[version] }),
+    createLimiter<Input>({ name: 'others', store, keyer: () => 'all', limits: ({ version }) => others[version] }),
+  )
+}
+
+/** Returns the decision of every step. Without locks, `block` and `pause` do nothing. */
+async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Trace): Promise<unknown[]> {
+  const decisions: Decision[] = []
+  const answers: unknown[] = []
+  let newest = clock.now()
+  for (const { kind, after, which, cost, lasting, ...input } of steps) {
+    // A store may free expired state after a while, so the clock must not step back further than that.
+    clock.advance(Math.max(after, newest - 900 - clock.now()))
+    newest = Math.max(newest, clock.now())
+    const earlier = decisions.at(-1 - which)
+    if (kind === 'consume' || kind === 'peek') {
+      const decision = await limiter[kind](input, { cost })
+      if (kind === 'consume') decisions.push(decision)
+      answers.push({
+        ...decision,
+        limits: decision.limits.map((each) => ({ ...each })),
+        binding: decision.binding?.limit.name,
+      })
+    } else if (kind === 'reset') await limiter.reset(input)
+    else if (kind === 'penalize') await limiter.penalize(input, cost)
+    else if (kind === 'block' || kind === 'pause') await limiter[kind](input, lasting)
+    else if (earlier?.allowed === true) {
+      await (kind === 'refund' ? limiter.refund(earlier) : limiter.settle(earlier, cost))
+    }
+  }
+  return answers
+}
+
+/** Searches for a trace that a store and `memoryStore` decide differently. */
+function compareWithMemory(makeStore: MakeStore, options: SearchOptions): Promise<void> {
+  return search(options, traces, async (trace) => {
+    const clocks = [virtualClock(), virtualClock()] as const
+    const store = await makeStore(clocks[0])
+    try {
+      const decisions = await decisionsOf(limiterOn(store, trace), clocks[0], trace)
+      const memory = limiterOn(memoryStore({ clock: clocks[1] }), trace)
+      equal(decisions, await decisionsOf(memory, clocks[1], trace))
+    } finally {
+      await store.close()
+    }
+  })
+}
 
 /**
  * Returns what every store must do: `consume`, `peek`, `reset`, `refund`, `settle` and `penalize`, all or nothing, with limits that

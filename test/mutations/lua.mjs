@@ -44,22 +44,22 @@ const lockedAndNew = inFile(
   { files: ['test/stores/redis/changed-retry.test.ts'] },
   'Lua',
 )
-const reset = inFile('src/stores/redis/lua/reset.ts', { files: ['test/stores/redis/reset.test.ts'] }, 'Lua')
-const reply = inFile('src/stores/redis/lua/reply.ts', decisions, 'Lua')
+const reset = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/reset.test.ts'] }, 'Lua')
+const reply = inFile('src/stores/redis/lua/requests.ts', decisions, 'Lua')
 const state = inFile('src/stores/redis/lua/state.ts', decisions, 'Lua')
 const records = inFile('src/stores/redis/lua/records.ts', decisions, 'Lua')
-const names = inFile('src/stores/redis/lua/names.ts', logs, 'Lua')
-const manyNames = inFile('src/stores/redis/lua/names.ts', { files: ['test/stores/redis/names.test.ts'] }, 'Lua')
+const names = inFile('src/stores/redis/lua/records.ts', logs, 'Lua')
+const manyNames = inFile('src/stores/redis/lua/records.ts', { files: ['test/stores/redis/names.test.ts'] }, 'Lua')
 const failures = inFile(
   'src/stores/redis/lua/requests.ts',
   { files: ['test/stores/redis/own-algorithm.test.ts'] },
   'Lua',
 )
-const checks = inFile('src/stores/redis/lua/reply.ts', { files: ['test/stores/redis/own-algorithm.test.ts'] }, 'Lua')
+const checks = inFile('src/stores/redis/lua/requests.ts', { files: ['test/stores/redis/own-algorithm.test.ts'] }, 'Lua')
 const logState = inFile('src/stores/redis/lua/state.ts', logs, 'Lua')
 const blocks = { files: ['test/stores/redis/blocks.test.ts'] }
 const entries = inFile('src/stores/redis/lua/entries.ts', blocks, 'Lua')
-const edits = inFile('src/stores/redis/lua/edits.ts', blocks, 'Lua')
+const edits = inFile('src/stores/redis/lua/entries.ts', blocks, 'Lua')
 
 /** Small mistakes in Lua only, so that TypeScript and Lua differ. */
 export const lua = [

@@ -12,7 +12,7 @@ const fixed = inFile('src/algorithms/fixed-window.ts', algorithm('fixedWindow|fi
 const log = inFile('src/algorithms/sliding-window-log.ts', algorithm('slidingWindowLog|the log|a log'))
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('slidingWindowBuckets|buckets'))
 const bytesOfKeys = { files: ['test/stores/memory/keys.test.ts', 'test/util/bounded-key.test.ts'] }
-const threads = inFile('src/stores/memory/cluster-warning.ts', {
+const threads = inFile('src/stores/memory/index.ts', {
   files: ['test/stores/memory/cluster-warning.test.ts'],
 })
 const entries = inFile('src/algorithms/entries.ts', { files: ['test/algorithms/entries.test.ts'] })
@@ -270,13 +270,13 @@ export const typescript = [
   deciding('a wait in ticks', 'outcome.retry / charge.policy', 'outcome.retry * charge.policy'),
   row('a fault within a second', 'TOLERANCE_MS * perMs', '0'),
   row('a state left in the future', 'moved[newest]! * newestTicks - this.tick', '0'),
-  inFile('src/stores/redis/lua/clock-fault.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
+  inFile('src/stores/redis/lua/state.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
     'a state left in the future in Lua',
     'params, kind.times[newest]) - tick',
     'params, kind.times[newest]) * 0',
   ),
   row('a lock-out of a wrong clock kept', 'since > now + TOLERANCE_MS * 1000 ?', 'since < now - TOLERANCE_MS * 1e9 ?'),
-  inFile('src/stores/redis/lua/clock-fault.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
+  inFile('src/stores/redis/lua/state.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
     'a lock-out of a wrong clock kept in Lua',
     '1000 and now + (ending',
     '1000 and since + (ending',

@@ -2,7 +2,7 @@ import type { EntryArray } from '../../algorithms/entries.ts'
 import { NOWHERE, RARE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
 import type { CompiledLimit } from '../../limits/compiled-limit.ts'
 import { copyText } from '../../util/copy-text.ts'
-import type { CacheEntry } from '../policy-cache.ts'
+import type { CacheEntry } from '../store.ts'
 
 /** The expiry of a slot that never expires. */
 const NEVER = 0xffff_ffff

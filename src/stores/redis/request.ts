@@ -1,7 +1,6 @@
-import type { Charge, DecisionMode, Policy } from '../store.ts'
+import { cached, type Charge, type DecisionMode, type Policy } from '../store.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import type { SluiceError } from '../../util/errors.ts'
-import { cached } from '../policy-cache.ts'
 import { transactionFailure } from './failure.ts'
 import { signature } from './keys.ts'
 

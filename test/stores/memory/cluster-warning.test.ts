@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { isKnownAsOneOfSeveral, isOneOfSeveral } from '../../../src/stores/memory/cluster-warning.ts'
+import { isKnownAsOneOfSeveral, isOneOfSeveral } from '../../../src/stores/memory/index.ts'
 
 vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 })
 
@@ -104,7 +104,7 @@ describe('a memory store warns', () => {
   })
 
   test('not in a thread with two copies of the package', async () => {
-    const copy = "import('./dist/src/stores/memory/cluster-warning.js?copy').then((copy) => copy.warnInCluster())"
+    const copy = "import('./dist/src/stores/memory/index.js?copy').then((copy) => copy.warnInCluster())"
     await writeFile(join(folder, 'copies.js'), `${thread(HALF_A_SECOND)}\n${copy}`)
     expect(await warningsOf('two-copies.js', threads(HALF_A_SECOND, ['copies.js']))).toEqual([])
   })

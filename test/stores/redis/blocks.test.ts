@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { luaEdits } from '../../../src/stores/redis/lua/edits.ts'
-import { BLOCK_ENTRIES, luaEntries } from '../../../src/stores/redis/lua/entries.ts'
+import { BLOCK_ENTRIES, luaEdits, luaEntries } from '../../../src/stores/redis/lua/entries.ts'
 import { type Change, changes, type EditedBy, EditModel } from '../../support/entry-edits.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 

@@ -1,0 +1,342 @@
+import type { Clock } from '../../util/clock.ts'
+import { createLimiter, type Limiter, stack } from '../../limiter/limiter.ts'
+import type { LimiterOptions } from '../../limiter/options.ts'
+import type { MaybePromise } from '../../util/maybe-promise.ts'
+import type { Charge, Store } from '../../stores/store.ts'
+import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
+import { fixedWindow, gcra, slidingWindowLog } from '../../limits/factories.ts'
+import { equal, like } from '../behaviour.ts'
+
+/** Makes a new, empty store that uses this clock. */
+export type MakeStore = (clock: Clock) => MaybePromise<Store>
+
+/** A store, its clock, and a function that makes limiters on it. Their inputs are the keys. */
+interface World {
+  readonly store: Store
+  readonly clock: VirtualClock
+  on(limits: LimiterOptions<string>['limits'], options?: Partial<LimiterOptions<string>>): Limiter<string>
+  close(): Promise<void>
+}
+
+type Cases = Readonly<Record<string, (world: World) => Promise<void>>>
+
+export async function createWorld(makeStore: MakeStore): Promise<World> {
+  const clock = virtualClock()
+  const store = await makeStore(clock)
+  return {
+    store,
+    clock,
+    on: (limits, options) => createLimiter<string>({ keyer: (key) => key, limits, store, ...options }),
+    close: async () => store.close(),
+  }
+}
+
+/** Makes requests one after another and returns whether each was admitted. */
+async function verdicts(limiter: Limiter<string>, key: string, times: number, cost = 1): Promise<boolean[]> {
+  const seen: boolean[] = []
+  for (let i = 0; i < times; i++) seen.push((await limiter.consume(key, { cost })).allowed)
+  return seen
+}
+
+const three = fixedWindow({ name: 'three', quota: 3, window: '1s' })
+const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
+
+export const takeCases: Cases = {
+  'admits a quota, and again at retry, to the microsecond': async ({ on, clock }) => {
+    const limiter = on(gcra({ quota: 3, window: 1000, name: 'edge' }))
+    equal(await verdicts(limiter, 'a', 4), [true, true, true, false])
+    const { retryAfter } = await limiter.consume('a')
+    clock.advance(retryAfter - 0.001)
+    equal((await limiter.consume('a')).allowed, false, 'allowed, a microsecond before')
+    clock.advance(0.001)
+    equal((await limiter.consume('a')).allowed, true, 'allowed, at its time')
+  },
+  'treats a key as new after resetAfter': async ({ on, clock }) => {
+    const limiter = on(three)
+    const { resetAfter } = await limiter.consume('a', { cost: 3 })
+    clock.advance(resetAfter)
+    like(await limiter.peek('a'), { remaining: 3 - 1 })
+  },
+  'returns a promise only if it is not `sync`': async ({ store, on }) => {
+    const answer = on(three).consume('a')
+    equal(answer instanceof Promise, !store.sync, 'a promise')
+    await answer
+  },
+  'writes no verdict of a decision that is given up, and refunds it': async ({ store, on }) => {
+    const limiter = on(three)
+    const { limits } = await limiter.peek('a')
+    const charge = (limits[0] as Charge).copy()
+    const before = structuredClone(charge)
+    await new Promise<void>((resolve) => {
+      const giveUp = store.run(
+        { kind: 'consume', charges: [charge], fresh: true },
+        { answered: () => resolve(), failed: () => resolve() },
+      )
+      equal(giveUp === undefined, store.sync, 'nothing to give up')
+      giveUp?.()
+    })
+    if (!store.sync) equal(structuredClone(charge), before)
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: store.sync ? 2 : 3 }] })
+  },
+  'peeks without charging': async ({ on }) => {
+    const limiter = on(one)
+    for (let i = 0; i < 3; i++) like(await limiter.peek('a'), { allowed: true, remaining: 0 })
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    like(await limiter.peek('a'), { allowed: false, retryAfter: 1000 })
+  },
+  'charges every limit or none': async ({ on }) => {
+    const limiter = on([three, one])
+    const verdict = async (): Promise<unknown> =>
+      (await limiter.consume('a')).limits.map((each) => [each.allowed, each.remaining])
+    equal(await verdict(), [
+      [true, 2],
+      [true, 0],
+    ])
+    equal(await verdict(), [
+      [true, 2],
+      [false, 0],
+    ])
+    equal(await verdict(), [
+      [true, 2],
+      [false, 0],
+    ])
+  },
+  'charges every limiter of a stack or none': async ({ on }) => {
+    const user = on(three, { name: 'user' })
+    const all = on(one, { name: 'all', keyer: () => 'everyone' })
+    const both = stack(user, all)
+    equal(await verdicts(both, 'a', 3), [true, false, false])
+    like(await user.peek('a'), { remaining: 1 })
+  },
+  'charges a cost as a whole, and reports Infinity for more than fits': async ({ on }) => {
+    const limiter = on(three)
+    equal(await verdicts(limiter, 'a', 2, 2), [true, false])
+    like(await limiter.consume('a', { cost: 4 }), { allowed: false, retryAfter: Infinity })
+    like(await limiter.consume('a', { cost: 1 }), { allowed: true, remaining: 0 })
+    like(await limiter.consume('a', { cost: 0 }), { allowed: true })
+  },
+  'decides concurrent requests one after another': async ({ on }) => {
+    const limiter = on(three)
+    const answers = await Promise.all(Array.from({ length: 20 }, async () => limiter.consume('a')))
+    equal(answers.filter(({ allowed }) => allowed).length, 3, 'admitted')
+  },
+  'charges denied requests of a strict limit, and not of a shadow limit': async ({ on, clock }) => {
+    const strict = on(gcra({ quota: 1, window: 1000, strict: true, name: 'strict' }), { name: 'strict' })
+    equal(await verdicts(strict, 'a', 2), [true, false])
+    clock.advance(600)
+    equal(await verdicts(strict, 'a', 1), [false])
+    clock.advance(600)
+    equal(await verdicts(strict, 'a', 1), [false])
+    const shadow = on([three, fixedWindow({ name: 'shade', quota: 1, window: '1s', shadow: true })], { name: 'shadow' })
+    equal(await verdicts(shadow, 'a', 4), [true, true, true, false])
+  },
+  'locks a key out for `block`, and further requests do not prolong it': async ({ on, clock }) => {
+    const limiter = on(fixedWindow({ name: 'locked', quota: 1, window: '100ms', block: '5s' }))
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    clock.advance(4000)
+    like(await limiter.consume('a'), { allowed: false, retryAfter: 1000 })
+    clock.advance(1000)
+    equal(await verdicts(limiter, 'a', 1), [true])
+  },
+  'locks a key out after several denials, and longer each time, until it has had none for a while': async ({
+    on,
+    clock,
+  }) => {
+    const block = { after: 2, for: '1s', factor: 3, upTo: '5s' } as const
+    const limiter = on(fixedWindow({ name: 'growing', quota: 1, window: '500ms', block }))
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    like(await limiter.peek('a'), { allowed: false, retryAfter: 1000 })
+    // From here on the second denial of each two begins a lock-out.
+    for (const lasting of [1000, 3000, 5000, 5000]) {
+      like(await limiter.consume('a'), { allowed: false, retryAfter: lasting, remaining: 0 })
+      like(await limiter.consume('a'), { allowed: false, retryAfter: lasting })
+      clock.advance(lasting)
+      equal(await verdicts(limiter, 'a', 2), [true, false])
+    }
+    clock.advance(6000)
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    like(await limiter.consume('a'), { allowed: false, retryAfter: 1000 })
+    await limiter.reset('a')
+    equal(await verdicts(limiter, 'a', 2), [true, false])
+    like(await limiter.consume('a'), { allowed: false, retryAfter: 1000 })
+  },
+  'never admits more when the clock steps back': async ({ on, clock }) => {
+    const limiter = on(gcra({ quota: 3, window: 1000, name: 'back' }))
+    equal(await verdicts(limiter, 'a', 3), [true, true, true])
+    clock.advance(-500)
+    equal(await verdicts(limiter, 'a', 1), [false])
+  },
+}
+
+export const adjustCases: Cases = {
+  'refunds a charge, once': async ({ on }) => {
+    const limiter = on(three)
+    const first = await limiter.consume('a', { cost: 2 })
+    await limiter.consume('a')
+    await limiter.refund(first)
+    await limiter.refund(first)
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 2 }] })
+  },
+  'charges the actual cost, also past the limit': async ({ on, clock }) => {
+    const limiter = on(three)
+    await limiter.settle(await limiter.consume('a', { cost: 3 }), 1)
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 2 }] })
+    await limiter.settle(await limiter.consume('a'), 5)
+    equal(await verdicts(limiter, 'a', 1), [false])
+    clock.advance((await limiter.peek('a')).resetAfter)
+    equal(await verdicts(limiter, 'a', 1), [true])
+  },
+  'charges a penalty past the limit, also to a new key': async ({ on, clock }) => {
+    const limiter = on(three)
+    await limiter.penalize('a', 2)
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 1 }] })
+    await limiter.penalize('a', () => 4)
+    equal(await verdicts(limiter, 'a', 1), [false])
+    clock.advance((await limiter.peek('a')).resetAfter)
+    equal(await verdicts(limiter, 'a', 4), [true, true, true, false])
+  },
+  'refunds nothing to a window that has ended': async ({ on, clock }) => {
+    const limiter = on(three)
+    const old = await limiter.consume('a', { cost: 2 })
+    clock.advance(1000)
+    await limiter.consume('a', { cost: 3 })
+    await limiter.refund(old)
+    equal(await verdicts(limiter, 'a', 1), [false])
+  },
+  'refunds nothing of a charge that a reset has deleted': async ({ on, clock }) => {
+    for (const limit of [
+      three,
+      gcra({ name: 'rate', quota: 3, window: '1h' }),
+      slidingWindowLog({ quota: 3, window: '1h' }),
+    ]) {
+      const limiter = on(limit, { name: limit.algorithm })
+      const [first, second] = [await limiter.consume('a'), await limiter.consume('a')]
+      clock.advance(1)
+      await limiter.reset('a')
+      clock.advance(1)
+      equal(await verdicts(limiter, 'a', 3), [true, true, true])
+      await limiter.refund(first)
+      await limiter.settle(second, 0)
+      equal(await verdicts(limiter, 'a', 1), [false])
+    }
+  },
+  'refunds a charge that was made after a reset': async ({ on, clock }) => {
+    const limiter = on(three)
+    await limiter.consume('a')
+    await limiter.reset('a')
+    clock.advance(1)
+    await limiter.refund(await limiter.consume('a', { cost: 3 }))
+    like(await limiter.peek('a', { cost: 0 }), { limits: [{ remaining: 3 }] })
+  },
+}
+
+const short =
+  String.raw`* ? [a] % %s %00 {a} a}b{c {} : a:b ' " "a" \ $ 0 -1 1e3 A a undefined null NaN __proto__ constructor toString`.split(
+    ' ',
+  )
+const odd = [' ', '\0', '\n', '\r\n', 'a ', 'ü', 'é', 'e\u0301', '😀', '\ud800', '\udc00', '\ufeff']
+/** Strings that stores are known to confuse. */
+const hostile: readonly string[] = [...short, ...odd, 'k'.repeat(5000), `${'k'.repeat(4999)}l`]
+
+export const keyCases: Cases = {
+  'are kept apart, whatever they contain': async ({ on }) => {
+    const limiter = on(fixedWindow({ name: 'one', quota: 1, window: '1s' }))
+    for (const key of hostile)
+      equal(await verdicts(limiter, key, 2), [true, false], `key ${JSON.stringify(key.slice(0, 20))}`)
+    for (const key of hostile)
+      equal(await verdicts(limiter, key, 1), [false], `key ${JSON.stringify(key.slice(0, 20))}, again`)
+  },
+  'of two limiters or limits are kept apart, whatever the names contain': async ({ on }) => {
+    const named = (name: string) => fixedWindow({ name, quota: 1, window: '1s' })
+    const limiters = ['a', 'a:b', 'a:', '{a}', '%', '%3a'].map((name) => on([named('x'), named('x:y')], { name }))
+    for (const limiter of limiters) {
+      for (const key of ['c', 'b:c', ':c', '{a}', '3a']) equal(await verdicts(limiter, key, 2), [true, false], key)
+    }
+  },
+  'of limiters with the same name and `shared` are counted together': async ({ on }) => {
+    const limits = fixedWindow({ name: 'one', quota: 1, window: '1s' })
+    const [first, second] = [on(limits, { shared: true }), on(limits, { shared: true })]
+    equal([await verdicts(first, 'a', 1), await verdicts(second, 'a', 1)], [[true], [false]])
+  },
+  'are reset one by one': async ({ on }) => {
+    const limiter = on([three, fixedWindow({ name: 'one', quota: 1, window: '1h' })])
+    await limiter.consume('a')
+    await limiter.consume('b')
+    await limiter.reset('a')
+    await limiter.reset('never seen')
+    equal([await verdicts(limiter, 'a', 1), await verdicts(limiter, 'b', 1)], [[true], [false]])
+  },
+  'keep their usage when their limit changes': async ({ on }) => {
+    const versions = [10, 4, 20].map((quota) => fixedWindow({ name: 'changing', quota, window: '1s' }))
+    let version = 0
+    const limiter = on(() => versions[version])
+    await limiter.consume('a', { cost: 3 })
+    version = 1
+    like(await limiter.consume('a'), { allowed: true, remaining: 0 })
+    equal(await verdicts(limiter, 'a', 1), [false])
+    version = 2
+    like(await limiter.consume('a'), { allowed: true, remaining: 15 })
+  },
+}
+
+const many = fixedWindow({ name: 'many', quota: 100, window: '1s' })
+const more = fixedWindow({ name: 'more', quota: 1000, window: '1h' })
+
+export const lockCases: Cases = {
+  'denies a key until its end, to the microsecond, and no other key': async ({ on, clock }) => {
+    const limiter = on([many, more])
+    await limiter.consume('used')
+    for (const key of ['new', 'used']) await limiter.block(key, '5s')
+    clock.advance(1000)
+    for (const key of ['new', 'used'])
+      like(await limiter.consume(key), { allowed: false, retryAfter: 4000, remaining: 0 })
+    equal(await verdicts(limiter, 'other', 1), [true])
+    clock.advance(3999.999)
+    like(await limiter.consume('new'), { allowed: false, retryAfter: 0.001 })
+    clock.advance(0.001)
+    for (const key of ['new', 'used']) equal(await verdicts(limiter, key, 1), [true])
+  },
+  'is replaced by the next one, and ended by 0 and by reset': async ({ on }) => {
+    const limiter = on(many)
+    await limiter.block('a', '1h')
+    await limiter.block('a', '1s')
+    like(await limiter.peek('a'), { allowed: false, retryAfter: 1000 })
+    await limiter.block('a', '1h')
+    like(await limiter.peek('a'), { allowed: false, retryAfter: 3_600_000 })
+    await limiter.block('a', 0)
+    like(await limiter.consume('a'), { allowed: true, remaining: 99 })
+    await limiter.block('a', '1h')
+    await limiter.reset('a')
+    like(await limiter.consume('a'), { allowed: true, remaining: 99 })
+  },
+  'is only made longer by a pause': async ({ on, clock }) => {
+    const limiter = on(many)
+    await limiter.pause('a', '2s')
+    for (const shorter of ['1s', 0] as const) {
+      await limiter.pause('a', shorter)
+      like(await limiter.peek('a'), { allowed: false, retryAfter: 2000 })
+    }
+    await limiter.pause('b', 0)
+    like(await limiter.peek('b'), { allowed: true, remaining: 99 })
+    await limiter.pause('a', '3s')
+    clock.advance(2000)
+    like(await limiter.peek('a'), { allowed: false, retryAfter: 1000 })
+    clock.advance(1000)
+    equal(await verdicts(limiter, 'a', 1), [true])
+  },
+  'does not change the usage of the key': async ({ on, clock }) => {
+    const limiter = on(more)
+    await limiter.consume('a', { cost: 300 })
+    await limiter.block('a', '1s')
+    clock.advance(1000)
+    like(await limiter.consume('a'), { allowed: true, remaining: 699 })
+  },
+  'of a stack locks the key of each part': async ({ on }) => {
+    const user = on(many, { name: 'user' })
+    const all = on(more, { name: 'all', keyer: () => 'everyone' })
+    await stack(user, all).block('a', '1s')
+    equal([await verdicts(user, 'a', 1), await verdicts(all, 'b', 1)], [[false], [false]])
+    await user.block('a', 0)
+    equal([await verdicts(user, 'a', 1), await verdicts(stack(user, all), 'a', 1)], [[true], [false]])
+  },
+}
