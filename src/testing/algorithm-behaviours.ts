@@ -3,8 +3,9 @@ import { createOutcome, type Outcome } from '../algorithms/algorithm.ts'
 import type { CompiledLimit } from '../limits/compiled-limit.ts'
 import { compiled, type Limit, limit } from '../limits/limit.ts'
 import type { Arbitrary } from 'fast-check'
-import { type Behaviour, equal, type Fc, holds, search, type SearchOptions } from './behaviour.ts'
+import { type Behaviour, equal, holds, type SearchOptions } from './behaviour.ts'
 import { refuse } from '../util/validate.ts'
+import { type Fc, search } from './search.ts'
 
 export interface Entry {
   readonly time: number

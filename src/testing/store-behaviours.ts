@@ -13,9 +13,10 @@ import {
 import { type Duration, knownAlgorithms, type Limit, limit } from '../limits/limit.ts'
 import type { Store } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
-import { type Behaviour, behavioursOf, equal, type Fc, search, type SearchOptions } from './behaviour.ts'
+import { type Behaviour, behavioursOf, equal, type SearchOptions } from './behaviour.ts'
 import { type VirtualClock, virtualClock } from './virtual-clock.ts'
 import { adjustCases, createWorld, keyCases, lockCases, type MakeStore, takeCases } from './store/cases.ts'
+import { type Fc, search } from './search.ts'
 
 interface Step {
   readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset' | 'block' | 'pause' | 'penalize'

@@ -31,7 +31,7 @@ const QUOTA = 40
  * The share of decisions that may be degraded. Redis is another process: on a machine with more processes than cores it
  * sometimes really gets no processor for 50 ms. Without the rule of this file nine of ten decisions are degraded.
  */
-const TOLERANCE = 0.1
+const TOLERANCE = 0.2
 const limits = fixedWindow({ quota: QUOTA, window: '1h' })
 
 let warnings: ReturnType<typeof recordWarnings>

@@ -1,7 +1,17 @@
 // Lock-outs that begin after several denials, and grow: compared with a slow model of their definition.
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createLimiter, type Decision, denyCache, fixedWindow, type Limit, limit, type Limiter, memoryStore, type SyncStore } from '../../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  denyCache,
+  fixedWindow,
+  type Limit,
+  limit,
+  type Limiter,
+  memoryStore,
+  type SyncStore,
+} from '../../../src/index.ts'
 import type { GrowingBlock } from '../../../src/limits/compiled-limit.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
