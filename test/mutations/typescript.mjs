@@ -23,6 +23,7 @@ const exponentialMath = inFile('src/algorithms/exponential.ts', algorithm('expon
 
 const engine = (file, files) => inFile(`src/engine/${file}.ts`, { files })
 const row = engine('row', ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'])
+const equalRow = engine('row', ['test/stores/redis/equality.test.ts'])
 const changedRow = engine('row', ['test/stores/redis/adjust.test.ts', 'test/stores/memory/refund.test.ts'])
 const adjusted = engine('adjust', [
   'test/stores/redis/adjust.test.ts',
@@ -295,7 +296,7 @@ export const typescript = [
     'if (until > now) this.noteChange(now, until)\n  }\n\n  /** Returns true',
     '}\n\n  /** Returns true',
   ),
-  changedRow('a change forgotten with what comes after', 'Math.max(until, this.changeUntil)', 'until'),
+  equalRow('a change forgotten with what comes after', 'Math.max(until, this.changeUntil)', 'until'),
   inFile('src/engine/row.ts', { files: ['test/stores/memory/overflow.test.ts'] })(
     'a state that starts at the time of another key',
     'if (this.isShared) compiled.algorithm.toShared',
@@ -397,7 +398,7 @@ export const typescript = [
     'this.#backlog.forget(limiter, key)',
     'void this.#backlog',
   ),
-  row('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
+  equalRow('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
   threads('a warning about threads of different files', 'data.file !== file || ', ''),
   threads('a warning about two copies in one thread', ' || data.from === from', ''),
   threads('no reply to a later thread', 'if (!data.isReply) send', 'if (data.isReply) send'),
