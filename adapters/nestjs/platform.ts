@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { NodeHead } from '../../src/http/response/on-denied.ts'
-import { headOf as headOfReply } from '../fastify/head.ts'
+import { headOf as headOfReply } from '../fastify/keyers.ts'
 
 /**
  * What keyers and other functions receive: the request of Express or Fastify, also for GraphQL; the client of a WebSocket gateway;

@@ -145,12 +145,14 @@ describe('a hostile text', () => {
 
   it('of YAML makes no stacks of its errors, and others keep theirs', async () => {
     const limit = Error.stackTraceLimit
+    Error.stackTraceLimit = 7
     const composed = vi.spyOn(Composer.prototype, 'compose').mockImplementation(() => {
       throw new Error(`${Error.stackTraceLimit} frames`)
     })
-    await expect(parseText('a: 1', 'yaml')).rejects.toThrow('0 frames')
+    await expect(parseText('a: 1', 'yaml')).rejects.toThrow(/^0 frames/)
     composed.mockRestore()
-    expect(Error.stackTraceLimit).toBe(limit)
+    expect(Error.stackTraceLimit).toBe(7)
+    Error.stackTraceLimit = limit
   })
 
   it('of YAML with many errors is not read to its end', async () => {
