@@ -1,3 +1,4 @@
+import fastifyPlugin from 'fastify-plugin'
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from '../../src/limiter/decision.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
@@ -9,12 +10,8 @@ import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../..
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { oneOf } from '../../src/util/validate.ts'
-import { headOf } from './head.ts'
-import { addressOf, pathsOf } from './keyers.ts'
-import { calledDirectly } from './messages.ts'
-import { withInherited } from './inherited.ts'
-import type { Hook, LimitHook } from './own-routes.ts'
-import { routeHook } from './route-hook.ts'
+import { addressOf, headOf, pathsOf } from './keyers.ts'
+import { calledDirectly, type Hook, type LimitHook, routeHook, withInherited } from './routes.ts'
 import { limitScope, nearestLimit, watchApps } from './scope.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
@@ -112,18 +109,13 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
  * count requests twice. When it is called directly, as if it created a middleware, it throws `NOT_APPLICABLE` at once.
  * @example await app.register(rateLimit, { keyer: byIP, limits: [perSecond(10), perMinute(100)] })
  */
-export const rateLimit: FastifyPluginAsync<RateLimitOptions> = Object.assign(
+export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(
   function rateLimit(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
     // Throws synchronously: `app.register` takes a promise for a plugin, and may not notice its rejection.
     if (typeof scope?.addHook !== 'function') throw calledDirectly()
     return register(scope, options)
   },
-  {
-    // As fastify-plugin does: the hook is added to the scope around the plugin, which has no scope of its own.
-    [Symbol.for('skip-override')]: true,
-    [Symbol.for('fastify.display-name')]: 'sluice',
-    [Symbol.for('plugin-meta')]: { name: 'sluice', fastify: '5.x' },
-  },
+  { name: 'sluice', fastify: '5.x' },
 )
 
 watchApps(createHook)

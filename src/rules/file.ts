@@ -10,6 +10,7 @@ import {
   type ParsedText,
   parseText,
   problem,
+  requireYaml,
   type RulesFormat,
   tooLarge,
 } from './text/text.ts'
@@ -230,7 +231,8 @@ export interface FileOptions<Input> extends SourceOptions<Input> {
  * The watch does not keep the process running. `rules.close()` ends it.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
- * `UNKNOWN_OPTION`. JSON may have 1 MiB, YAML 128 KiB.
+ * `UNKNOWN_OPTION`, and `MISSING_PACKAGE` for YAML where the package `yaml` is not installed, even with a `fallback`. JSON may have
+ * 1 MiB, YAML 128 KiB.
  * @example
  * const rules = await rulesFile('rules.yaml', {
  *   attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }),
@@ -246,6 +248,7 @@ export async function rulesFile<Input = unknown>(
   if (format === undefined) refuse('rulesFile', 'the name of a file that ends in .json, .yaml or .yml', path)
   const { pollInterval = '2s', ...rest } = options
   const interval = milliseconds('pollInterval', pollInterval)
+  if (format === 'yaml') await requireYaml()
   return startRules(rest, (feed) => {
     const watch = new FileWatch(file, format, interval, feed)
     watch.start()

@@ -1,12 +1,8 @@
-import { sha256 } from '@noble/hashes/sha2.js'
+import { sha256 } from './sha256.ts'
 
 /** Keys of more characters are replaced by their hash. */
 const LONGEST = 64
 const PREFIX = 'sha256:'
-
-interface Crypto {
-  createHash(name: 'sha256'): { update(bytes: Uint8Array): { digest(): Uint8Array } }
-}
 
 /**
  * Returns a key of at most 64 characters: the key itself, or `sha256:` and its SHA-256 in hexadecimal, cut to 160 bits. A
@@ -19,22 +15,10 @@ export function boundedKey(key: string): string {
 }
 
 function hashed(key: string): string {
-  return PREFIX + hexadecimal(digest(key))
+  return PREFIX + hexadecimal(sha256(encode(key)))
 }
 
 const encoder = new TextEncoder()
-const crypto = (globalThis as { process?: { getBuiltinModule?(name: string): unknown } }).process?.getBuiltinModule?.(
-  'node:crypto',
-) as Crypto | undefined
-
-/**
- * Node hashes 15 kB in a tenth of the time (40 µs, measured), and long keys are what an attacker sends. The library serves
- * runtimes without `node:crypto`, with the same result.
- */
-function digest(key: string): Uint8Array {
-  const bytes = encode(key)
-  return crypto === undefined ? sha256(bytes) : crypto.createHash('sha256').update(bytes).digest()
-}
 
 /** UTF-8, or UTF-16 behind a mark for a text that has no UTF-8: lone surrogates must not make two keys equal. No UTF-8 has the byte 255. */
 function encode(key: string): Uint8Array {

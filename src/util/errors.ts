@@ -28,6 +28,7 @@ export type SluiceErrorCode =
   | 'INVALID_RULES'
   | 'RULES_UNREACHABLE'
   | 'RULES_CONFLICT'
+  | 'MISSING_PACKAGE'
   | 'LOG_UNREADABLE'
 
 const BRAND = Symbol.for('sluice.SluiceError')

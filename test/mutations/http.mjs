@@ -46,13 +46,13 @@ const routeKey = inTests('adapters/express/express.ts', 'test/adapters/express/k
 const koa = inTests('adapters/koa/error-headers.ts', 'test/adapters/koa/error-headers.test.ts')
 const koaKeyers = inTests('adapters/koa/keyers.ts', 'test/adapters/koa/keyers.test.ts')
 const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
-const ownRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/own-routes.test.ts')
-const earlyRoutes = inTests('adapters/fastify/own-routes.ts', 'test/adapters/fastify/early-routes.test.ts')
+const ownRoutes = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/own-routes.test.ts')
+const earlyRoutes = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/early-routes.test.ts')
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
-const lastHooks = inTests('adapters/fastify/last-hooks.ts', 'test/adapters/fastify/pre-handler.test.ts')
+const lastHooks = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/pre-handler.test.ts')
 const redirects = ['test/adapters/on-denied.test.ts']
 const beginning = inTests('src/http/response/on-denied.ts', ...redirects)
-const head = inTests('adapters/fastify/head.ts', ...redirects)
+const head = inTests('adapters/fastify/keyers.ts', ...redirects)
 const koaStatus = inTests('adapters/koa/index.ts', ...redirects)
 const honoStatus = inTests('adapters/hono/index.ts', ...redirects)
 const onError = inFile('adapters/node/index.ts', { files: ['test/adapters/user-functions.test.ts'], name: 'onError' })
@@ -71,8 +71,8 @@ const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'nam
 const unanswered = inTests('src/http/checks.ts', 'test/adapters/on-denied.test.ts')
 const mountedLate = inTests('adapters/express/express.ts', 'test/adapters/express/mounted-late.test.ts')
 const honoKeyers = inTests('adapters/hono/keyers.ts', 'test/adapters/hono/keyers.test.ts')
-const inherited = inTests('adapters/fastify/inherited.ts', 'test/adapters/fastify/inherited.test.ts')
-const routeHook = inTests('adapters/fastify/route-hook.ts', 'test/adapters/fastify/inherited.test.ts')
+const inherited = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
+const routeHook = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
 const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
@@ -307,8 +307,8 @@ export const http = [
   scope('counts again when hooks run again', 'if (passed?.has(request)) return done()', ''),
   fastify(
     'gives the plugin its own scope',
-    "[Symbol.for('skip-override')]: true",
-    "[Symbol.for('skip-override')]: false",
+    "{ name: 'sluice', fastify: '5.x' }",
+    "{ name: 'sluice', fastify: '5.x', encapsulate: true }",
   ),
   createdLate(
     'warns although a limiter serves a second request',

@@ -20,6 +20,7 @@ const shape = inTests('shape.ts', 'check', 'schema')
 const replacement = inTests('rules.ts', 'rules', 'from')
 const shadow = inTests('shadow.ts', 'shadow')
 const file = inTests('file.ts', 'file')
+const yamlFile = inTests('file.ts', 'text')
 const yaml = inTests('text/yaml.ts', 'text')
 const json = inTests('text/text.ts', 'text')
 const problems = inTests('document.ts', 'check', 'text', 'file')
@@ -104,6 +105,12 @@ export const rules = [
   shadow('a document in shadow counts with the one in force', "const SHADOW = 'shadow:'", "const SHADOW = ''"),
   file('a half-written file is reported', 'if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age', ''),
   file('a replaced directory is not watched', 'identity === this.#watched && this.#watcher', 'this.#watcher'),
+  yaml(
+    'a missing package has no code',
+    "throw new SluiceError('MISSING_PACKAGE',",
+    "throw new SluiceError('NOT_APPLICABLE',",
+  ),
+  yamlFile('a missing package is noticed after the start', "if (format === 'yaml') await requireYaml()", ''),
   yaml('aliases grow without a bound', 'hasMoreValues(value, MOST_VALUES)', 'false'),
   yaml('a text is read to its end after a hundred errors', 'if (errors > MOST_ERRORS) break', ''),
   yaml('each error has a stack', 'Error.stackTraceLimit = 0', ''),

@@ -11,6 +11,7 @@ const partFullBucket = inFile('src/algorithms/token-bucket-initial.ts', algorith
 const fixed = inFile('src/algorithms/fixed-window.ts', algorithm('fixedWindow|fixed window|offset'))
 const log = inFile('src/algorithms/sliding-window-log.ts', algorithm('slidingWindowLog|the log|a log'))
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('slidingWindowBuckets|buckets'))
+const hashes = { files: ['test/util/sha256.test.ts'] }
 const bytesOfKeys = { files: ['test/stores/memory/keys.test.ts', 'test/util/bounded-key.test.ts'] }
 const threads = inFile('src/stores/memory/index.ts', {
   files: ['test/stores/memory/cluster-warning.test.ts'],
@@ -377,6 +378,16 @@ export const typescript = [
     'waiters ahead that cost nothing',
     'Math.max(cost, Math.min(sum, policy.compiled.capacity))',
     'cost',
+  ),
+  inFile('src/util/sha256.ts', hashes)(
+    'a block that is too long for its length',
+    'message.length + 1 + LENGTH',
+    'message.length + LENGTH',
+  ),
+  inFile('src/util/sha256.ts', hashes)(
+    'a long secret that is cut',
+    'key.length > BLOCK ? hash(key) : key',
+    'key.subarray(0, BLOCK)',
   ),
   inFile('src/stores/memory/table.ts', bytesOfKeys)(
     'rows that expire from 2106 on',

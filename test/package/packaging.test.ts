@@ -5,7 +5,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { adapters } from '../support/adapters.ts'
 import { errorCodes, warningCodes } from '../support/codes.ts'
 import { deadLinks, deadPlaces } from '../support/pages.ts'
-import { installed, link, node, packedPackage, run, tool } from '../support/package-projects.ts'
+import { installed, link, node, packedPackage, run, tool, write } from '../support/package-projects.ts'
 
 // Real installations and compilers take minutes at worst.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
@@ -159,6 +159,32 @@ describe('installed without a framework', () => {
     const others = Object.keys(entryPoints).filter((each) => !alone.includes(each))
     for (const list of ['list-names.js', 'require-names.cjs'])
       expect(await node(home, list, { MODULES: others.join(' ') })).toEqual(namesOf(others))
+  })
+
+  it('reads rules in JSON without the package yaml, and says how to install it for YAML', async () => {
+    await write(home, {
+      'rules.json': '{ "policies": [{ "name": "api", "key": "ip", "limits": [{ "quota": 60, "window": "1m" }] }] }',
+      'rules.yaml': 'policies: []',
+      'read-rules.js': `
+        import { rulesFile } from 'sluice/rules'
+        const rules = await rulesFile('rules.json')
+        const { code, message } = await rulesFile('rules.yaml').catch((error) => error)
+        console.log(JSON.stringify([rules.current.policies[0].name, code, message]))
+        await rules.close()`,
+    })
+    const installs = expect.stringContaining('npm install yaml') as string
+    expect(await readdir(join(home, 'node_modules'))).not.toContain('yaml')
+    expect(await node(home, 'read-rules.js')).toEqual(['api', 'MISSING_PACKAGE', installs])
+    await expect(run('npx', ['--no-install', 'sluice', 'rules', 'check', 'rules.yaml'], home)).rejects.toThrow(
+      'npm install yaml',
+    )
+    // A bundler only warns about the package.
+    await tool(
+      'esbuild',
+      ['read-rules.js', '--bundle', '--platform=node', '--format=esm', '--outfile=bundled.js'],
+      home,
+    )
+    expect(await node(home, 'bundled.js')).toEqual(['api', 'MISSING_PACKAGE', installs])
   })
 
   it('has a command', async () => {

@@ -1,6 +1,6 @@
-import { createHmac } from 'node:crypto'
 import { serializeBareItem } from 'structured-headers'
 import { shown, SluiceError, veiled } from '../../util/errors.ts'
+import { hmacSha256 } from '../../util/sha256.ts'
 import { knownOptions, oneOf, refuse } from '../../util/validate.ts'
 import { recentCache } from '../keys/address.ts'
 import { HEADER_STYLES, type HeaderNames, type HeaderStyle, type HeaderStyles, type StandardOptions } from './types.ts'
@@ -25,8 +25,10 @@ function partitioner(options: { readonly secret: string }): (key: string) => str
   const { secret } = options
   if (typeof secret !== 'string' || secret === '')
     throw wrongOption('partitionKey.secret', 'a secret text that is not empty', secret)
+  const encoder = new TextEncoder()
+  const secretBytes = encoder.encode(secret)
   return recentCache(CACHE_SIZE, (key) => {
-    const digest = createHmac('sha256', secret).update(key).digest()
+    const digest = hmacSha256(secretBytes, encoder.encode(key))
     return serializeBareItem(Uint8Array.from(digest.subarray(0, BYTES)))
   })
 }

@@ -166,7 +166,7 @@ export interface PushOptions extends RedisPlace {
  * text is kept as it is, with its comments.
  *
  * Throws `INVALID_RULES` with all mistakes as `cause`; `RULES_CONFLICT` if another `version` is there, with its `RulesPush` as
- * `cause`; `RULES_UNREACHABLE` if Redis did not answer; `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * `cause`; `RULES_UNREACHABLE` if Redis did not answer; `MISSING_PACKAGE` for YAML without the package `yaml`; `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example
  * const { text, version } = (await pullRules(client))!
  * await pushRules(client, edited(text), { version })

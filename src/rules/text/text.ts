@@ -25,7 +25,13 @@ export function formatOf(path: string): RulesFormat | undefined {
   return ending.toLowerCase() === 'json' ? 'json' : 'yaml'
 }
 
-/** Parses a text in bounded time. Loads the parser of YAML only for YAML. */
+/** Throws `MISSING_PACKAGE` if YAML cannot be parsed here. */
+export async function requireYaml(): Promise<void> {
+  const { yamlLibrary } = await import('./yaml.ts')
+  await yamlLibrary()
+}
+
+/** Parses a text in bounded time. Loads the parser of YAML only for YAML, and throws `MISSING_PACKAGE` if it is not installed. */
 export async function parseText(text: string, format: RulesFormat): Promise<ParsedText> {
   if (Buffer.byteLength(text) > LARGEST[format]) return tooLarge(format)
   if (format === 'json') return parseJson(text)

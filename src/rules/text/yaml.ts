@@ -1,21 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers'
-import {
-  type Alias,
-  Composer,
-  type CST,
-  type Document,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  Lexer,
-  LineCounter,
-  type Node,
-  Parser,
-  visit,
-  type YAMLMap,
-} from 'yaml'
-import { shown } from '../../util/errors.ts'
+import type { Alias, CST, Document, LineCounter, Node, YAMLMap } from 'yaml'
+import type * as Yaml from 'yaml'
+import { shown, SluiceError } from '../../util/errors.ts'
 import { Problems, type RulesProblem, untilEnough } from '../document.ts'
 import { hasMoreValues } from '../shape.ts'
 import { type ParsedText, partsOf, type PathPart, problem } from './text.ts'
@@ -34,20 +19,34 @@ const MOST_ERRORS = 100
 /** Tokens that are read in one turn of the event loop: about 5 ms. */
 const TOKENS_IN_TURN = 2000
 
+/** The library that parses YAML. A project installs it only if it has documents in YAML. */
+type Library = typeof Yaml
+
+/** Loads the library. Throws `MISSING_PACKAGE` if it is not installed. */
+export async function yamlLibrary(): Promise<Library> {
+  try {
+    // In a `try`, so that bundlers only warn in projects without it.
+    return await import('yaml')
+  } catch (cause) {
+    throw new SluiceError('MISSING_PACKAGE', 'Rules in YAML need the package yaml: npm install yaml', { cause })
+  }
+}
+
 /** Parses YAML 1.2. Refuses what would take long or grow large before it does, and lets the event loop run meanwhile. */
 export async function parseYaml(text: string): Promise<ParsedText> {
-  const lines = new LineCounter()
-  const tokens = await tokensOf(text, lines)
+  const library = await yamlLibrary()
+  const lines = new library.LineCounter()
+  const tokens = await tokensOf(library, text, lines)
   if (typeof tokens === 'string') return problem(tokens)
-  const [document, another] = withoutStacks(() => composed(tokens, text.length))
-  const parts = partsIn(document)
+  const [document, another] = withoutStacks(() => composed(library, tokens, text.length))
+  const parts = partsIn(library, document)
   const mistakes = [...syntaxErrors(document, another), ...parts.mistakes].toSorted((one, other) => one.at - other.at)
   if (mistakes.length > 0) return { problems: problemsOf(mistakes, lines) }
   // Aliases become references to one object, so that nothing grows here.
   const value: unknown = document.toJS({ maxAliasCount: -1 })
   if (hasMoreValues(value, MOST_VALUES)) return problem(`expected at most ${MOST_VALUES} values, got more`)
-  await new Promise((resolve) => nextTurn(resolve))
-  const lineOf = (path: string): number => lineAt(document, lines, parts.targets, partsOf(path))
+  await new Promise((resolve) => setImmediate(resolve))
+  const lineOf = (path: string): number => lineAt(library, document, lines, parts.targets, partsOf(path))
   return { value, located: (problems) => problems.map((each) => ({ ...each, line: lineOf(each.path) })) }
 }
 
@@ -55,7 +54,11 @@ export async function parseYaml(text: string): Promise<ParsedText> {
  * Reads the tokens of a text, or returns why it is not composed. Composing is recursive: on deep texts it would exhaust the stack, and
  * Node ends the process if that happens inside of a regular expression.
  */
-async function tokensOf(text: string, lines: LineCounter): Promise<readonly CST.Token[] | string> {
+async function tokensOf(
+  { Lexer, Parser }: Library,
+  text: string,
+  lines: LineCounter,
+): Promise<readonly CST.Token[] | string> {
   const parser = new Parser(lines.addNewLine)
   lines.addNewLine(0)
   const tokens: CST.Token[] = []
@@ -71,13 +74,17 @@ async function tokensOf(text: string, lines: LineCounter): Promise<readonly CST.
     if (parser.stack.length > DEEPEST) return `expected at most ${DEEPEST} levels, got more`
     // What follows has no effect on the mistakes that are listed.
     if (errors > MOST_ERRORS) break
-    if (count % TOKENS_IN_TURN === 0) await new Promise((resolve) => nextTurn(resolve))
+    if (count % TOKENS_IN_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
   }
   return [...tokens, ...parser.end()]
 }
 
 /** Composes the first document of a text. Also returns another one, if there is one. Duplicate keys are found by `partsIn`. */
-function composed(tokens: readonly CST.Token[], length: number): [Document.Parsed, Document.Parsed | undefined] {
+function composed(
+  { Composer }: Library,
+  tokens: readonly CST.Token[],
+  length: number,
+): [Document.Parsed, Document.Parsed | undefined] {
   const documents = new Composer({ uniqueKeys: false }).compose(tokens, true, length)
   const first = documents.next().value!
   return [first, documents.next().value ?? undefined]
@@ -121,7 +128,10 @@ function problemsOf(mistakes: readonly Mistake[], lines: LineCounter): readonly 
 type Targets = ReadonlyMap<Alias, Node>
 
 /** Finds names that are given twice, names that are no text, and what each alias stands for, in one pass. */
-function partsIn(document: Document.Parsed): { readonly mistakes: readonly Mistake[]; readonly targets: Targets } {
+function partsIn(
+  library: Library,
+  document: Document.Parsed,
+): { readonly mistakes: readonly Mistake[]; readonly targets: Targets } {
   const mistakes: Mistake[] = []
   const anchors = new Map<string, Node>()
   const targets = new Map<Alias, Node>()
@@ -129,12 +139,12 @@ function partsIn(document: Document.Parsed): { readonly mistakes: readonly Mista
     const { anchor } = node as { anchor?: string }
     if (anchor !== undefined) anchors.set(anchor, node)
   }
-  visit(document, {
+  library.visit(document, {
     Scalar: (_, node) => note(node),
     Seq: (_, node) => note(node),
     Map(_, node) {
       note(node)
-      for (const mistake of mistakesInNames(node)) mistakes.push(mistake)
+      for (const mistake of mistakesInNames(library, node)) mistakes.push(mistake)
     },
     Alias(_, node) {
       const target = anchors.get(node.source)
@@ -146,7 +156,7 @@ function partsIn(document: Document.Parsed): { readonly mistakes: readonly Mista
   return { mistakes, targets }
 }
 
-function* mistakesInNames({ items }: YAMLMap): Generator<Mistake> {
+function* mistakesInNames({ isScalar }: Library, { items }: YAMLMap): Generator<Mistake> {
   const names = new Set<string>()
   for (const { key } of items) {
     const name = isScalar(key) ? String(key.value) : undefined
@@ -161,7 +171,13 @@ function positionOf(node: unknown): number {
 }
 
 /** Returns the line of a value, or of the nearest value that contains it. */
-function lineAt(document: Document.Parsed, lines: LineCounter, targets: Targets, path: readonly PathPart[]): number {
+function lineAt(
+  { isAlias, isMap, isScalar, isSeq }: Library,
+  document: Document.Parsed,
+  lines: LineCounter,
+  targets: Targets,
+  path: readonly PathPart[],
+): number {
   let node: unknown = document.contents
   let line = 1
   for (const part of path) {

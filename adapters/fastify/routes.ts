@@ -1,0 +1,340 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { reasonOf, SluiceError } from '../../src/util/errors.ts'
+import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
+import { refuse } from '../../src/util/validate.ts'
+import { warn } from '../../src/util/warn.ts'
+
+/** The point in the life of a request at which a limit decides. */
+export type Hook = 'onRequest' | 'preHandler'
+
+/** Decides about a request, and calls `done` unless the request was answered. */
+export type LimitHook = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
+
+/** Creates the hook of a route from its `config.rateLimit`. Throws `SluiceError` for wrong options. */
+export type CreateHook = (options: never) => LimitHook
+
+/** The limit of a route, in place of the limits of the scopes around it. */
+export interface OwnLimit {
+  /** Undefined until the app is ready, and when the options are not for this package. */
+  limit?: LimitHook
+  /** The scope limit that calls `limit`. Absent when the route has its own hook. */
+  readonly caller?: object
+}
+
+/** A route with `config.rateLimit`, and its declaration: Fastify and hooks of the application change `route` afterwards. */
+export interface OwnRoute extends OwnLimit, Declaration {
+  readonly options: unknown
+  /** When the limit decides. Undefined until the app is ready. */
+  hook?: Hook
+  /** The hook of a limit at `preHandler`, for the end of the route's hooks. */
+  readonly last: LimitHook
+}
+
+interface Declaration {
+  readonly route: RouteOptions
+  readonly url: string
+  readonly constraints: RouteOptions['constraints']
+  /** The `config.rateLimit` of the declaration. */
+  readonly given: unknown
+  readonly handler: unknown
+  readonly scope: FastifyInstance
+}
+
+/** A route with `config.rateLimit` that was declared before this package was loaded. */
+export interface EarlyRoute extends OwnLimit, RoutePath {
+  readonly options: unknown
+}
+
+interface RoutePath {
+  readonly method: string | readonly string[]
+  readonly url: string
+}
+
+/**
+ * Gives a route with `config.rateLimit` a hook for it. A hook at `preHandler` is only returned, in `last`. Without a `hook` in the
+ * options it has both, since the scope says which of them limits. Returns `undefined` for any other route.
+ */
+export function addOwnHook(declaration: Declaration): OwnRoute | undefined {
+  const { route } = declaration
+  const options = configOf(route)
+  if (options === undefined || options === false) return undefined
+  const limitAt =
+    (hook: Hook): LimitHook =>
+    (request, reply, done) => {
+      if (own.limit === undefined || own.hook !== hook) done()
+      else own.limit(request, reply, done)
+    }
+  const own: OwnRoute = { ...declaration, options, last: limitAt('preHandler') }
+  if (hookIn(options) !== 'preHandler')
+    route.onRequest = ([] as unknown[]).concat(route.onRequest ?? [], limitAt('onRequest')) as never
+  return own
+}
+
+/** Returns the `hook` of options that are not checked yet. */
+export function hookIn(options: unknown): Hook | undefined {
+  return (options as { readonly hook?: Hook } | null)?.hook
+}
+
+/** Returns the `config.rateLimit` of a route. */
+export function configOf({ config }: RouteOptions): unknown {
+  return (config as { readonly rateLimit?: unknown } | undefined)?.rateLimit
+}
+
+/** Finds the route of a request among those that were seen when they were declared. */
+export function findOwnRoute({ routeOptions }: FastifyRequest, routes: readonly OwnRoute[]): OwnRoute | undefined {
+  const { config, method, url } = routeOptions
+  const { rateLimit } = config as { readonly rateLimit?: unknown }
+  return routes.find((each) => each.options === rateLimit && each.route.method === method && each.url === url)
+}
+
+/** Creates the limit of a route. A route and its HEAD route share one limit. */
+export function createOwnLimit(own: OwnRoute, routes: readonly OwnRoute[], create: CreateHook): void {
+  const { options, route, url } = own
+  own.limit = routes.find((each) => isHeadRouteOf(each, own))?.limit ?? createFor(route.method, url, options, create)
+}
+
+/** Returns true for a GET route and its HEAD route. For a GET route at `/prefix` Fastify also declares `/prefix/`. */
+function isHeadRouteOf(a: OwnRoute, b: OwnRoute): boolean {
+  // A hook of the application may have created options for each of them.
+  const alike = a.options === b.options || (a.given === b.given && a.handler === b.handler)
+  if (!alike || a.constraints !== b.constraints) return false
+  return (a.url === b.url || a.route.url === b.url) && areHeadAndGet(a.route, b.route)
+}
+
+function areHeadAndGet(a: Pick<RoutePath, 'method'>, b: Pick<RoutePath, 'method'>): boolean {
+  const methods = [a.method, b.method]
+  return methods.includes('HEAD') && methods.flat().includes('GET')
+}
+
+/**
+ * Returns the limit of a route that was declared before this package was loaded, from the options of its first request. Throws
+ * `NOT_APPLICABLE` when the options ask for another hook than that of the scope, since the route has no own hook.
+ */
+export function earlyLimit(
+  request: FastifyRequest,
+  known: EarlyRoute[],
+  caller: object,
+  hook: Hook,
+  create: CreateHook,
+): OwnLimit {
+  const { method, url, config } = request.routeOptions as unknown as RoutePath & { config: { rateLimit: unknown } }
+  const options = config.rateLimit
+  const found = known.find((each) => each.options === options && isSameRoute(each, { method, url }))
+  if (found !== undefined) return found
+  if ((hookIn(options) ?? hook) !== hook) throw declaredTooEarly(routeName(method, url))
+  const early = { limit: createFor(method, url, options, create), caller, options, method, url }
+  known.push(early)
+  return early
+}
+
+/** Returns true for the routes that Fastify makes of one: its HEAD route, and `/prefix/` for `/prefix`. Ignores constraints. */
+function isSameRoute(a: RoutePath, b: RoutePath): boolean {
+  const [one, other] = [a, b].map(({ url }) => (url.endsWith('/') ? url : `${url}/`))
+  return one === other && (String(a.method) === String(b.method) || areHeadAndGet(a, b))
+}
+
+/** Creates the hook of a route. Throws as `create` does, with the name of the route. */
+function createFor(method: unknown, url: string, options: unknown, create: CreateHook): LimitHook {
+  try {
+    return create(options as never)
+  } catch (error) {
+    throw error instanceof SluiceError ? wrongConfig(routeName(method, url), error) : error
+  }
+}
+
+/** Options of `rateLimit` before they are checked. */
+export type GivenOptions = Readonly<Record<string, unknown>>
+
+/** What routes inherit from a scope. */
+export interface Inheritable {
+  readonly hook: Hook
+  readonly options: GivenOptions
+}
+
+/** What a limiter counts, and under which name, is its own. */
+const NEVER = ['limits', 'limiter', 'rules', 'name', 'shared']
+/** Options that belong together: one of them replaces all of the scope. */
+const GROUPS = [
+  ['onDenied', 'message', 'statusCode'],
+  ['headers', 'headerNames', 'unit', 'partitionKey'],
+]
+
+/**
+ * Adds the options of a scope to those of a route: all that the route does not give itself, except what is counted and its name. A
+ * `limiter` and `rules` have their own keys, costs and store.
+ *
+ * @param name the name of the limiter in a store that it shares with the limiter of the scope
+ */
+export function withInherited(own: unknown, scope: GivenOptions, name?: string): GivenOptions {
+  if (!isOptions(own)) return own as GivenOptions
+  const isGiven = (option: string): boolean => own[option] !== undefined
+  const isWhole = isGiven('limiter') || isGiven('rules')
+  const omitted = new Set([
+    ...NEVER,
+    ...(isWhole ? LIMITER_OPTIONS : []),
+    ...GROUPS.filter((group) => group.some(isGiven)).flat(),
+    ...Object.keys(own).filter(isGiven),
+  ])
+  const inherited = Object.entries(scope).filter(([option]) => !omitted.has(option))
+  const isNamed = name !== undefined && !isGiven('name') && inherited.some(([option]) => option === 'store')
+  return { ...Object.fromEntries(inherited), ...own, ...(isNamed && { name }) }
+}
+
+/** Returns `create` for a route, which inherits the options of a scope. */
+export function inheriting(
+  { options: inherited }: Inheritable,
+  create: CreateHook,
+  ...[method, url, constraints]: [method: unknown, url: string, constraints?: unknown]
+): CreateHook {
+  return (options) => {
+    const name = limiterName(inherited, method, url, constraints)
+    return create(withInherited(options, inherited, name) as never)
+  }
+}
+
+/** Returns the name of a route's limiter in the store of its scope: the same in each process. */
+function limiterName(scope: GivenOptions, method: unknown, url: string, constraints: unknown = {}): string {
+  const version = Object.keys(constraints as object).length === 0 ? '' : ` ${JSON.stringify(constraints)}`
+  const name = `${(scope['name'] ?? 'default') as string} ${String(method)} ${url}${version}`
+  return name.replace(/[^\x20-\x7e]/gu, (character) => `u+${character.codePointAt(0)!.toString(16)}`)
+}
+
+/** A request or an app instead of options is left to the check of the options. */
+function isOptions(own: unknown): own is GivenOptions {
+  return (
+    typeof own === 'object' && own !== null && [Object.prototype, null].includes(Object.getPrototypeOf(own) as null)
+  )
+}
+
+/** Creates the limit of a route from its options. Returns `undefined` outside of every limited scope. */
+type CreateLimit = (scope: FastifyInstance, options: object) => LimitHook | undefined
+
+/** The hooks at which a request can be limited, with the arguments `(request, reply, done)`. */
+const HOOKS = ['onRequest', 'preValidation', 'preHandler']
+/** All other hooks of a route. Their arguments differ, or the response has begun. */
+const OTHER_HOOKS = ['preParsing', 'preSerialization', 'onSend', 'onResponse', 'onError', 'onTimeout', 'onRequestAbort']
+
+const methods = new WeakSet<object>()
+const hooks = new WeakSet<object>()
+
+/** Creates the method `app.rateLimit`. Throws `NOT_APPLICABLE` when it has lost its app, and as `create` does. */
+export function routeHook(create: CreateLimit): (this: FastifyInstance, options: object) => LimitHook {
+  function rateLimit(this: FastifyInstance | undefined, options: object): LimitHook {
+    if (typeof this?.addHook !== 'function') throw calledWithoutApp()
+    if (typeof options !== 'object' || options === null)
+      refuse('app.rateLimit', 'options such as { limits: perMinute(5) }', options)
+    if ('hook' in options) refuse('hook', 'nothing, since the place of the hook says when it limits', options.hook)
+    const limit = create(this, options)
+    if (limit === undefined) throw calledWithoutApp()
+    const hook: LimitHook = function limitRoute(request, reply, done) {
+      if (typeof done !== 'function' || hasEnded(reply)) throw hookTooLate('A hook')
+      limit(request, reply, done)
+    }
+    hooks.add(hook)
+    return hook
+  }
+  methods.add(rateLimit)
+  return rateLimit
+}
+
+/** Throws `NOT_APPLICABLE` for a route with a hook of `app.rateLimit` where it cannot limit, or with the method itself. */
+export function checkRouteHooks(route: RouteOptions): void {
+  const given = route as unknown as Readonly<Record<string, unknown>>
+  for (const name of [...HOOKS, ...OTHER_HOOKS]) {
+    const used = [given[name]].flat().filter((each) => typeof each === 'function')
+    if (used.some((each) => methods.has(each))) throw notCalled(routeName(route.method, route.url), name)
+    if (OTHER_HOOKS.includes(name) && used.some((each) => hooks.has(each)))
+      throw hookTooLate(`Route ${routeName(route.method, route.url)}, as \`${name}\`,`)
+  }
+}
+
+function hasEnded({ raw }: FastifyReply): boolean {
+  return raw.writableEnded
+}
+
+/** Returns the name of a route in messages, such as `GET "/users/:id"`. */
+export function routeName(method: unknown, url: string | undefined): string {
+  return `${String(method)} ${JSON.stringify(url)}`
+}
+
+function wrongConfig(route: string, cause: SluiceError): SluiceError {
+  return new SluiceError(cause.code, `Route ${route} has a wrong \`config.rateLimit\`. ${reasonOf(cause)}`, { cause })
+}
+
+export function calledDirectly(): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    'rateLimit is a plugin that Fastify calls: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',
+  )
+}
+
+export function registeredTwice(prefix: string, hook: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `rateLimit is registered twice, at ${hook}, in the scope ${JSON.stringify(prefix || '/')}, and would count every ` +
+      'request twice. Register it once with all `limits`, or with a `stack` of limiters.',
+  )
+}
+
+export function outOfScope(route: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `Route ${route} has \`config.rateLimit\`, but rateLimit is not registered in its scope or a parent scope. ` +
+      'Register it on the app: `await app.register(rateLimit, options)`.',
+  )
+}
+
+/** @param owner a route such as `Route GET "/users/:id"`, or the 404 handler */
+export function misplacedOptions(owner: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `${owner} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`,
+  )
+}
+
+function calledWithoutApp(): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    'app.rateLimit is a method of an app with the plugin: write `app.rateLimit({ … })` after `await app.register(rateLimit, …)`.',
+  )
+}
+
+function notCalled(route: string, hook: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `Route ${route} has \`app.rateLimit\` itself as \`${hook}\`. Call it: \`${hook}: app.rateLimit({ limits })\`.`,
+  )
+}
+
+function hookTooLate(place: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `${place} uses \`app.rateLimit(…)\`, but it must run before the handler. Use it as \`onRequest\`, ` +
+      '`preValidation` or `preHandler`.',
+  )
+}
+
+export function limitsNothing(prefix: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `rateLimit is registered in a scope (${JSON.stringify(prefix || '/')}) that has no routes, so it limits nothing. ` +
+      'Register it where the routes are, or on the app.',
+  )
+}
+
+function declaredTooEarly(route: string): SluiceError {
+  return new SluiceError(
+    'NOT_APPLICABLE',
+    `The \`config.rateLimit\` of route ${route} has another \`hook\` than its scope, but the route was declared before ` +
+      "sluice was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
+      '`await app.register(rateLimit)`.',
+  )
+}
+
+export function warnOfEarlyRoute(): void {
+  warn(
+    'SLUICE_EARLY_ROUTE',
+    "A limit with `hook: 'preHandler'` runs before the preHandler hooks of a route or a 404 handler that was declared before " +
+      "sluice was loaded. A keyer cannot use what these hooks set. Import 'sluice/fastify' before the app is created.",
+  )
+}
