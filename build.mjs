@@ -1,6 +1,6 @@
 // Builds the package: a file for each entry point, and chunks that they share. `dist` gets ES modules, `dist/cjs` gets CommonJS, and
 // both get types. `node build.mjs <folder>` builds into another folder. The build checks no types: `npm run typecheck` does.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, posix, relative } from 'node:path'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
@@ -56,4 +56,10 @@ await Promise.all([
     dts({ oxc: true, emitDtsOnly: true }),
   ]),
 ])
+const licenses = BUILT_IN.map((name) => {
+  const folder = join(root, 'node_modules', name)
+  const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
+  return `${name}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+})
+writeFileSync(join(out, 'licenses.txt'), `Licenses of the packages that are built in.\n\n${licenses.join('\n---\n\n')}`)
 writeFileSync(join(commonjs, 'package.json'), '{ "type": "commonjs" }\n')

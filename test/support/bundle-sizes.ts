@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -12,19 +13,18 @@ const targets: Readonly<Record<string, string | { readonly import: { readonly de
  * Returns the size of each entry point in kB (1000 bytes): everything that is loaded with it, as a minified and gzipped bundle for Node.
  * What a function imports when it needs it is not part of that.
  */
-export async function bundleSizes(): Promise<ReadonlyMap<string, number>> {
+export async function bundleSizes(folder: string): Promise<ReadonlyMap<string, number>> {
   const sizes = new Map<string, number>()
   for (const [name, target] of Object.entries(targets)) {
-    if (typeof target !== 'string') sizes.set(name.replace('.', 'sluice'), await sizeOf(target.import.default))
+    if (typeof target !== 'string') sizes.set(name.replace('.', 'sluice'), await sizeOf(folder, target.import.default))
   }
   return sizes
 }
 
 /** A framework is the user's own: what is no dependency of the package is not part of a bundle. */
-async function sizeOf(file: string): Promise<number> {
-  const source = file.replace('./dist/', './').replace(/\.js$/, '.ts')
+async function sizeOf(folder: string, file: string): Promise<number> {
   const { metafile, outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL(source, root))],
+    entryPoints: [join(folder, file.replace('./dist/', ''))],
     absWorkingDir: fileURLToPath(root),
     bundle: true,
     splitting: true,
