@@ -38,7 +38,7 @@ async function build(folders, input, output, plugins = []) {
     plugins,
     tsconfig: 'tsconfig.json',
     platform: 'neutral',
-    resolve: { mainFields: ['module', 'main'] },
+    resolve: { mainFields: ['module', 'main'], symlinks: false },
     external: (id) => !/^[./]/.test(id) && !BUILT_IN.some((name) => id === name || id.startsWith(`${name}/`)),
   })
   for (const dir of folders) await bundle.write({ dir, entryFileNames: '[name].js', ...output })

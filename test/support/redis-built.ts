@@ -17,6 +17,6 @@ export function build(): Built {
   mkdirSync(cache, { recursive: true })
   const directory = mkdtempSync(join(cache, 'sluice-'))
   execFileSync(process.execPath, [join(root, 'build.mjs'), directory])
-  writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')
+  writeFileSync(join(directory, 'package.json'), '{ "type": "module", "sideEffects": false }')
   return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
 }
