@@ -38,6 +38,7 @@ async function build(folders, input, output, plugins = []) {
     plugins,
     tsconfig: 'tsconfig.json',
     platform: 'neutral',
+    checks: { bundlerTimings: false },
     resolve: { mainFields: ['module', 'main'], symlinks: false },
     external: (id) => !/^[./]/.test(id) && !BUILT_IN.some((name) => id === name || id.startsWith(`${name}/`)),
   })
