@@ -1,4 +1,4 @@
-import { builtIn } from '../../dist/src/algorithms/index.js'
+import { algorithmNames } from '../lib/algorithms.mjs'
 import { SHAPE } from './traffic.mjs'
 
 /** The quota and the window of every limit: `perMinute(100)`. */
@@ -27,7 +27,7 @@ export const subjects = {
   quotaLinear: ({ quotaLinear }) => quotaLinear(rate),
   exponential: ({ exponential }) => exponential(rate),
 }
-for (const { name: algorithm } of builtIn) {
+for (const algorithm of algorithmNames) {
   const isListed = Object.keys(subjects).some((name) => name.split(',')[0] === algorithm)
   if (!isListed) subjects[algorithm] = ({ limit }) => limit({ algorithm, ...rate })
 }

@@ -1,4 +1,4 @@
-import { builtIn } from '../../dist/src/algorithms/index.js'
+import { algorithmNames } from '../lib/algorithms.mjs'
 
 /** A loop makes at most this many decisions on one key, so that no roomy limit denies it. */
 export const MOST_ON_ONE_KEY = 20_000_000
@@ -64,7 +64,7 @@ const chosen = {
 
 /** The same for every algorithm of the package that was built. */
 export const algorithms = { ...chosen }
-for (const { name: algorithm } of builtIn) {
+for (const algorithm of algorithmNames) {
   algorithms[algorithm] ??= {
     admitted: ({ limit }) => limit({ algorithm, ...many }),
     denied: ({ limit }) => limit({ algorithm, ...minutely }),

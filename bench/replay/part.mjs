@@ -36,7 +36,7 @@ const REPORT = `process.on('exit', () => process.stderr.write('\\n' + process.re
 export async function openReplay({ builds, quick }) {
   const size = quick ? QUICK : FULL
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
-  const able = builds.filter(({ root }) => existsSync(join(root, 'dist/src/cli/replay')))
+  const able = builds.filter(({ root }) => existsSync(join(root, 'src/cli/replay')))
   const experiments = Object.entries(LOGS).flatMap(([format, { share, commands }]) => {
     const log = { format, path: join(folder, `${format}.log`), ...size, lines: size.lines * share }
     return Object.entries(commands).map(([title, words]) => experiment(title, words, log, able))

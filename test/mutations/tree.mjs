@@ -20,10 +20,10 @@ const PARTS = [
   'LICENSE',
   'README.md',
   '.prettierrc',
+  'build.mjs',
   'package.json',
   'rules.schema.json',
   'tsconfig.json',
-  'tsconfig.build.json',
   'vitest.config.ts',
 ]
 

@@ -50,7 +50,7 @@ describe('the tarball', () => {
 
   it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters)\/[\w/-]+(?:\.lua)?(\.js|\.d\.ts)|dist\/cjs\/package\.json|docs\/grafana\.json|docs\/(playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|examples\/[\w-]+\.ts)$/
+      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters|chunks)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|dist\/licenses\.txt|docs\/grafana\.json|docs\/(playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
@@ -73,8 +73,44 @@ describe('the tarball', () => {
   it('is small', async () => {
     const { size } = await stat(packed.tarball)
     const unpacked = [...files.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0)
-    expect(size).toBeLessThan(800_000)
-    expect(unpacked).toBeLessThan(5_500_000)
+    expect(size).toBeLessThan(720_000)
+    expect(unpacked).toBeLessThan(3_100_000)
+    expect([...files.keys()].filter((name) => name.startsWith('dist/')).length).toBeLessThan(140)
+  })
+
+  it('imports nothing but what it installs, what a user may have installed, and Node', () => {
+    const { dependencies, peerDependencies } = manifest
+    const optional = ['@nestjs/microservices', '@nestjs/websockets']
+    const known = [...Object.keys({ ...dependencies, ...peerDependencies }), ...optional]
+    const code = [...files].flatMap(([name, text]) => (/^dist\/.*\.(js|d\.ts)$/.test(name) ? text : [])).join('\n')
+    const pattern = /^(?:import|export)\b[^'"\n]*"([^."][^"]*)";$|\b(?:require|import)\("([^."][^"]*)"\)/gm
+    const imports = [...code.matchAll(pattern)]
+    const names = new Set(imports.map(([, from, called]) => (from ?? called)!))
+    expect(names).toContain('@nestjs/common')
+    const isKnown = (name: string): boolean => known.some((each) => name === each || name.startsWith(`${each}/`))
+    expect([...names].filter((name) => !name.startsWith('node:') && !isKnown(name))).toEqual([])
+  })
+
+  it('contains the license of each package that is built in', () => {
+    const code = [...files].flatMap(([name, text]) => (name.endsWith('.js') ? text : [])).join('\n')
+    const builtIn = [...code.matchAll(/^\/\/(?:#region)? (?:\S*\/)?node_modules\/((?:@[^/]+\/)?[^/]+)\//gm)]
+    const names = [...new Set(builtIn.map(([, name]) => name!)), 'ipaddr.js', 'leven']
+    expect(names).toEqual(expect.arrayContaining(['rou3', 'structured-headers']))
+    expect(names.filter((name) => !files.get('dist/licenses.txt')!.includes(`\n${name}\n\n`))).toEqual([])
+  })
+
+  it('has readable code: functions and files have their names in a stack trace', async () => {
+    const home = await packed.project(
+      'stack',
+      { type: 'module' },
+      {
+        'fail.js': `
+        import { perMinute } from 'sluice'
+        try { perMinute(-1) } catch (error) { console.log(JSON.stringify(error.stack)) }`,
+      },
+    )
+    const stack = (await node(home, 'fail.js')) as string
+    expect(stack).toMatch(/at perMinute \(.*\/sluice\/dist\/[\w/-]+\.js:\d{2,}:\d+\)/)
   })
 
   it('passes publint', async () => {

@@ -16,9 +16,7 @@ export function build(): Built {
   const cache = join(root, 'node_modules', '.cache')
   mkdirSync(cache, { recursive: true })
   const directory = mkdtempSync(join(cache, 'sluice-'))
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
-  const options = ['-p', join(root, 'tsconfig.build.json'), '--outDir', directory, '--noCheck']
-  execFileSync(process.execPath, [tsc, ...options], { cwd: root })
-  writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')
+  execFileSync(process.execPath, [join(root, 'build.mjs'), directory])
+  writeFileSync(join(directory, 'package.json'), '{ "type": "module", "sideEffects": false }')
   return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
 }

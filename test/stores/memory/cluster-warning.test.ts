@@ -18,8 +18,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-cluster-'))
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-  const tsc = join(root, 'node_modules/typescript/bin/tsc')
-  await run(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', join(folder, 'dist')], { cwd: root })
+  for (const copy of ['dist', 'copy']) await run(process.execPath, [join(root, 'build.mjs'), join(folder, copy)])
 })
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -104,7 +103,7 @@ describe('a memory store warns', () => {
   })
 
   test('not in a thread with two copies of the package', async () => {
-    const copy = "import('./dist/src/stores/memory/index.js?copy').then((copy) => copy.warnInCluster())"
+    const copy = "import('./copy/src/index.js').then((copy) => copy.memoryStore())"
     await writeFile(join(folder, 'copies.js'), `${thread(HALF_A_SECOND)}\n${copy}`)
     expect(await warningsOf('two-copies.js', threads(HALF_A_SECOND, ['copies.js']))).toEqual([])
   })

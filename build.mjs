@@ -1,0 +1,66 @@
+// Builds the package: a file for each entry point, and chunks that they share. `dist` gets ES modules, `dist/cjs` gets CommonJS, and
+// both get types. `node build.mjs <folder>` builds into another folder. The build checks no types: `npm run typecheck` does.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, posix, relative } from 'node:path'
+import { rolldown } from 'rolldown'
+import { dts } from 'rolldown-plugin-dts'
+
+/** Small packages that become part of the build. They are not installed, and a program does not load their files one by one. */
+const BUILT_IN = ['@lukeed/ms', 'cluster-key-slot', 'ipaddr.js', 'leven', 'rou3', 'structured-headers']
+
+const root = import.meta.dirname
+const out = process.argv[2] ?? join(root, 'dist')
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const entries = Object.values(manifest.exports).flatMap((target) => target.import?.default ?? [])
+
+/** Source files by the names of their outputs: `src/index` is built from `src/index.ts`. */
+function inputs(files) {
+  const names = files.map((file) => posix.normalize(file).slice('dist/'.length, -'.js'.length))
+  return Object.fromEntries(names.map((name) => [name, `./${name}.ts`]))
+}
+
+/** Names a chunk after the folder that most of its modules come from: stack traces show it. */
+function chunkName({ moduleIds }) {
+  const modules = new Map()
+  for (const id of moduleIds) {
+    const folder = /^(?:src|adapters)\/(.+)\//.exec(relative(root, id))?.[1] ?? 'vendor'
+    modules.set(folder, (modules.get(folder) ?? 0) + 1)
+  }
+  const [[folder] = ['runtime']] = [...modules].toSorted(([, one], [, other]) => other - one)
+  return `chunks/${folder.replaceAll('/', '-')}.js`
+}
+
+/** Builds into one folder, or the same into several. */
+async function build(folders, input, output, plugins = []) {
+  const bundle = await rolldown({
+    cwd: root,
+    input,
+    plugins,
+    tsconfig: 'tsconfig.json',
+    platform: 'neutral',
+    checks: { bundlerTimings: false },
+    resolve: { mainFields: ['module', 'main'], symlinks: false },
+    external: (id) => !/^[./]/.test(id) && !BUILT_IN.some((name) => id === name || id.startsWith(`${name}/`)),
+  })
+  for (const dir of folders) await bundle.write({ dir, entryFileNames: '[name].js', ...output })
+  await bundle.close()
+}
+
+const commonjs = join(out, 'cjs')
+const code = { chunkFileNames: chunkName, comments: { jsdoc: false } }
+rmSync(out, { recursive: true, force: true })
+await Promise.all([
+  build([out], inputs([...entries, ...Object.values(manifest.bin)]), { ...code, format: 'esm' }),
+  // Jest cannot load a module with `import()`.
+  build([commonjs], inputs(entries), { ...code, format: 'cjs', dynamicImportInCjs: false }),
+  build([out, commonjs], inputs(entries), { chunkFileNames: 'chunks/[name].js' }, [
+    dts({ oxc: true, emitDtsOnly: true }),
+  ]),
+])
+const licenses = BUILT_IN.map((name) => {
+  const folder = join(root, 'node_modules', name)
+  const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
+  return `${name}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+})
+writeFileSync(join(out, 'licenses.txt'), `Licenses of the packages that are built in.\n\n${licenses.join('\n---\n\n')}`)
+writeFileSync(join(commonjs, 'package.json'), '{ "type": "commonjs" }\n')
