@@ -1,5 +1,6 @@
-import { type FSWatcher, promises, watch } from 'node:fs'
-import { dirname } from 'node:path'
+import type * as Fs from 'node:fs'
+import type * as Path from 'node:path'
+import type * as Url from 'node:url'
 import { checkRules } from './compile.ts'
 import { inFile, type RulesProblem } from './document.ts'
 import { type RulesFeed, type SourceOptions, startRules } from './start.ts'
@@ -14,10 +15,14 @@ import {
   type RulesFormat,
   tooLarge,
 } from './text/text.ts'
-import { fileURLToPath } from 'node:url'
+import { builtin } from '../util/builtin.ts'
+import { SluiceError } from '../util/errors.ts'
 import type { Duration } from '../limits/limit.ts'
 import { milliseconds, refuse } from '../util/validate.ts'
 import type { Rules } from './rules.ts'
+
+const fs = builtin('node:fs') as typeof Fs | undefined
+const { promises, watch } = fs ?? ({} as typeof Fs)
 
 /** Milliseconds without a change after which a file is taken as written. */
 const SETTLED = 200
@@ -66,7 +71,7 @@ class FileWatch {
     this.#format = format
     this.#interval = interval
     this.#feed = feed
-    this.#directory = new DirectoryWatch(dirname(path), () => this.#notice())
+    this.#directory = new DirectoryWatch((builtin('node:path') as typeof Path).dirname(path), () => this.#notice())
   }
 
   start(): void {
@@ -172,7 +177,7 @@ const TOO_LARGE: Readonly<Record<RulesFormat, ParsedText>> = { json: tooLarge('j
 class DirectoryWatch {
   readonly #path: string
   readonly #notice: () => void
-  #watcher: FSWatcher | undefined
+  #watcher: Fs.FSWatcher | undefined
   #watched = ''
   #isClosed = false
 
@@ -231,7 +236,8 @@ export interface FileOptions<Input> extends SourceOptions<Input> {
  * The watch does not keep the process running. `rules.close()` ends it.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
- * `UNKNOWN_OPTION`, and `MISSING_PACKAGE` for YAML where the package `yaml` is not installed, even with a `fallback`. JSON may have
+ * `UNKNOWN_OPTION`, and `MISSING_PACKAGE` for YAML where the package `yaml` is not installed, even with a `fallback`. Throws
+ * `NOT_APPLICABLE` in a runtime without files, such as a Worker. JSON may have
  * 1 MiB, YAML 128 KiB.
  * @example
  * const rules = await rulesFile('rules.yaml', {
@@ -243,7 +249,12 @@ export async function rulesFile<Input = unknown>(
   path: string | URL,
   options: FileOptions<Input> = {},
 ): Promise<Rules<Input>> {
-  const file = path instanceof URL ? fileURLToPath(path) : path
+  if (fs === undefined)
+    throw new SluiceError(
+      'NOT_APPLICABLE',
+      'rulesFile needs files, and this runtime has none. Use createRules or rulesFrom',
+    )
+  const file = path instanceof URL ? (builtin('node:url') as typeof Url).fileURLToPath(path) : path
   const format = typeof file === 'string' ? formatOf(file) : undefined
   if (format === undefined) refuse('rulesFile', 'the name of a file that ends in .json, .yaml or .yml', path)
   const { pollInterval = '2s', ...rest } = options

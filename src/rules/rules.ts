@@ -1,7 +1,8 @@
-import { EventEmitter } from 'node:events'
-import { isDeepStrictEqual } from 'node:util'
+import type { EventEmitter } from 'node:events'
 import type { ChargeSource } from '../limiter/charges.ts'
 import { type InputReader, type RulePlace, RULES, type RuleSource } from '../limiter/rule-source.ts'
+import { isEqual } from '../limiter/keyers.ts'
+import { builtin } from '../util/builtin.ts'
 import { type Channel, channel } from '../util/channel.ts'
 import { brand } from '../util/copies.ts'
 import { reasonOf, type SluiceError, textOf } from '../util/errors.ts'
@@ -55,6 +56,58 @@ export type RulesInEvent = Pick<Rules, 'current' | 'replace' | 'close'>
 
 const channelOfRules: Channel<RulesEvent> = channel('sluice:rules')
 
+type Listener = (this: object, ...given: unknown[]) => unknown
+
+/** The methods of an `EventEmitter` that listeners need, for a runtime without `node:events`. */
+class SmallEmitter {
+  readonly #listeners = new Map<string, readonly Listener[]>()
+
+  on(event: string, listener: Listener): this {
+    this.#listeners.set(event, [...this.rawListeners(event), listener])
+    return this
+  }
+
+  once(event: string, listener: Listener): this {
+    const remove = (): unknown => this.off(event, onlyOnce)
+    const onlyOnce: Listener & { listener?: Listener } = function callOnce(...given) {
+      remove()
+      return listener.apply(this, given)
+    }
+    onlyOnce.listener = listener
+    return this.on(event, onlyOnce)
+  }
+
+  off(event: string, listener: Listener): this {
+    const all = this.rawListeners(event)
+    const isIt = (each: Listener & { listener?: Listener }): boolean => each === listener || each.listener === listener
+    const last = all.findLastIndex(isIt)
+    this.#listeners.set(
+      event,
+      all.filter((_, i) => i !== last),
+    )
+    return this
+  }
+
+  addListener(event: string, listener: Listener): this {
+    return this.on(event, listener)
+  }
+
+  removeListener(event: string, listener: Listener): this {
+    return this.off(event, listener)
+  }
+
+  listenerCount(event: string): number {
+    return this.rawListeners(event).length
+  }
+
+  rawListeners(event: string): readonly Listener[] {
+    return this.#listeners.get(event) ?? []
+  }
+}
+
+const events = builtin('node:events') as { readonly EventEmitter: typeof EventEmitter } | undefined
+const Emitter: typeof EventEmitter = events?.EventEmitter ?? (SmallEmitter as unknown as typeof EventEmitter)
+
 /**
  * Current rules, for the option `rules` of `rateLimit` and `createLimiter`. Requests read one version of them in this process,
  * never the source.
@@ -63,7 +116,7 @@ const channelOfRules: Channel<RulesEvent> = channel('sluice:rules')
  * rules.on('change', ({ after }) => console.log(`version ${after.version}`))
  * app.use(rateLimit({ rules }))
  */
-export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements RuleSource<Input> {
+export class Rules<Input = unknown> extends Emitter<RulesEvents> implements RuleSource<Input> {
   readonly #options: RulesOptions<Input>
   #current: RulesVersion
   #compiled: CompiledRules
@@ -99,7 +152,7 @@ export class Rules<Input = unknown> extends EventEmitter<RulesEvents> implements
     this.#isReachable = true
     const before = this.#current
     const after = versionOf(compiled, options.version ?? before.version + 1)
-    if (isDeepStrictEqual(before.policies, after.policies)) return false
+    if (isEqual(before.policies, after.policies)) return false
     this.#compiled = compiled
     this.#current = after
     Rules.#report(this, { event: 'change', rules: this, before, after })

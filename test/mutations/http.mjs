@@ -188,9 +188,11 @@ export const http = [
   address('takes a NAT64 address for IPv6', 'return a === 0x64 &&', 'return a === 0x65 &&'),
   address(
     'takes a number for an address',
-    'if (isIP(tail) === 4) return tail',
+    'if (IPV4.test(tail)) return tail',
     'if (ipaddr.IPv4.isValid(tail)) return tail',
   ),
+  address('takes a group of five digits', '{1,4}$/i.test(group)', '{1,5}$/i.test(group)'),
+  address('takes eight groups and a gap', 'groups < 8', 'groups <= 8'),
   address('leaves an IPv4 tail to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
   address('takes the last group for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
   setAddress('src/http/keys/address.ts', 'fastify')(

@@ -98,7 +98,7 @@ export const rules = [
   shape('an unknown name is accepted', 'if (shape === undefined) report(', 'if (shape === null) report('),
   replacement(
     'a document that says the same is a change',
-    'if (isDeepStrictEqual(before.policies, after.policies)) return false',
+    'if (isEqual(before.policies, after.policies)) return false',
     '',
   ),
   replacement('every failure of the source is an event', 'if (!rules.#isReachable) return', ''),

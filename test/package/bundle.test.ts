@@ -20,15 +20,12 @@ const program = (load: string, loadLater: string): string => `
   void main()`
 
 const esm = program("import 'sluice/fastify'\nimport Fastify from 'fastify'", "await import('sluice/fastify')")
-/** `fastify-plugin`, like every plugin of Fastify, is CommonJS and requires modules of Node. esbuild then needs `require` in an ES module. */
-const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)"
 const bundlers: Readonly<Record<string, (format: string, file: string) => readonly string[]>> = {
   esbuild: (format, file) => [
     '--bundle',
     '--platform=node',
     `--format=${format}`,
     '--external:fastify',
-    ...(format === 'esm' ? [`--banner:js=${REQUIRE}`] : []),
     `--outfile=${file}`,
   ],
   rolldown: (format, file) => ['--platform', 'node', '--format', format, '--external', 'fastify', '--file', file],

@@ -1,6 +1,5 @@
 import ipaddr from 'ipaddr.js'
 import { copyText } from '../../util/copy-text.ts'
-import { isIP } from 'node:net'
 import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { isPromise } from '../../util/maybe-promise.ts'
 import { knownOptions, refuse, refuseOwnCall } from '../../util/validate.ts'
@@ -92,8 +91,27 @@ function keyOf(raw: string | undefined, network: Network | undefined): string | 
   const text = withoutPort(raw.trim())
   // A socket that accepts both families reports nearly every address as '::ffff:…'.
   const tail = text.startsWith(MAPPED) ? text.slice(MAPPED.length) : text
-  if (isIP(tail) === 4) return tail
-  return isIP(text) === 6 ? keyOfIPv6(text, network) : undefined
+  if (IPV4.test(tail)) return tail
+  return isIPv6(text) ? keyOfIPv6(text, network) : undefined
+}
+
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/
+
+/** Returns true for what `isIPv6` of `node:net` accepts, without a zone. Workers have no such module. */
+function isIPv6(text: string): boolean {
+  const tail = text.lastIndexOf(':') + 1
+  const hasIPv4 = text.includes('.', tail)
+  if (tail === 0 || (hasIPv4 && !IPV4.test(text.slice(tail)))) return false
+  const halves = (hasIPv4 ? `${text.slice(0, tail)}0:0` : text).split('::')
+  let groups = 0
+  for (const half of halves) {
+    if (half === '') continue
+    for (const group of half.split(':')) {
+      if (!/^[\da-f]{1,4}$/i.test(group)) return false
+      groups++
+    }
+  }
+  return halves.length === 1 ? groups === 8 : halves.length === 2 && groups < 8
 }
 
 function keyOfIPv6(text: string, network: Network | undefined): string {

@@ -1,5 +1,6 @@
 import type { Alias, CST, Document, LineCounter, Node, YAMLMap } from 'yaml'
 import type * as Yaml from 'yaml'
+import { builtin } from '../../util/builtin.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { Problems, type RulesProblem, untilEnough } from '../document.ts'
 import { hasMoreValues } from '../shape.ts'
@@ -18,6 +19,8 @@ const MOST_VALUES = 50_000
 const MOST_ERRORS = 100
 /** Tokens that are read in one turn of the event loop: about 5 ms. */
 const TOKENS_IN_TURN = 2000
+
+const { setImmediate: nextTurn } = (builtin('node:timers') ?? globalThis) as Pick<typeof globalThis, 'setImmediate'>
 
 /** The library that parses YAML. A project installs it only if it has documents in YAML. */
 type Library = typeof Yaml
@@ -45,7 +48,7 @@ export async function parseYaml(text: string): Promise<ParsedText> {
   // Aliases become references to one object, so that nothing grows here.
   const value: unknown = document.toJS({ maxAliasCount: -1 })
   if (hasMoreValues(value, MOST_VALUES)) return problem(`expected at most ${MOST_VALUES} values, got more`)
-  await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => nextTurn(resolve))
   const lineOf = (path: string): number => lineAt(library, document, lines, parts.targets, partsOf(path))
   return { value, located: (problems) => problems.map((each) => ({ ...each, line: lineOf(each.path) })) }
 }
@@ -74,7 +77,7 @@ async function tokensOf(
     if (parser.stack.length > DEEPEST) return `expected at most ${DEEPEST} levels, got more`
     // What follows has no effect on the mistakes that are listed.
     if (errors > MOST_ERRORS) break
-    if (count % TOKENS_IN_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (count % TOKENS_IN_TURN === 0) await new Promise((resolve) => nextTurn(resolve))
   }
   return [...tokens, ...parser.end()]
 }

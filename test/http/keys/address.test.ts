@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import * as fc from 'fast-check'
 import { Address4, Address6 } from 'ip-address'
 import { describe, expect, test } from 'vitest'
@@ -268,5 +269,55 @@ describe('any text', () => {
         expect(keyOf(`10.0.${i >> 8}.${i & 255}`)).toBe(`10.0.${i >> 8}.${i & 255}`)
       }
     }
+  })
+})
+
+describe('what is an address', () => {
+  const parts = [
+    '::',
+    ':',
+    '0',
+    '1',
+    'ffff',
+    'FFff:',
+    '00001',
+    'g',
+    '.',
+    '1.2.3.4',
+    '255.255.255.255',
+    '256.1.1.1',
+    '01.2.3.4',
+  ]
+
+  test('is what node:net takes for one, without a port', () => {
+    const text = fc.array(fc.constantFrom(...parts), { maxLength: 12 }).map((each) => each.join(''))
+    const address = fc.oneof(text, fc.ipV4(), fc.ipV6())
+    const isOneHere = (given: string): boolean => clientAddress(given) !== undefined
+    fc.assert(
+      fc.property(
+        address.filter((each) => !/^[\d.]+:\d+$/.test(each)),
+        (each) => isOneHere(each) === (isIP(each) !== 0),
+      ),
+      { numRuns: 5000 },
+    )
+  })
+
+  test.each(['1:2:3:4:5:6:7::', '::2:3:4:5:6:7:8', '::', '1::8', '1:2:3:4:5:6:1.2.3.4'])('includes %s', (text) => {
+    expect([isIP(text), clientAddress(text)]).toEqual([6, expect.any(String)])
+  })
+
+  test.each([
+    '1:2:3:4:5:6:7:8::',
+    '1::2:3:4:5:6:7:8',
+    '1:2:3:4:5:6:7',
+    ':::',
+    '1::2::3',
+    '00001::',
+    '1:2:3:4:5:6:7:1.2.3.4',
+    '1.2.3.4.',
+    '1.2.3',
+    '::1.2.3.04',
+  ])('does not include %s', (text) => {
+    expect([isIP(text), clientAddress(text)]).toEqual([0, undefined])
   })
 })

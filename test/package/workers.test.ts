@@ -1,0 +1,150 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../support/redis.ts'
+
+/** The path of the program. The package has no types. */
+const { default: workerd } = createRequire(import.meta.url)('workerd') as { readonly default: string }
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The entry points that Workers load. */
+const entries: Readonly<Record<string, string>> = {
+  sluice: 'src/index.ts',
+  'sluice/adapter': 'src/adapter.ts',
+  'sluice/fetch': 'adapters/fetch/index.ts',
+  'sluice/hono': 'adapters/hono/index.ts',
+  'sluice/rules': 'src/rules/index.ts',
+}
+
+/** Bundles a program for a Worker without `nodejs_compat`. Returns its text and the packages that it still imports. */
+async function bundled(program: string): Promise<{ readonly text: string; readonly imports: readonly string[] }> {
+  const { outputFiles, metafile } = await build({
+    stdin: { contents: program, resolveDir: root, loader: 'ts' },
+    alias: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(root, file)])),
+    external: ['node:*', 'yaml', 'hono'],
+    bundle: true,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    target: 'es2023',
+    conditions: ['workerd', 'worker'],
+  })
+  const [output] = Object.values(metafile.outputs)
+  return { text: outputFiles[0]!.text, imports: output!.imports.map(({ path }) => path) }
+}
+
+describe('a bundle for a Worker', () => {
+  it.each(Object.keys(entries))('of %s imports no module of Node', async (name) => {
+    const { imports } = await bundled(`export * from '${name}'`)
+    expect(imports.filter((path) => path !== 'yaml')).toEqual([])
+  })
+
+  it('shows an import of a module of Node', async () => {
+    const { imports } = await bundled("export { createHmac } from 'node:crypto'")
+    expect(imports).toEqual(['node:crypto'])
+  })
+})
+
+const worker = `
+  import { keyers, slidingWindowLog } from 'sluice'
+  import { byHeader, ipKeyer, rateLimit } from 'sluice/fetch'
+  import { createRules, rulesFile } from 'sluice/rules'
+
+  const address = ipKeyer({ address: (request) => request.headers.get('x-address') ?? undefined })
+  const limited = rateLimit({
+    keyer: keyers(address, byHeader('x-key')),
+    limits: slidingWindowLog({ quota: 400, window: '1h' }),
+    partitionKey: { secret: 'test-secret' },
+  })(() => new Response('hello'))
+  const document = (quota) => ({ policies: [{ name: 'api', key: 'header:x-key', limits: [{ quota, window: '1m' }] }] })
+
+  async function byRules() {
+    const rules = createRules(document(1))
+    const heard = []
+    rules.on('change', ({ after }) => heard.push(after.version)).once('change', () => heard.push('once'))
+    const handle = rateLimit({ rules })(() => new Response('hello'))
+    const statuses = []
+    const ask = async () => statuses.push((await handle(new Request('http://localhost/', { headers: { 'x-key': 'a' } }))).status)
+    await ask()
+    await ask()
+    rules.replace(document(5))
+    rules.replace(document(6))
+    await ask()
+    const { code } = await rulesFile('rules.json').catch((error) => error)
+    return Response.json({ statuses, heard, code, process: typeof process })
+  }
+
+  export default {
+    fetch: (request) => (new URL(request.url).pathname === '/rules' ? byRules() : limited(request)),
+  }`
+
+const config = (port: number): string => `
+  using Workerd = import "/workerd/workerd.capnp";
+  const config :Workerd.Config = (
+    services = [(name = "main", worker = (
+      modules = [(name = "worker.js", esModule = embed "worker.js")],
+      compatibilityDate = "2026-07-01",
+    ))],
+    sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+  );`
+
+describe('a Worker without nodejs_compat', () => {
+  let folder: string
+  let server: ChildProcess
+  let url: string
+  let output = ''
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-worker-'))
+    const port = await freePort()
+    url = `http://127.0.0.1:${port}`
+    await writeFile(join(folder, 'worker.js'), (await bundled(worker)).text)
+    await writeFile(join(folder, 'config.capnp'), config(port))
+    server = spawn(workerd, ['serve', 'config.capnp'], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const stream of [server.stdout!, server.stderr!])
+      stream.on('data', (chunk: Buffer) => (output = `${output}${chunk.toString()}`.slice(-4000)))
+    await answers()
+  }, 60_000)
+
+  afterAll(async () => {
+    server.kill()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  async function answers(): Promise<void> {
+    for (let attempt = 0; attempt < 300 && server.exitCode === null; attempt++) {
+      if (
+        await fetch(`${url}/ready`).then(
+          () => true,
+          () => false,
+        )
+      )
+        return
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    throw new Error(`workerd does not answer: ${output}`)
+  }
+
+  it('serves 1000 requests, with long keys and with partition keys', async () => {
+    const key = 'k'.repeat(500)
+    const counts = new Map<number, number>()
+    for (let i = 0; i < 1000; i++) {
+      const address = i % 2 === 0 ? '203.0.113.7' : `2001:db8::${(i % 200).toString(16)}`
+      const response = await fetch(url, { headers: { 'x-address': address, 'x-key': key } })
+      await response.arrayBuffer()
+      counts.set(response.status, (counts.get(response.status) ?? 0) + 1)
+      if (i === 0) expect(response.headers.get('ratelimit')).toMatch(/;pk=:[\w+/]{16}:/)
+    }
+    expect(Object.fromEntries(counts), output).toEqual({ 200: 800, 429: 200 })
+  }, 60_000)
+
+  it('is limited by rules, hears their changes, and is told that it has no files', async () => {
+    const answer: unknown = await (await fetch(`${url}/rules`)).json()
+    expect(answer).toMatchObject({ statuses: [200, 429, 200], heard: [2, 'once', 3], code: 'NOT_APPLICABLE' })
+  })
+})
