@@ -23,8 +23,12 @@ const instruments = inFile('src/metrics/instruments.ts', prometheusTests)
 const counts = inFile('src/metrics/recorder.ts', prometheusTests)
 const spaceSaving = inFile('src/metrics/top-denied.ts', { files: ['test/metrics/space-saving.test.ts'] })
 
-/** Small mistakes in metrics and in the dashboard. */
+const build = inFile('build.mjs', { files: ['test/package/packaging.test.ts'], name: 'the tarball' })
+
+/** Small mistakes in metrics, in the dashboard and in the build. */
 export const operations = [
+  build('a library that is neither built in nor installed', "'leven', ", ''),
+  build('no licenses of the libraries', 'licenses.join(', '[].join('),
   access('takes any value of authorize for a yes', 'return answer === true', 'return Boolean(answer)'),
   access('trusts other hosts of the same site', "return site === 'same-origin'", "return site !== 'cross-site'"),
   access('trusts every origin that is a URL', 'hostOf(origin) === host', 'hostOf(origin) !== undefined'),
