@@ -57,7 +57,8 @@ describe('sluice suggest', () => {
         return Number(error) / 1024
       }),
     )
-    expect(large! - small!).toBeLessThan(50)
+    // A line that is held takes 100 MB and more. Buffers that are not yet collected take up to 60.
+    expect(large! - small!).toBeLessThan(80)
   })
 
   it('names the nearest format, and where an error is explained', async () => {
