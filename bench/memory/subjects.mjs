@@ -4,7 +4,7 @@ import { consumer } from '../lib/entry.mjs'
 const require = createRequire(import.meta.url)
 
 /** The bound of a store that must keep every key. */
-export const MOST_KEYS = 16_000_000
+export const MOST_KEYS = 8_000_000
 
 /**
  * What decides: a function from a key to a result, and whether the result is returned at once.

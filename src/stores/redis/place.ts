@@ -43,7 +43,7 @@ interface Placed extends Partial<Pick<EventEmitter, 'on' | 'off'>> {
 /** Servers own ranges of slots, so most parts of this size are on one server. */
 const SLOTS_IN_PART = 256
 
-const known = shared('connections', () => new WeakMap<RedisClient, Map<string, Connection>>())
+const known = shared('places of Redis', () => new WeakMap<RedisClient, Map<string, Connection>>())
 
 /** Remembers the latest error of a client since its last answer, while a store uses the client. */
 class ClientErrors {
