@@ -1,6 +1,5 @@
 import { type CompiledLimit, lockLength } from '../limits/compiled-limit.ts'
-import { isAhead, type Row, ticks } from './row.ts'
-import { noEntries } from '../algorithms/entries.ts'
+import type { Row } from './row.ts'
 
 /** A charge, as far as the engine reads and writes it: limit and cost on the way in, the verdict on the way out. */
 export interface Charged {
@@ -55,33 +54,6 @@ export function commit(
     if (!isCharged(charge, row.outcome.persist, admitted)) leave(row, charge, now, admitted, write)
     else if (write) keep(row, charge, now, admitted)
   }
-}
-
-/**
- * Does what `evaluate` does for a charge of a usual request, with a third of the work. Its state is in place and has no entries and no rare parts. Returns
- * false, and has written nothing that counts, if there is more to do: a denial of one of several limits, or one that leaves something, such as a lock-out.
- */
-export function evaluateInPlace(
-  row: Row,
-  { policy: { compiled }, cost }: Charged,
-  now: number,
-  isOnly: boolean,
-): boolean {
-  const { home, at, outcome } = row
-  const tick = ticks(compiled, now)
-  if (cost === 0 || isAhead(compiled, home, at, tick)) return false
-  compiled.step(compiled.parameters, home, at, tick, cost, outcome, noEntries)
-  return outcome.allowed || (isOnly && !outcome.persist && compiled.block === 0)
-}
-
-/** Writes what follows, once all charges of a usual request are evaluated: the verdict and, if it admits, the next state. */
-export function commitInPlace(row: Row, charge: Charged): void {
-  judge(row, charge)
-  if (!charge.allowed) return
-  const { compiled } = charge.policy
-  const { home, at, outcome } = row
-  for (let i = 0; i < compiled.cells; i++) home[at + i] = outcome.next[i]!
-  charge.markCharged(outcome.at, outcome.charged)
 }
 
 /** Returns whether a request is charged to a limit. No other place decides it. */

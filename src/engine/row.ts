@@ -324,7 +324,7 @@ export class Row {
 }
 
 /** Returns microseconds in ticks of a limit. */
-export function ticks({ perMs }: CompiledLimit, now: number): number {
+function ticks({ perMs }: CompiledLimit, now: number): number {
   return perMs === 1000 ? now : Math.floor(now / 1000)
 }
 
@@ -333,7 +333,7 @@ export function ticks({ perMs }: CompiledLimit, now: number): number {
  * tolerance. Such a state is moved to the present with its debt. So no client waits until the clock has caught
  * up, and no usage is forgotten.
  */
-export function isAhead(
+function isAhead(
   { newest, newestTicks, perMs }: CompiledLimit,
   cells: Float64Array,
   offset: number,

@@ -67,7 +67,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   pause(input: Input, duration: Duration): Done<Answer>
   /**
    * Charges units to this input's key under every limit, past any limit, as a debt: later requests are denied until it is paid. A
-   * `strict` or `shadow` limit is charged as any other. Throws `INVALID_COST`.
+   * `strict` or `shadow` limit is charged like any other. Throws `INVALID_COST`.
    * @example if (isSpam(message)) limiter.penalize(user, 10)
    */
   penalize(input: Input, units: Penalty): Done<Answer>

@@ -39,7 +39,7 @@ import { memoryStore } from '../stores/memory/index.ts'
 export type { ConsumeOptions, Limiter } from './contract.ts'
 
 /** The limiters of each version of the package. */
-export const LIMITER: unique symbol = Symbol.for('sluice.Limiter')
+const LIMITER: unique symbol = Symbol.for('sluice.Limiter')
 
 /** A limiter of `createLimiter` or `stack`: of this copy of the package, or of another one. */
 export interface OwnLimiter<Input> extends Limiter<Input> {
@@ -84,7 +84,7 @@ const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
  * Returns the home of a limiter, an object that identifies its counts. Limiters whose definitions are equal data have one home. Throws
  * `DUPLICATE_LIMITER` when another limiter on the store has the name, unless one of the two is `shared`.
  */
-export function homeOf(name: string, store: Store, options: Options): Home {
+function homeOf(name: string, store: Store, options: Options): Home {
   const first = homes.get(store.place)?.get(name)
   if (first === undefined) return new Home(options, undefined)
   const difference = differenceOf(first.options, options)
@@ -94,7 +94,7 @@ export function homeOf(name: string, store: Store, options: Options): Home {
 }
 
 /** Returns true for a limiter that was given no store, or a memory store that no limiter has used yet. Call it before `register`. */
-export function countsFromZero(given: Store | undefined): boolean {
+function countsFromZero(given: Store | undefined): boolean {
   if (given === undefined) return true
   return isMemoryPlace(given.place) && !homes.has(given.place)
 }
@@ -149,7 +149,7 @@ function duplicate(name: string, options: Options, difference: string): SluiceEr
 }
 
 /** Returns the methods of a limiter for one input. */
-export function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLimiter {
+function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLimiter {
   return {
     consume: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.consume(input, options),
     peek: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.peek(input, options),
@@ -162,7 +162,7 @@ export function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLim
 }
 
 /** Returns a key that is given in place of an input. Throws `INVALID_KEY`. */
-export function givenKey(key: Key | readonly (Key | undefined)[]): Key {
+function givenKey(key: Key | readonly (Key | undefined)[]): Key {
   if (Array.isArray(key) && key.length > 0) return composeKey(key as readonly (Key | undefined)[])
   if (key === undefined || key === null || Array.isArray(key))
     throw new SluiceError('INVALID_KEY', `key: expected a key, or a list of its parts, got ${shown(key)}`)
@@ -170,7 +170,7 @@ export function givenKey(key: Key | readonly (Key | undefined)[]): Key {
   return key as Key
 }
 
-export function noSingleKey(): SluiceError {
+function noSingleKey(): SluiceError {
   return new SluiceError(
     'NO_SINGLE_KEY',
     'key: a stack and a limiter with rules have several keys. Use `key` of one limiter in the stack, or pass an input to `reset`, `block` ' +
@@ -182,7 +182,7 @@ export function noSingleKey(): SluiceError {
 const closed = shared('closed decisions', () => new WeakSet<Decision>())
 
 /** The limiter behind `createLimiter` and `stack`. */
-export class DefaultLimiter<Input> implements OwnLimiter<Input> {
+class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly #builders: readonly ChargeSource<Input>[]
   readonly #observers: readonly ChargeSource<Input>[]
   readonly #store: Store

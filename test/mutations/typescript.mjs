@@ -40,17 +40,6 @@ const deciding = engine('decide', [
   'test/limiter/block.test.ts',
   'test/limiter/wait.test.ts',
 ])
-const inPlaceTests = [
-  'test/stores/memory/decide.test.ts',
-  'test/stores/memory/clock-fault.test.ts',
-  'test/stores/memory/locker.test.ts',
-  'test/stores/memory/refund.test.ts',
-  'test/limiter/limiter.test.ts',
-  'test/limiter/block.test.ts',
-]
-const inPlace = engine('decide', inPlaceTests)
-const plain = inFile('src/stores/memory/table.ts', { files: inPlaceTests })
-const takeInPlace = inFile('src/stores/memory/index.ts', { files: inPlaceTests })
 const shared = inFile('src/stores/memory/shared-rows.ts', {
   files: ['test/stores/memory/overflow.test.ts', 'test/stores/memory/locker.test.ts'],
 })
@@ -345,29 +334,6 @@ export const typescript = [
     'if (isShared) row.noteChange(now, until)',
     'if (isShared) row.until = until',
   ),
-  inPlace('a request of cost 0 that is charged in place', 'if (cost === 0 || isAhead', 'if (isAhead'),
-  inPlace(
-    'a state of a clock ahead in place',
-    'if (cost === 0 || isAhead(compiled, home, at, tick))',
-    'if (cost === 0)',
-  ),
-  inPlace('a charge in place beside a denial', 'isOnly && !outcome', '!outcome'),
-  inPlace('a strict denial that is not charged in place', '!outcome.persist && compiled', 'compiled'),
-  inPlace('a denial in place that begins no lock-out', ' && compiled.block === 0)', ')'),
-  inPlace(
-    'a denial that is charged in place',
-    'if (!charge.allowed) return\n  const { compiled }',
-    'const { compiled }',
-  ),
-  inPlace('a charge in place that cannot be refunded', 'charge.markCharged(outcome.at, outcome.charged)\n}', '}'),
-  plain('a lock-out that is not seen in place', 'if (this.#hasRare || this.#entries', 'if (this.#entries'),
-  plain('entries that are not seen in place', ' || this.#entries !== undefined) return false', ') return false'),
-  plain(
-    'a state of another limit in place',
-    ' && writer?.signature !== compiled.signature)',
-    ' && compiled === undefined)',
-  ),
-  takeInPlace('a peek that charges in place', 'isCharged && this.#decideInPlace', 'this.#decideInPlace'),
   memoryStore('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
   inFile('src/limiter/wait.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',

@@ -143,7 +143,7 @@ describe('a Worker without nodejs_compat', () => {
     expect(Object.fromEntries(counts), output).toEqual({ 200: 800, 429: 200 })
   }, 60_000)
 
-  it('is limited by rules, hears their changes, and is told that it has no files', async () => {
+  it('is limited by rules, reports their changes, and has no files', async () => {
     const answer: unknown = await (await fetch(`${url}/rules`)).json()
     expect(answer).toMatchObject({ statuses: [200, 429, 200], heard: [2, 'once', 3], code: 'NOT_APPLICABLE' })
   })

@@ -1,6 +1,6 @@
 import { isTestRun, observer, type ProcessLike, warn } from '../../util/warn.ts'
 import { adjust, lock, reset } from '../../engine/adjust.ts'
-import { commit, commitInPlace, evaluate, evaluateInPlace } from '../../engine/decide.ts'
+import { commit, evaluate } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
 import type { Limit } from '../../limits/limit.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
@@ -27,7 +27,7 @@ let isChecked = false
 let hasWarned = false
 
 /** Warns once that a memory store counts only for its own process or thread, if the app has several. */
-export function warnInCluster(): void {
+function warnInCluster(): void {
   const { process } = globalThis as { process?: ProcessLike }
   if (isChecked || process === undefined) return
   isChecked = true
@@ -232,7 +232,6 @@ class MemoryStore implements SyncStore {
   /** Aims a row at the key of each charge, evaluates and commits, saves what has changed, and sweeps if that is due. */
   #decide(charges: readonly Charge[], isCharged: boolean): void {
     const now = microseconds(this.#time)
-    if (isCharged && this.#decideInPlace(charges, now)) return
     const tables = this.#tables
     const rows = this.#rows
     const { count } = moves
@@ -243,28 +242,6 @@ class MemoryStore implements SyncStore {
     commit(rows, charges, now, admitted, isCharged)
     for (let i = 0; i < charges.length; i++) if (rows[i]!.changed) tables.save(rows[i]!, charges[i]!, now)
     if (sweepIsDue) tables.sweep(charges, now)
-  }
-
-  /** Decides a usual request. Returns false, and has written nothing, for any other. */
-  #decideInPlace(charges: readonly Charge[], now: number): boolean {
-    const rows = this.#rows
-    for (let i = 0; i < charges.length; i++) {
-      const charge = charges[i]!
-      const { policy, key } = charge
-      const row = rows[i]
-      const table = this.#tables.known(policy)
-      if (row === undefined || table === undefined || !table.aimInPlace(row, key, policy.compiled)) return false
-      if (!evaluateInPlace(row, charge, now, charges.length === 1)) return false
-    }
-    let sweepIsDue = false
-    for (let i = 0; i < charges.length; i++) {
-      const charge = charges[i]!
-      commitInPlace(rows[i]!, charge)
-      const table = charge.policy.cache as Table
-      if (--table.untilSweep <= 0) sweepIsDue = true
-    }
-    if (sweepIsDue) this.#tables.sweep(charges, now)
-    return true
   }
 
   /** Returns whether a table is to be swept after the decision. */
@@ -344,16 +321,11 @@ class Tables implements Place {
 
   /** Returns the table of a policy. */
   of(policy: Policy): Table {
-    const known = this.known(policy)
-    if (known !== undefined) return known
+    const { cache } = policy
+    if (cache !== undefined && cache.owner === this) return cache as Table
     // Stores that decide together use each other's tables.
     const { place } = policy.store
     return (isMemoryPlace(place) ? (place as Tables) : this).own(policy)
-  }
-
-  /** Returns the table of a policy if a decision has used it before. */
-  known({ cache }: Policy): Table | undefined {
-    return cache !== undefined && cache.owner === this ? (cache as Table) : undefined
   }
 
   own(policy: Policy): Table {

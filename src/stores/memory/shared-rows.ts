@@ -14,7 +14,7 @@ const SEVERAL = 1
 const FIRST_SLOT = NOWHERE - 1
 
 /**
- * The rows of keys beyond `maxKeys`. A seeded hash chooses the row of a key. While no other key charges it, it is a row as any other. From then
+ * The rows of keys beyond `maxKeys`. A seeded hash chooses the row of a key. While no other key charges it, it is a row like any other. From then
  * on it counts all of its keys together, so that a key may be limited too early, never too late: one limit at a time charges it, and any other
  * limit denies until all of that is over.
  */

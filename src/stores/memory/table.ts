@@ -61,16 +61,6 @@ export class Slab {
     }
   }
 
-  /** Aims a row at the cells of a slot if an equal limit has written them, and nothing else is kept there. Else returns false. */
-  aimInPlace(row: Row, slot: number, compiled: CompiledLimit): boolean {
-    if (this.#hasRare || this.#entries !== undefined) return false
-    const writer = this.#writerOf(slot)
-    if (writer !== compiled && writer?.signature !== compiled.signature) return false
-    row.home = this.cells
-    row.at = slot * this.stride
-    return true
-  }
-
   /** Writes what has changed in a row, which may have been elsewhere, into a slot. */
   save(row: Row, slot: number, now: number): void {
     const { writer, own } = row
@@ -296,13 +286,6 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     }
     this.slab.aim(row, slot)
     return true
-  }
-
-  /** Aims a row at the cells of a key if a limit has written them, and nothing else is kept of the key. Else returns false. */
-  aimInPlace(row: Row, key: string, compiled: CompiledLimit): boolean {
-    this.isUsed = true
-    const slot = this.slots.get(key)
-    return slot !== undefined && this.slab.aimInPlace(row, slot, compiled)
   }
 
   /** Writes what has changed in a row. */

@@ -229,11 +229,17 @@ describe('the breaker', () => {
     const world = setup()
     await lose(world)
     world.store.error = undefined
-    // Much later than the deadline: a busy process gives a probe more time.
-    world.store.delay = 300
-    await pause(1000)
-    expect(world.changes.length).toBe(1)
-    world.store.delay = 0
+    world.store.held.length = 0
+    world.store.isHeld = true
+    const { held } = world.store
+    for (let probe = 0; probe < 3; probe++) {
+      // The next probe starts after the one before was given up.
+      await until(async () => held.length >= 2)
+      held.shift()!()
+      await pause(20)
+      expect(world.changes.length).toBe(1)
+    }
+    world.store.release()
     await until(async () => world.changes.length === 2)
   })
 
