@@ -62,6 +62,8 @@ export interface RowDatabase {
   ): Promise<Result> | Result
   /** Releases the resources of the database, if the store owns them. */
   close?(): Promise<void> | void
+  /** Where the rows are, with a name for messages. Databases with the same object count in one place. Default: each database is a place. */
+  readonly place?: { readonly name: string }
 }
 
 /** A database whose `transact` returns its result at once. */
@@ -118,6 +120,12 @@ export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): 
 
 /** Where a database counts. */
 class DatabasePlace implements Place {
+  readonly name?: string
+
+  constructor(given: RowDatabase['place']) {
+    if (given !== undefined) this.name = given.name
+  }
+
   partOf(): string {
     return ''
   }
@@ -127,7 +135,7 @@ class DatabasePlace implements Place {
   }
 }
 
-const places = shared('databases', () => new WeakMap<RowDatabase, Place>())
+const places = shared('databases', () => new WeakMap<object, Place>())
 
 /** What both kinds of stores have: a database, its clock, and transactions. */
 class Rows {
@@ -141,8 +149,9 @@ class Rows {
 
   constructor(database: RowDatabase, given: Clock | undefined) {
     this.database = database
-    this.place = places.get(database) ?? new DatabasePlace()
-    places.set(database, this.place)
+    const where = database.place ?? database
+    this.place = places.get(where) ?? new DatabasePlace(database.place)
+    places.set(where, this.place)
     this.#given = given
     this.clock = storeClock(given, () => steadyClock.now() + this.#ahead)
   }
