@@ -5,7 +5,8 @@ import { shown, SluiceError } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
 import { PREFIX, readRedisKey, redisKey } from '../stores/redis/keys.ts'
 import { withRedis, withServers } from './connect.ts'
-import { fetchHeld, held } from '../stores/redis/inspect/held.ts'
+import { heldOf } from '../stores/held.ts'
+import { fetchStored } from '../stores/redis/stored.ts'
 import { resetKey } from '../stores/redis/reset-key.ts'
 import { answerOf, escaped, EXIT, exitCodeOf, grouped, type Outcome, printed, withoutPasswords } from './print.ts'
 import { rulesCommand } from './rules/command.ts'
@@ -62,7 +63,7 @@ async function inspectOrReset(args: readonly string[]): Promise<Outcome> {
       const said = `${name}: ${deleted ? 'deleted' : 'no state was stored'}\n`
       return { isFound: deleted, answer: { key: name, deleted }, text: said }
     }
-    const found = held(name, await fetchHeld(runner, name))
+    const found = heldOf(name, await fetchStored(runner, name))
     return { isFound: found.limits.length > 0, answer: answerOf(found, raw), text: printed(found, raw) }
   })
   const known = isFound ? undefined : await limitersIn(url, client, prefix).catch(asError)

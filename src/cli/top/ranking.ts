@@ -1,6 +1,7 @@
 import type { ScriptClient } from '../../stores/redis/clients.ts'
 import { readRedisKey } from '../../stores/redis/keys.ts'
-import { fetchHeld, held, type HeldByLimit } from '../../stores/redis/inspect/held.ts'
+import { type HeldByLimit, heldOf } from '../../stores/held.ts'
+import { fetchStored } from '../../stores/redis/stored.ts'
 
 /** Keys that one SCAN looks at. Redis does nothing else meanwhile: about a millisecond. */
 const COUNT = 1000
@@ -108,7 +109,7 @@ export class Ranking {
   async #addOne(key: FoundKey): Promise<void> {
     const named = readRedisKey(this.#prefix, key.name)
     if (named === undefined || (this.#limiter !== undefined && named.limiter !== this.#limiter)) return
-    const { limits } = held(key.name, await fetchHeld(key.runner, key.name))
+    const { limits } = heldOf(key.name, await fetchStored(key.runner, key.name))
     this.#read++
     const rows = limits.map((each) => rowOf(named, each)).filter(isInUse)
     if (rows.length === 0) this.#kept.delete(key.name)
