@@ -12,7 +12,7 @@
 import type { Clock } from '../util/clock.ts'
 import { SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
-import { type Change, type RowDatabase, rowStore, type RowWrite } from './rows.ts'
+import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
 import { hexOf, inSession, placeOf, quoted, type Session, Sweeper } from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
@@ -123,7 +123,7 @@ export function postgresTable(options: PostgresTable & { readonly unlogged?: boo
 }
 
 /** Returns the rows of a table as `rowStore` uses them. */
-export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresStoreOptions = {}): RowDatabase {
+export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresStoreOptions = {}): ListedDatabase {
   const open = opener(client)
   const table = tableOf(options)
   const timeout = milliseconds('timeout', options.timeout ?? 40)
@@ -161,6 +161,14 @@ SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
 
   return {
     place: placeOf(client, `the table ${table} of PostgreSQL`),
+    keysAfter: (key, most) =>
+      session(async ({ query }) => {
+        const after = `${table} WHERE key > ${bytes(hexOf(key))} ORDER BY key LIMIT ${most}`
+        const found = await query(`SELECT convert_from(key, 'UTF8') AS value FROM ${after}`)
+        return found.map(({ value }) => value)
+      }),
+    size: () =>
+      session(async ({ query }) => Number((await query(`SELECT count(*)::text AS value FROM ${table}`))[0]!.value)),
     async transact(keys, change, { readOnly }) {
       for (let i = 0; ; i++) {
         try {

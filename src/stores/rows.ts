@@ -74,6 +74,14 @@ export interface SyncRowDatabase extends RowDatabase {
   close?(): void
 }
 
+/** A database whose keys can be listed: for the command line. */
+export interface ListedDatabase extends RowDatabase {
+  /** Returns the first keys after one, in the order of the database. The one before the first is `''`. */
+  keysAfter(key: string, most: number): Promise<readonly string[]> | readonly string[]
+  /** Returns about how many keys there are. */
+  size(): Promise<number> | number
+}
+
 /** Options of `rowStore`. */
 export interface RowStoreOptions {
   /** Uses this clock instead of the database's: for tests. */
