@@ -22,6 +22,10 @@ export interface PgPool {
   connect(): Promise<PgClient>
   /** The number of its clients: a `Client` has none. */
   readonly totalCount: number
+  /** Listens to connections that are lost while nobody uses them. */
+  on(event: 'error', listener: () => void): unknown
+  /** Returns the number of listeners. */
+  listenerCount(event: 'error'): number
 }
 
 /** A client of a pool of `pg`. */
@@ -77,13 +81,15 @@ interface Found {
   readonly value: string
 }
 
+/** Other levels fail instead of waiting for a lock. A role can have another level by default, or be read-only. */
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
 /** Milliseconds after which the connection counts as lost, beyond the time that the server has. */
 const PATIENCE = 1000
 /** Serialization failures and deadlocks: the server has changed nothing. */
 const REPEATABLE = new Set(['40001', '40P01'])
 const MOST_REPEATS = 5
 /** Errors after which the connection cannot be used, or is one to a server that does not accept writes. */
-const BROKEN = /^(?:08|25|57P|F0|XX)/
+const BROKEN = /^(?:08|0A|25|57P|F0|XX)/
 /** Milliseconds for which a row without a state is kept. Its transaction follows at once. */
 const SEED_TTL = 60_000
 /** Pages of the table that one step of the sweeper reads, and expired rows that are many. */
@@ -127,7 +133,7 @@ export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresS
   const open = opener(client)
   const table = tableOf(options)
   const timeout = milliseconds('timeout', options.timeout ?? 40)
-  const begin = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout TO ${timeout};
+  const begin = `${BEGIN}; SET LOCAL statement_timeout TO ${timeout};
 SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
   const session = <Result>(work: (session: Session<Found>) => Promise<Result>): Promise<Result> =>
     inSession(open, timeout + PATIENCE, work, (error) => {
@@ -198,7 +204,7 @@ FROM (SELECT) AS one LEFT JOIN (SELECT key, state FROM ${table} WHERE key = ANY 
 }
 
 function seed(table: string, now: string, hex: readonly string[]): string {
-  return `BEGIN; SET LOCAL synchronous_commit TO OFF; INSERT INTO ${table} (key, expires_at)
+  return `${BEGIN}; SET LOCAL synchronous_commit TO OFF; INSERT INTO ${table} (key, expires_at)
 SELECT key, (${now})::bigint + ${SEED_TTL} FROM unnest(ARRAY[${hex.map(bytes).join()}]) AS given (key)
 ORDER BY key ON CONFLICT (key) DO NOTHING; COMMIT`
 }
@@ -276,7 +282,12 @@ function stateOf(error: unknown): string | undefined {
 /** How to get a connection, known by the methods of the client. */
 function opener(client: PgPool | PostgresJs): () => Promise<Session<Found>> {
   const { connect, totalCount, reserve } = (client ?? {}) as Partial<PgPool & PostgresJs>
-  if (typeof connect === 'function' && typeof totalCount === 'number') return () => openPg(client as PgPool)
+  if (typeof connect === 'function' && typeof totalCount === 'number') {
+    const pool = client as PgPool
+    // Without a listener, a connection that is lost ends the process. The next decision reports the error.
+    if (pool.listenerCount('error') === 0) pool.on('error', ignore)
+    return () => openPg(pool)
+  }
   if (typeof reserve === 'function') return () => openPostgresJs(client as PostgresJs)
   return refuse('postgresStore', 'a Pool of pg, or what postgres() of postgres.js returns', veiled(client))
 }
@@ -285,7 +296,6 @@ const ignore = (): void => undefined
 
 async function openPg(pool: PgPool): Promise<Session<Found>> {
   const client = await pool.connect()
-  // Without a listener, a connection that is lost between two statements ends the process.
   client.on('error', ignore)
   return {
     query: async (text) => rowsOf(await client.query(text)),
