@@ -94,6 +94,7 @@ describe.each([{ kind: 'postgres', open: postgres, create: postgresTable }])(
       const fast = rows.filter(({ limit, lockedFor }) => limit === 'fast' && lockedFor === 0)
       expect(fast.map(({ key, used }) => [key, used])).toEqual([
         ['bob', 4],
+        ['ann', 1],
         ['cat\n', 1],
       ])
       const said = await cli.output('inspect', world.url, 'apy', 'bob', ...here)
