@@ -44,7 +44,7 @@ async function flexible(name, storeClient, storeType) {
   const { [name]: Limiter } = await import('rate-limiter-flexible')
   const limiter = await new Promise((resolve, reject) => {
     const made = new Limiter({ ...OPTIONS, storeClient, ...(storeType && { storeType }) }, (error) =>
-      error ? reject(error) : resolve(made),
+      error ? reject(new Error('no table', { cause: error })) : resolve(made),
     )
   })
   return (key) => limiter.consume(key)
