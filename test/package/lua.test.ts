@@ -73,6 +73,14 @@ describe('the program of the store for Redis', () => {
     ])
   })
 
+  it('reaches Redis without comments, and its lines keep their numbers', () => {
+    expect(library).not.toMatch(/^ *--/m)
+    for (const text of files.values()) {
+      const [lines, short] = [text.split('\n'), shortLua(text).split('\n')]
+      expect(short).toEqual(lines.map((line) => (line.trim().startsWith('--') ? '' : line.trim())))
+    }
+  })
+
   it('has no undefined global, no unused variable, and nothing else that luacheck reports', async () => {
     expect(await problemsInProgram()).toEqual([])
   })
