@@ -136,7 +136,7 @@ export const lua = [
 
   lint('a variable that is not used', 'local lag = time - now', 'local lag, left = time - now, 0'),
   lint('a name that nothing has', 'return kept, debt == 0 and -huge', 'return kept, debt == 0 and -hugh'),
-  inFile('.luacheckrc', linted)(
+  inFile('.luacheckrc', linted, 'Lua')(
     'a global that Redis does not have',
     "'unpack', 'xpcall',",
     "'unpack', 'xpcall', 'print',",
