@@ -13,7 +13,7 @@ import type { Clock } from '../util/clock.ts'
 import { SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { type Change, type RowDatabase, rowStore, type RowWrite } from './rows.ts'
-import { hexOf, inSession, placeOf, quoted, type Session, Sweeper } from './sql.ts'
+import { type Commit, hexOf, inSession, placeOf, quoted, type Session, Sweeper } from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
 /** A `Pool` of `pg`. */
@@ -129,7 +129,7 @@ export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresS
   const timeout = milliseconds('timeout', options.timeout ?? 40)
   const begin = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout TO ${timeout};
 SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
-  const session = <Result>(work: (session: Session<Found>) => Promise<Result>): Promise<Result> =>
+  const session = <Result>(work: (session: Session<Found>, commit: Commit) => Promise<Result>): Promise<Result> =>
     inSession(open, timeout + PATIENCE, work, (error) => {
       const state = stateOf(error)
       return !(error instanceof SluiceError) && (state === undefined || BROKEN.test(state))
@@ -139,7 +139,7 @@ SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
   const sweeper = new Sweeper(sweepOf(table, now, session))
 
   const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>
-    session(async ({ query }) => {
+    session(async ({ query }, commit) => {
       const hex = keys.map(hexOf)
       if (readOnly) {
         const found = await query(
@@ -155,7 +155,7 @@ SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
         found = await query(`ROLLBACK; ${seed(table, now(), hex)}; ${lock}`)
       }
       const { writes, result } = apply(hex, found, change)
-      await query(`${write(table, writes)} COMMIT`).catch(unknownOutcome)
+      await commit(query(`${write(table, writes)} COMMIT`))
       return result
     })
 
@@ -252,12 +252,6 @@ AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
       from += PAGES
       return Number(counted!.value) >= MANY
     })
-}
-
-/** Throws the error of the last statements. If the server has not sent it, they may have been executed. */
-function unknownOutcome(cause: unknown): never {
-  if (stateOf(cause) !== undefined) throw cause
-  throw new Error('the connection was lost during COMMIT, so the request may have been charged', { cause })
 }
 
 function stateOf(error: unknown): string | undefined {

@@ -34,27 +34,44 @@ export interface Session<Row> {
   release(isBroken: boolean): void
 }
 
+/** Waits for `COMMIT`. If the connection is lost before the answer, rejects with an error that says so. */
+export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
+
 /**
  * Runs `work` with a session. Rejects if no answer comes for `ms`, and closes the connection: a network that swallows packets reports no error.
  * After any other error, the transaction ends. `isBrokenBy` says which errors make a connection useless.
  */
-export async function inSession<Row, Result>(
-  open: () => Promise<Session<Row>>,
+export async function inSession<Own extends Session<unknown>, Result>(
+  open: () => Promise<Own>,
   ms: number,
-  work: (session: Session<Row>) => Promise<Result>,
+  work: (session: Own, commit: Commit) => Promise<Result>,
   isBrokenBy: (error: unknown) => boolean,
 ): Promise<Result> {
-  let session: Session<Row> | undefined
+  let session: Own | undefined
   let isLate = false
+  let isCommitting = false
   const release = (isBroken: boolean): void => {
     session?.release(isBroken)
     session = undefined
   }
+  const commit: Commit = async (answer) => {
+    isCommitting = true
+    try {
+      return await answer
+    } catch (error) {
+      throw isBrokenBy(error) ? unknownOutcome(error) : error
+    } finally {
+      isCommitting = false
+    }
+  }
   const done = async (): Promise<Result> => {
     const own = (session = await open())
+    if (isLate) {
+      release(false)
+      throw lost(ms)
+    }
     try {
-      if (isLate) throw lost(ms)
-      const result = await work(own)
+      const result = await work(own, commit)
       release(false)
       return result
     } catch (error) {
@@ -68,7 +85,7 @@ export async function inSession<Row, Result>(
     timer = setTimeout(() => {
       isLate = true
       release(true)
-      reject(lost(ms))
+      reject(isCommitting ? unknownOutcome(lost(ms)) : lost(ms))
     }, ms)
   })
   try {
@@ -76,6 +93,10 @@ export async function inSession<Row, Result>(
   } finally {
     clearTimeout(timer)
   }
+}
+
+function unknownOutcome(cause: unknown): Error {
+  return new Error('the connection was lost during COMMIT, so the request may have been charged', { cause })
 }
 
 function lost(ms: number): Error {
