@@ -170,8 +170,10 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
       for (let i = 0; found.length < keys.length; i++) {
         if (i === MOST_REPEATS) throw new Error('rows were deleted while they were locked')
         const present = new Set(found.map(([key]) => String(key)))
-        const seeds = keys.filter((key) => !present.has(key)).map((key) => `(${bytes(key)}, ${now()} + ${SEED_TTL})`)
-        const seed = `${limited} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds.join()}`
+        const missing = keys.filter((key) => !present.has(key)).map((key) => `(${bytes(key)}, ${now()} + ${SEED_TTL})`)
+        // In the order of bytes, as the index: with surrogates, that of texts differs.
+        const seeds = missing.toSorted().join()
+        const seed = `${limited} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds}`
         found = await run(['ROLLBACK AND CHAIN', seed, 'COMMIT AND CHAIN', lock])
       }
       const { writes, result } = await apply(found)
