@@ -12,8 +12,21 @@
 import type { Clock } from '../util/clock.ts'
 import { shown, SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
-import { type Change, type RowDatabase, rowStore, type RowWrite } from './rows.ts'
-import { type Commit, inSession, placeOf, quoted, type Session, Sweeper } from './sql.ts'
+import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
+import {
+  type Commit,
+  type Fault,
+  inSession,
+  MANY,
+  MOST_REPEATS,
+  PATIENCE,
+  placeOf,
+  quoted,
+  repeated,
+  SEED_TTL,
+  type Session,
+  Sweeper,
+} from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
 /** What `createPool` of `mysql2` returns. */
@@ -76,21 +89,14 @@ interface Statements extends Session<Found> {
   run(statements: readonly string[]): Promise<readonly Found[]>
 }
 
-/** Milliseconds after which the connection counts as lost, beyond the time that the server has. */
-const PATIENCE = 1000
 /** Deadlocks, time-outs of locks, and a transaction that was open in a connection of the pool: the server has changed nothing. */
-const REPEATABLE: ReadonlySet<unknown> = new Set([1213, 1205, 1568])
-const MOST_REPEATS = 5
+const UNDONE: ReadonlySet<unknown> = new Set([1213, 1205, 1568])
 /** The server ends, has ended the connection or the statement, or does not accept writes. */
 const BROKEN: ReadonlySet<unknown> = new Set([1053, 1290, 1317, 1792, 1836, 1927, 3169, 4031])
 const NO_TABLE: ReadonlySet<unknown> = new Set([1146, 1049])
-/** Milliseconds for which a row without a state is kept. Its transaction follows at once. */
-const SEED_TTL = 60_000
 /** Rows that one step of the sweeper reads, and deletes. */
 const PAGE = 5000
 const MOST_DELETED = 1000
-/** Expired rows that are many. */
-const MANY = 500
 const LONGEST_NAME = 64
 /** Bytes of a key: more than the longest name of a limiter and the longest key need in JSON. */
 const LONGEST_KEY = 1024
@@ -107,7 +113,8 @@ const TIME = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
  *
  * The table must exist: `npx sluice migrate mysql` prints or creates it. The user of the pool needs `SELECT`, `INSERT`, `UPDATE` and `DELETE`
  * on it. A decision takes two trips to the server if the pool has `multipleStatements: true`, and else five; a key that has no row takes three,
- * or nine. Settings of the pool's sessions stay as they are. Rows of expired keys are deleted in small steps.
+ * or nine. Settings of the pool's sessions stay as they are. Rows of expired keys are deleted in small steps. A process that stops in the middle
+ * of a transaction keeps its locks until the server ends the connection, after `wait_timeout`, or `idle_transaction_timeout` of MariaDB.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed. If the connection ended during
  * `COMMIT`, nobody knows whether the request was charged; it is never charged twice.
@@ -134,7 +141,7 @@ export function mysqlTable(options: MysqlTable = {}): string {
 }
 
 /** Returns the rows of a table as `rowStore` uses them. */
-export function mysqlDatabase(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}): RowDatabase {
+export function mysqlDatabase(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}): ListedDatabase {
   const inner = poolOf(pool)
   const table = tableOf(options)
   const timeout = milliseconds('timeout', options.timeout ?? 40)
@@ -147,6 +154,7 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
 
   const session = <Result>(work: (session: Statements, commit: Commit) => Promise<Result>): Promise<Result> =>
     inSession(() => open(inner), timeout + PATIENCE, work, isBroken)
+  const missing = `The table ${table} does not exist. Create it: npx sluice migrate mysql`
   const sweeper = new Sweeper(sweepOf(table, now, session))
 
   const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>
@@ -170,43 +178,37 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
       for (let i = 0; found.length < keys.length; i++) {
         if (i === MOST_REPEATS) throw new Error('rows were deleted while they were locked')
         const present = new Set(found.map(([key]) => String(key)))
-        const missing = keys.filter((key) => !present.has(key)).map((key) => `(${bytes(key)}, ${now()} + ${SEED_TTL})`)
+        const seeds = keys.filter((key) => !present.has(key)).map((key) => `(${bytes(key)}, ${now()} + ${SEED_TTL})`)
         // In the order of bytes, as the index: with surrogates, that of texts differs.
-        const seeds = missing.toSorted().join()
-        const seed = `${limited} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds}`
+        const seed = `${limited} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds.toSorted().join()}`
         found = await run(['ROLLBACK AND CHAIN', seed, 'COMMIT AND CHAIN', lock])
       }
       const { writes, result } = await apply(found)
-      await commit(
-        run([
-          ...texts(writes).map(
-            (values) => `${limited} INSERT INTO ${table} (\`key\`, state, expires_at)
-VALUES ${values} ON DUPLICATE KEY UPDATE state = VALUES(state), expires_at = VALUES(expires_at)`,
-          ),
-          'COMMIT',
-        ]),
+      const inserts = texts(writes).map(
+        (values) => `${limited} INSERT INTO ${table} (\`key\`, state, expires_at) VALUES ${values}`,
       )
+      const stored = inserts.map(
+        (each) => `${each} ON DUPLICATE KEY UPDATE state = VALUES(state), expires_at = VALUES(expires_at)`,
+      )
+      await commit(run([...stored, 'COMMIT']))
       return result
     })
 
   return {
     place: placeOf(inner, `the table ${table} of MySQL`),
+    keysAfter: async (key, most) => {
+      const after = `FROM ${table} WHERE \`key\` > ${bytes(key)} ORDER BY \`key\` LIMIT ${most}`
+      const found = await session(({ run }) => run([`SELECT \`key\` ${after}`]))
+      return found.map(([each]) => String(each))
+    },
+    size: async () => Number((await session(({ run }) => run([`SELECT NULL, NULL, COUNT(*) FROM ${table}`])))[0]![2]),
     async transact(keys, change, { readOnly }) {
       const long = keys.find((key) => Buffer.byteLength(key) > LONGEST_KEY)
       if (long !== undefined)
         throw new SluiceError('STORE_REJECTED', `The key is longer than ${LONGEST_KEY} bytes: ${shown(long)}`)
-      for (let i = 0; ; i++) {
-        try {
-          const result = await attempt(keys, change, readOnly)
-          if (!readOnly) void sweeper.tick()
-          return result
-        } catch (error) {
-          const number = numberOf(error)
-          if (REPEATABLE.has(number) && i < MOST_REPEATS) continue
-          if (!NO_TABLE.has(number)) throw error
-          throw new Error(`The table ${table} does not exist. Create it: npx sluice migrate mysql`, { cause: error })
-        }
-      }
+      const result = await repeated(() => attempt(keys, change, readOnly), faultOf, missing)
+      if (!readOnly) void sweeper.tick()
+      return result
     },
   }
 }
@@ -245,11 +247,8 @@ function sweepOf(
     session(async ({ run }) => {
       const from = `FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` > ${after}`
       const page = `SELECT \`key\`, expires_at ${from} ORDER BY \`key\` LIMIT ${PAGE}`
-      const [read] = await run([
-        ...BEGIN,
-        `SELECT MAX(\`key\`), NULL, SUM(expires_at < ${now()}) FROM (${page}) AS page`,
-      ])
-      const [last, , count] = read!
+      const totals = `SELECT MAX(\`key\`), NULL, SUM(expires_at < ${now()}) FROM (${page}) AS page`
+      const [last, , count] = (await run([...BEGIN, totals]))[0]!
       let deleted: readonly Found[] = []
       if (Number(count) > 0) {
         const expired = `AND \`key\` <= ${bytes(last!)} AND expires_at < ${now()} ORDER BY \`key\` LIMIT ${MOST_DELETED}`
@@ -268,6 +267,11 @@ function sweepOf(
 function isBroken(error: unknown): boolean {
   const number = numberOf(error)
   return !(error instanceof SluiceError) && (number === undefined || BROKEN.has(number))
+}
+
+function faultOf(error: unknown): Fault | undefined {
+  const number = numberOf(error)
+  return NO_TABLE.has(number) ? 'missing' : UNDONE.has(number) ? 'undone' : undefined
 }
 
 /** The number of an error that the server has sent. */

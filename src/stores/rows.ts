@@ -74,6 +74,14 @@ export interface SyncRowDatabase extends RowDatabase {
   close?(): void
 }
 
+/** A database whose keys can be listed: for the command line. */
+export interface ListedDatabase extends RowDatabase {
+  /** Returns the first keys after one, in the order of the database. The one before the first is `''`. */
+  keysAfter(key: string, most: number): Promise<readonly string[]> | readonly string[]
+  /** Returns about how many keys there are. */
+  size(): Promise<number> | number
+}
+
 /** Options of `rowStore`. */
 export interface RowStoreOptions {
   /** Uses this clock instead of the database's: for tests. */
@@ -122,8 +130,9 @@ export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): 
 class DatabasePlace implements Place {
   readonly name?: string
 
-  constructor(given: RowDatabase['place']) {
-    if (given !== undefined) this.name = given.name
+  constructor(database: RowDatabase) {
+    databases.set(this, database)
+    if (database.place !== undefined) this.name = database.place.name
   }
 
   partOf(): string {
@@ -135,6 +144,12 @@ class DatabasePlace implements Place {
   }
 }
 
+/** Returns the database of a store, or of the store inside a wrapper; `undefined` for a store of another kind. */
+export function databaseIn({ place }: Store): RowDatabase | undefined {
+  return databases.get(place)
+}
+
+const databases = shared('databases of places', () => new WeakMap<Place, RowDatabase>())
 const places = shared('databases', () => new WeakMap<object, Place>())
 
 /** What both kinds of stores have: a database, its clock, and transactions. */
@@ -150,7 +165,7 @@ class Rows {
   constructor(database: RowDatabase, given: Clock | undefined) {
     this.database = database
     const where = database.place ?? database
-    this.place = places.get(where) ?? new DatabasePlace(database.place)
+    this.place = places.get(where) ?? new DatabasePlace(database)
     places.set(where, this.place)
     this.#given = given
     this.clock = storeClock(given, () => steadyClock.now() + this.#ahead)
@@ -382,8 +397,18 @@ class KeyRecord {
   }
 }
 
+/** The limiter and the key of a record; `undefined` for a text that is none. */
+export function readRecordKey(record: string): { limiter: string; key: string } | undefined {
+  try {
+    const [limiter, key] = JSON.parse(record) as unknown[]
+    return typeof limiter === 'string' && typeof key === 'string' ? { limiter, key } : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** The key of a record. Any text can be in it. The result is well-formed, and without NUL. */
-function recordKey(limiter: string, key: string): string {
+export function recordKey(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }
 

@@ -34,6 +34,36 @@ export interface Session<Row> {
   release(isBroken: boolean): void
 }
 
+/** Milliseconds after which a connection counts as lost, beyond the time that the server has for a statement. */
+export const PATIENCE = 1000
+/** Milliseconds for which a row without a state is kept. Its transaction follows at once. */
+export const SEED_TTL = 60_000
+/** Expired rows that are many for one step of a sweeper. */
+export const MANY = 500
+/** How often a transaction is repeated. */
+export const MOST_REPEATS = 5
+
+/** What an error says: the server has undone the transaction, or the table does not exist. */
+export type Fault = 'undone' | 'missing'
+
+/** Repeats a transaction that the server has undone, such as one of two that wait for each other. `missing` says how to create the table. */
+export async function repeated<Result>(
+  attempt: () => Promise<Result>,
+  faultOf: (error: unknown) => Fault | undefined,
+  missing: string,
+): Promise<Result> {
+  for (let i = 0; ; i++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const fault = faultOf(error)
+      if (fault === 'undone' && i < MOST_REPEATS) continue
+      if (fault !== 'missing') throw error
+      throw new Error(missing, { cause: error })
+    }
+  }
+}
+
 /** Waits for `COMMIT`. If the connection is lost before the answer, rejects with an error that says so. */
 export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
 

@@ -1,7 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { createConnection, createPool as createCallbackPool, type PoolOptions, type RowDataPacket } from 'mysql2'
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,6 +15,7 @@ import { storeBehaviours } from '../../../src/testing.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
 import { build, type Built } from '../../support/redis-built.ts'
+import { runProcesses } from '../../support/rows-processes.ts'
 import { unhandled } from '../../support/unhandled.ts'
 
 let server: MysqlServer
@@ -144,56 +142,46 @@ function recordKey(key: string, limiter = 'test'): string {
   return JSON.stringify([limiter, key])
 }
 
-const WORKER = fileURLToPath(new URL('../../support/mysql-worker.mjs', import.meta.url))
-
-describe('processes that share a table', () => {
+describe('processes that share a table', { timeout: 120_000 }, () => {
   let built: Built
   beforeAll(() => {
     built = build()
   })
   afterAll(() => built.remove())
 
-  /** What each key was admitted by all processes together. */
-  async function race(table: string, multipleStatements: boolean, job: object): Promise<Record<string, number>[]> {
-    const given = { package: built.directory, url: server.url, table, multipleStatements, ...job }
-    const workers = Array.from({ length: 3 }, () => fork(WORKER, [JSON.stringify(given)], { execArgv: [] }))
-    try {
-      await Promise.all(workers.map((each) => once(each, 'message')))
-      const answers = workers.map((each) => answered(each))
-      for (const each of workers) each.send('go')
-      return await Promise.all(answers)
-    } finally {
-      for (const each of workers) each.kill()
-    }
-  }
-
-  async function answered(worker: ChildProcess): Promise<Record<string, number>> {
-    const [{ admitted }] = (await once(worker, 'message')) as [{ admitted: Record<string, number> }]
-    return admitted
-  }
-
   it.each([false, true])('admit exactly the quota of one key, multipleStatements %s', async (multipleStatements) => {
     const { table } = await world()
     const limits = [{ algorithm: 'gcra', quota: 10, burst: 97, window: '1000d' }]
-    const counts = await race(table, multipleStatements, { limits, keys: ['a'], asks: 300, inFlight: 20 })
-    expect(counts.reduce((sum, { a }) => sum + a!, 0)).toBe(97)
-    expect(counts.filter(({ a }) => a! > 0).length).toBeGreaterThan(1)
+    const admitted = await runProcesses(built.directory, 3, {
+      kind: 'mysql',
+      url: `${server.url}?multipleStatements=${multipleStatements}`,
+      table,
+      members: [{ name: 'one', limits }],
+      keys: ['a'],
+      asks: 300,
+      inFlight: 20,
+    })
+    expect(admitted).toEqual({ a: 97 })
   })
 
-  it(
-    'admit exactly the quotas of many keys, and never wait for each other in a circle',
-    { timeout: 60_000 },
-    async () => {
-      const { pool, table } = await world()
-      const before = await statusOf(pool, 'Innodb_deadlocks')
-      const limit = { algorithm: 'fixedWindow', quota: 7, window: '1000d', anchor: 'first' }
-      // Two keys in each transaction, in both orders, all of them new.
-      const keys = Array.from({ length: 211 }, (_, i) => `${(i * 7) % 211} ${(i * 31 + 5) % 211}`)
-      const counts = await race(table, false, { limits: [limit, limit], keys, asks: 3000, inFlight: 200 })
-      for (const key of keys) expect(counts.reduce((sum, each) => sum + each[key]!, 0)).toBe(7)
-      expect(await statusOf(pool, 'Innodb_deadlocks')).toBe(before)
-    },
-  )
+  it('admit exactly the quotas of many keys and of a limit that all share, and never wait for each other in a circle', async () => {
+    const { pool, table } = await world()
+    const before = await statusOf(pool, 'Innodb_deadlocks')
+    const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1000d', anchor: 'first' }]
+    // All of them are new. Half of them have another order as bytes than as characters of UTF-16.
+    const keys = Array.from({ length: 211 }, (_, i) => `${i % 2 === 0 ? '\u{1F600}' : '\uFFFD'}${i * 31}`)
+    const job = { kind: 'mysql', url: server.url, table, keys, asks: 3000, inFlight: 300 }
+    const each = await runProcesses(built.directory, 3, { ...job, members: [{ name: 'each', limits: limits(7) }] })
+    expect(each).toEqual(Object.fromEntries(keys.map((key) => [key, 7])))
+    const members = [
+      { name: 'both', limits: limits(7) },
+      { name: 'all', key: 'all', limits: limits(1000) },
+    ]
+    const both = await runProcesses(built.directory, 3, { ...job, members, asks: 1000 })
+    expect(Object.values(both).reduce((sum, count) => sum + count, 0)).toBe(1000)
+    for (const count of Object.values(both)) expect(count).toBeLessThanOrEqual(7)
+    expect(await statusOf(pool, 'Innodb_deadlocks')).toBe(before)
+  })
 })
 
 describe('a transaction that waits for locks', () => {
@@ -538,17 +526,17 @@ describe('rows', () => {
 SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expiresAt} + seq FROM seq_${from}_to_${to}`)
     const now = Date.now()
     await fill(1, 100_000, now - 10_000_000)
-    await fill(100_001, 103_000, now + 10_000_000)
-    await fill(103_001, 200_000, now - 10_000_000)
+    await fill(100_001, 106_000, now + 10_000_000)
+    await fill(106_001, 200_000, now - 10_000_000)
     const deadlocks = await statusOf(here.pool, 'Innodb_deadlocks')
     const limits = fixedWindow({ quota: 1_000_000, window: '1000d', anchor: 'first' })
     const [limiter, other] = [1, 2].map(() => {
       const store = mysqlStore(here.pool, { table: here.table, timeout: '10s' })
-      return createLimiter({ keyer: (key: string) => key, limits, store })
+      return createLimiter({ keyer: (key: string) => key, limits, store, shared: true })
     }) as [Limiter<string>, Limiter<string>]
     let decisions = 0
     let rows = 200_000
-    while (rows > 3000 + 50) {
+    while (rows > 6050) {
       for (let i = 0; i < 50; i++) {
         const key = String(decisions++ % 50)
         expect((await Promise.all([limiter.consume(key), other.consume(key)])).map(({ allowed }) => allowed)).toEqual([
@@ -557,10 +545,10 @@ SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expires
         ])
       }
       rows = Number((await rowsOf(here.pool, `SELECT COUNT(*) AS count FROM \`${here.table}\``))[0]!['count'])
-      expect(rows).toBeGreaterThanOrEqual(3000 + 50)
+      expect(rows).toBeGreaterThanOrEqual(6050)
     }
     const left = await rowsOf(here.pool, `SELECT COUNT(*) AS count FROM \`${here.table}\` WHERE expires_at > ${now}`)
-    expect(Number(left[0]!['count'])).toBe(3050)
+    expect(Number(left[0]!['count'])).toBe(6050)
     expect(await statusOf(here.pool, 'Innodb_deadlocks')).toBe(deadlocks)
     expect((await limiter.peek('0', { cost: 0 })).limits[0]!.used).toBe(decisions / 25)
   })
@@ -740,6 +728,19 @@ describe('the pool', () => {
   })
 })
 
+describe('the keys of a table', () => {
+  it('are listed and counted', async () => {
+    const here = await world()
+    const limiter = limiterOn(here)
+    const database = mysqlDatabase(here.pool, { table: here.table })
+    for (const key of ['b', 'a', '\u{1F600}']) await limiter.consume(key)
+    const records = ['a', 'b', '\u{1F600}'].map((key) => recordKey(key))
+    expect(await database.keysAfter('', 2)).toEqual(records.slice(0, 2))
+    expect(await database.keysAfter(records[1]!, 2)).toEqual(records.slice(2))
+    expect(await database.size()).toBe(3)
+  })
+})
+
 describe('a mistake', () => {
   const pool = (): Pool => createPool({ uri: server.url })
 
@@ -793,13 +794,20 @@ describe('a mistake', () => {
     },
   )
 
-  it('with the rights is reported', async () => {
+  it('with the rights is reported, and SELECT, INSERT, UPDATE and DELETE on the table are enough', async () => {
     const here = await world()
     await here.pool.query(`CREATE OR REPLACE USER reader@'127.0.0.1'`)
     await here.pool.query(`GRANT SELECT ON shop.* TO reader@'127.0.0.1'`)
     const uri = server.url.replace('sluice@', 'reader@')
     const limiter = limiterOn({ ...(await world({ uri })), table: here.table })
     await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED', cause: { errno: 1142 } })
+    await here.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON shop.\`${here.table}\` TO reader@'127.0.0.1'`)
+    await here.pool.query(`INSERT INTO \`${here.table}\` VALUES ('old', NULL, 0)`)
+    expect(await limiterOn({ ...(await world({ uri })), table: here.table }).consume('ann')).toMatchObject({
+      remaining: 99,
+    })
+    await swept()
+    expect(await mysqlDatabase(here.pool, { table: here.table }).size()).toBe(1)
   })
 
   it('with the length of a key rejects only its own operation', async () => {
