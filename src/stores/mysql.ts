@@ -32,7 +32,7 @@ import type { AsyncStore } from './store.ts'
 /** What `createPool` of `mysql2` returns. */
 export interface MysqlPool {
   /** Calls back with a connection that is free. */
-  getConnection(callback: (error: unknown, connection: MysqlConnection) => void): void
+  getConnection(callback: (error: Error | null, connection: MysqlConnection) => void): void
   /** Returns the same pool with promises. Only pools of mysql2 have this method. */
   promise(): unknown
 }
@@ -50,7 +50,7 @@ export interface MysqlConnection {
   /** Runs a statement, or several with `multipleStatements`. */
   query(
     options: { sql: string; rowsAsArray: boolean; typeCast: boolean; nestTables: boolean },
-    callback: (error: unknown, answer: unknown) => void,
+    callback: (error: Error | null, answer: unknown) => void,
   ): unknown
   /** Listens to a lost connection. */
   on(event: 'error', listener: () => void): unknown

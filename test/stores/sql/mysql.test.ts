@@ -101,6 +101,15 @@ async function statusOf(pool: Pool, name: string): Promise<number> {
   return Number((await rowsOf(pool, `SHOW GLOBAL STATUS LIKE '${name}'`))[0]!['Value'])
 }
 
+async function send(
+  connection: MysqlConnection,
+  query: Parameters<MysqlConnection['query']>[0],
+  answer: Parameters<MysqlConnection['query']>[1],
+  sql: Promise<string> | string,
+): Promise<void> {
+  connection.query({ ...query, sql: await sql }, answer)
+}
+
 /** The pool with `before` in front of each query. It returns the statement to send. */
 function watched(pool: Pool, before: (sql: string, id: number) => Promise<string> | string): MysqlPool {
   return {
@@ -111,10 +120,7 @@ function watched(pool: Pool, before: (sql: string, id: number) => Promise<string
         const connection: MysqlConnection = given
         callback(null, {
           config: given.config,
-          query(query, answer) {
-            const send = (sql: string): void => void connection.query({ ...query, sql }, answer)
-            void Promise.resolve(before(query.sql, given.threadId)).then(send)
-          },
+          query: (query, answer) => void send(connection, query, answer, before(query.sql, given.threadId)),
           on: (event, listener) => connection.on(event, listener),
           removeListener: (event, listener) => connection.removeListener(event, listener),
           release: () => connection.release(),
@@ -675,7 +681,7 @@ describe('the pool', () => {
       'sql_select_limit = 1000000',
     ]
     here.pool.on('connection', (connection) => {
-      for (const each of session) connection.query(`SET SESSION ${each}`)
+      for (const each of session) void connection.query(`SET SESSION ${each}`)
     })
     const limiter = limiterOn(here, 3)
     const keys = ['ann', 'Ann', 'ann ', 'änn', '\u{1F600}', "x'; DROP TABLE y; --", '\\', '"`?:a']
