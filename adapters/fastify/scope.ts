@@ -22,8 +22,8 @@ import {
   type OwnRoute,
   registeredTwice,
   routeName,
-  warnOfEarlyRoute,
 } from './routes.ts'
+import { warnOfEarlyRoute } from '../../src/http/checks.ts'
 
 /** A limit of the scope that it is registered in. */
 interface ScopeLimit extends Inheritable {
@@ -131,7 +131,7 @@ export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'
 
 /** Adds the hook of a limit to its scope, and sets `attached` when Fastify puts it on a route or a 404 handler. */
 function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limit: LimitHook): void {
-  let isWarned = false
+  let isWarned = scopeLimit.options['checks'] === false
   function limitEarly(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     if (!isWarned) warnOfEarlyRoute()
     isWarned = true

@@ -4,13 +4,13 @@ import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial, type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
 import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
-import { warnIfPending, warnOfLateMount } from '../../src/http/checks.ts'
+import { warnIfPending, warnOfLateMount, warnOfNoRoute } from '../../src/http/checks.ts'
 import { headerConfig, writtenHeaders } from '../../src/http/headers/styles.ts'
-import { createRequestLimiter, onceForEachApp } from '../../src/http/request-limiter.ts'
+import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { keepHeaders } from './error-headers.ts'
-import { readsRoute, unroutedKey } from '../../src/http/keys/request-keyers.ts'
+import { readsRoute } from '../../src/http/keys/request-keyers.ts'
 import { addressOf } from './keyers.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
@@ -86,7 +86,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
     const isAnswered = (): boolean => hasGoneOn || context.headerSent || context.res.destroyed
     return undoneByError(
       () => void (hasGoneOn || undo(true)),
-      () => warnIfPending(onDenied, onDenied(context, goOn, decision), isAnswered),
+      () => warnIfPending(context, onDenied, onDenied(context, goOn, decision), isAnswered),
     )
   },
 }
@@ -117,7 +117,11 @@ export function rateLimit<State = DefaultState, Custom = DefaultContext>(
 ): Middleware<State & RateLimitState, Custom> {
   // Only functions of the user read the state.
   const options = given as unknown as RateLimitOptions
-  const requestLimiter = createRequestLimiter(options, adapter)
+  const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
+    if (isLastAfterRouter(app as Application, limitRate)) warnOfLateMount()
+    // An earlier router may have set a route.
+    if (readsRoute(options.keyer) && (app as Application).middleware.includes(limitRate as never)) warnOfNoRoute(app)
+  })
   const written = writtenHeaders(headerConfig(options))
   const keepOnError = keepHeaders(written)
   const keepOnDenial = keepHeaders([...written, 'Retry-After', 'Cache-Control', 'Connection'])
@@ -128,14 +132,7 @@ export function rateLimit<State = DefaultState, Custom = DefaultContext>(
     return next()
   }
 
-  const needsRoute = readsRoute(options.keyer)
-  const checkApp = onceForEachApp<Application>((app) => {
-    if (isLastAfterRouter(app, limitRate)) warnOfLateMount()
-    // An earlier router may have set a route.
-    if (needsRoute && app.middleware.includes(limitRate as never)) unroutedKey(app)
-  })
   function limitRate(context: Context, next: Next): Promise<void> | void {
-    checkApp(context.app)
     let hasGoneOn = false
     function goOn(): Promise<void> {
       hasGoneOn = true

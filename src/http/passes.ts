@@ -1,8 +1,7 @@
 import { combine, type Decision } from '../limiter/decision.ts'
 import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
-import { warn } from '../util/warn.ts'
+import { clashWarner, isChecked, warnMountedTwice, warnSamePlace } from './checks.ts'
 import {
-  clashBetween,
   DEFAULT_CONFIG,
   exposedWriter,
   type HeaderConfig,
@@ -45,6 +44,7 @@ type StackedHeaderWriter<Response> = (
   decision: Decision,
   earlier: MergedHeaders | undefined,
   response: Response | undefined,
+  request: object,
 ) => MergedHeaders | undefined
 
 const NO_LIMITS: Decision = combine([], undefined)
@@ -73,14 +73,14 @@ export function stackedHeaderWriter<Response>(
     write(decision, now, set, formatOf)
   }
 
-  return function writeHeaders(decision, earlier, response) {
+  return function writeHeaders(decision, earlier, response, request) {
     if (response !== undefined) writeExposed(response)
     if (earlier === undefined) {
       current = response as Response
       if (response !== undefined) write(decision, needsTime ? timeOf(decision) : 0, set)
       return config === DEFAULT_CONFIG ? undefined : headersOf(decision, config)
     }
-    warnOfClashes(earlier.parts)
+    if (isChecked(request)) warnOfClashes(earlier.parts)
     const merged = mergeHeaders(earlier, { decision, config })
     if (response !== undefined && !isSilent(config)) writeMerged(merged, decision, response)
     return merged
@@ -140,23 +140,6 @@ function otherConfigs(parts: readonly HeaderPart[], own: HeaderConfig): readonly
   return [...new Set(parts.map(({ config }) => config))].filter((config) => config !== own)
 }
 
-/** Returns a function that warns, once for each, of earlier request limiters that write the same header in another way. */
-function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => void {
-  const compared = new WeakSet([config])
-  return function warnOfClashes(earlier) {
-    for (const { config: other } of earlier) {
-      if (compared.has(other)) continue
-      compared.add(other)
-      const clash = clashBetween(other, config)
-      if (clash !== undefined)
-        warn(
-          'SLUICE_STYLES_CLASH',
-          `Two rate limits of one request write the same header in two styles: ${clash}. Give both the same \`headers\`.`,
-        )
-    }
-  }
-}
-
 /** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock. */
 export function timeOf({ limits: [first] }: Decision): number {
   const clock = isCharge(first) ? first.policy.store.clock : undefined
@@ -199,44 +182,37 @@ export function recordPass(decision: Decision, earlier: Pass | undefined, header
 
 /**
  * Finds the decision that already counted what a limiter is about to count for a request. Returns `undefined` when the limiter
- * would count anything else. It warns, once for each limiter, when a limit would count the same request twice.
+ * would count anything else. If the request is checked, it warns when a limit would count the same request twice.
  */
 type FindCounted<Request> = (request: Request, latest: Pass) => MaybePromise<Decision | undefined>
-
-const COUNTED_ONCE = 'The request is counted once. Use the middleware in one place only.'
-const COUNTED_TWICE =
-  'The second pass also has other limits, so the common limits count the request twice. Give all limits to one middleware, or ' +
-  'use different limiters for the app and for its routes.'
-
-/** The limiters that a warning was written for, by its code. */
-const warned = { SLUICE_MOUNTED_TWICE: new WeakSet<object>(), SLUICE_SAME_PLACE: new WeakSet<object>() }
 
 /** Creates the function for one limiter. It asks no store: the same limit and the same key are enough. */
 function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<Request> {
   const builders = chargeSourcesOf(limiter)
   const homes = builders.map(({ home }) => home)
 
-  function findIn(latest: Pass, charges: readonly Charge[]): Decision | undefined {
+  function findIn(request: object, latest: Pass, charges: readonly Charge[]): Decision | undefined {
+    const warns = isChecked(request)
     let isCountedInPart = false
     for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
       const { limits } = pass.decision
       const common = charges.filter((charge) => limits.some((status) => countsTogether(charge, status)))
       if (common.length > 0 && common.length === charges.length) {
-        warnMountedTwice(limiter, builders, COUNTED_ONCE)
+        if (warns) warnMountedTwice(limiter, builders, true)
         return pass.decision
       }
       isCountedInPart ||= common.length > 0
-      if (charges.some((charge) => limits.some((status) => countsApart(charge, status))))
+      if (warns && charges.some((charge) => limits.some((status) => countsApart(charge, status))))
         warnSamePlace(limiter, builders)
     }
-    if (isCountedInPart) warnMountedTwice(limiter, builders, COUNTED_TWICE)
+    if (warns && isCountedInPart) warnMountedTwice(limiter, builders, false)
     return undefined
   }
 
   return function findCounted(request, latest) {
     if (!hasCountedFor(homes, builders, latest)) return undefined
     const charges = collect(builders, (builder) => builder.charges(request, undefined))
-    return chain(charges, (known) => findIn(latest, known.flat()))
+    return chain(charges, (known) => findIn(request as object, latest, known.flat()))
   }
 }
 
@@ -266,33 +242,6 @@ function countsApart(charge: Charge, status: LimitStatus): boolean {
   if (one.limiter !== other.limiter || one.store.place === other.store.place) return false
   if (isMemoryPlace(one.store.place) || isMemoryPlace(other.store.place)) return false
   return !isSharedHome(one.home) && !isSharedHome(other.home)
-}
-
-function warnMountedTwice(limiter: object, builders: readonly ChargeSource<never>[], advice: string): void {
-  warnOnce(
-    limiter,
-    'SLUICE_MOUNTED_TWICE',
-    `A request passed the limiter ${namesOf(builders)} twice, such as on the app and on one of its routes. ${advice}`,
-  )
-}
-
-function warnSamePlace(limiter: object, builders: readonly ChargeSource<never>[]): void {
-  warnOnce(
-    limiter,
-    'SLUICE_SAME_PLACE',
-    `A request passed two limiters named ${namesOf(builders)}, with the same limit and key, on two stores. If both stores use one server, ` +
-      'such as over two connections, the request is charged twice. Give one of them another `name`, or use one store. If they should ' +
-      'share their counts, set `shared: true`.',
-  )
-}
-
-function warnOnce(limiter: object, code: keyof typeof warned, message: string): void {
-  if (!warned[code].has(limiter)) warn(code, message)
-  warned[code].add(limiter)
-}
-
-function namesOf(builders: readonly ChargeSource<never>[]): string {
-  return [...new Set(builders.map(({ name }) => `"${name}"`))].join(', ')
 }
 
 /** How a request limiter counts one kind of requests: preflights, or all others. */
