@@ -2,7 +2,7 @@
 import express from 'express'
 import Fastify from 'fastify'
 import Koa from 'koa'
-import Router from '@koa/router'
+import { Router } from '@koa/router'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
