@@ -42,7 +42,7 @@ const webEnd = inTests('src/http/response/web.ts', 'test/adapters/fetch')
 const webResponse = inTests('src/http/response/web.ts', 'test/adapters/fetch', 'test/adapters/hono')
 const express = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const routeKey = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
-const koa = inTests('adapters/koa/error-headers.ts', 'test/adapters/koa/error-headers.test.ts')
+const koa = inTests('adapters/koa/index.ts', 'test/adapters/koa/error-headers.test.ts')
 const koaKeyers = inTests('adapters/koa/keyers.ts', 'test/adapters/koa/keyers.test.ts')
 const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
 const ownRoutes = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/own-routes.test.ts')
@@ -295,7 +295,13 @@ export const http = [
   koa('loses the headers on an error', 'kept.has(name.toLowerCase()) ? undefined : ', ''),
   koa('takes the headers of an error for ours', 'if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res', ''),
   koa('loses the exposed names', 'kept.has(lower) ? withNames(String(value), exposed) : value', 'value'),
-  koa('misses an error of an earlier middleware', '    Object.assign(context, { onerror: answer })\n', ''),
+  koa('forgets earlier limits on an error', 'latest.headers.parts.flatMap(', 'latest.headers.parts.slice(-1).flatMap('),
+  koa('keeps the headers of one app only', 'if (app !== latestApp) keep', 'if (latestApp === undefined) keep'),
+  koa(
+    'takes any denial for one that onDenied throws',
+    '...(isDenial ? DENIAL_HEADERS',
+    '...(isDenial !== undefined ? DENIAL_HEADERS',
+  ),
   koaKeyers('takes a method for its route', "route.methods.length > 10 ? 'ALL' : route.methods", 'method'),
   koaKeyers('takes a route that already ran', 'Math.max(at, 0)', '0'),
   koaKeyers('misses a number of proxies', 'app.maxIpsCount > 0 || ', ''),

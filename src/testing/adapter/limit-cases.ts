@@ -142,9 +142,10 @@ export const checkCases: Cases = {
       equal(await warningsOf(async () => equal(await statuses(server, 4), [200, 200, 200, 429])), [])
     }
   },
-  'are of each limit: one with checks does not make those of another run': async ({ limit, serve }) => {
-    const other = limit(three, { keyer: wholeAddress, checks: false })
-    const server = await serve({ limits: [limit(hundred, { checks: true }), other] })
+  'are of each limit: one with checks does not make those of another run': async ({ limit, serve, clock }) => {
+    const limiter = createLimiter({ keyer: wholeAddress, limits: three, store: memoryStore({ clock }) })
+    const other = { limiter, checks: false }
+    const server = await serve({ limits: [limit(hundred, { checks: true }), other, other] })
     equal(await warningsOf(() => statuses(server, 2)), [])
   },
 }
