@@ -38,7 +38,7 @@ interface HeaderPart {
 
 /**
  * Writes the headers of a decision, merged with the headers of earlier request limiters. Writes nothing without a response.
- * @returns the merged headers, or `undefined` when they are just `defaultHeaders(decision)`
+ * @returns the merged headers, or `undefined` when they are just `impliedHeaders(decision)`
  */
 type StackedHeaderWriter<Response> = (
   decision: Decision,
@@ -53,8 +53,10 @@ const NO_LIMITS: Decision = combine([], undefined)
 export function stackedHeaderWriter<Response>(
   options: HeaderOptions,
   adapter: ResponseHeaders<Response>,
+  limiter: Limiter<never>,
 ): StackedHeaderWriter<Response> {
   const config = headerConfig(options)
+  const isImplied = implyConfig(limiter, config)
   // Not `config.write`, which all request limiters without header options share: a writer keeps its latest list of policies.
   const write = headerWriter(config)
   const writeExposed = exposedWriter(['Retry-After', ...writtenHeaders(config)], adapter)
@@ -78,7 +80,9 @@ export function stackedHeaderWriter<Response>(
     if (earlier === undefined) {
       current = response as Response
       if (response !== undefined) write(decision, needsTime ? timeOf(decision) : 0, set)
-      return config === DEFAULT_CONFIG ? undefined : headersOf(decision, config)
+      return isImplied && (config === DEFAULT_CONFIG || decision.limits.length > 0)
+        ? undefined
+        : headersOf(decision, config)
     }
     if (isChecked(request)) warnOfClashes(earlier.parts)
     const merged = mergeHeaders(earlier, { decision, config })
@@ -87,9 +91,24 @@ export function stackedHeaderWriter<Response>(
   }
 }
 
-/** Returns the headers of a decision that was made without any header option. */
-function defaultHeaders(decision: Decision): MergedHeaders {
-  return headersOf(decision, DEFAULT_CONFIG)
+/**
+ * The header options of the first request limiter of each limiter. So nothing has to be stored for a decision of most request limiters:
+ * an entry for each request costs more than writing the headers.
+ */
+const impliedConfigs = shared('configs of limiters', () => new WeakMap<object, HeaderConfig>())
+
+/** Returns true if the decisions of a limiter imply these header options, as no earlier request limiter of it has others. */
+function implyConfig(limiter: Limiter<never>, config: HeaderConfig): boolean {
+  const homes = chargeSourcesOf(limiter).map(({ home }) => home)
+  for (const home of homes) if (!impliedConfigs.has(home)) impliedConfigs.set(home, config)
+  return homes.length === 0 ? config === DEFAULT_CONFIG : homes.every((home) => impliedConfigs.get(home) === config)
+}
+
+/** Returns the headers of a decision whose pass was not stored. */
+function impliedHeaders(decision: Decision): MergedHeaders {
+  const [first] = decision.limits
+  const config = isCharge(first) ? impliedConfigs.get(first.policy.home) : undefined
+  return headersOf(decision, config ?? DEFAULT_CONFIG)
 }
 
 function headersOf(decision: Decision, config: HeaderConfig): MergedHeaders {
@@ -154,7 +173,7 @@ export interface Pass {
   readonly headers: MergedHeaders
 }
 
-/** By decision. A first pass with the default headers is not in it: `passOf` can derive it. */
+/** By decision. A first pass is not in it if the limiter implies the header options: `passOf` derives it. */
 const passes = shared('passes', () => new WeakMap<Decision, Pass>())
 
 /** Returns the latest pass of a request. Other packages, too, store a value as `rateLimit`; only a decision counts. */
@@ -167,7 +186,7 @@ export function latestPass<Request>(
 }
 
 function passOf(decision: Decision): Pass {
-  return passes.get(decision) ?? { decision, earlier: undefined, headers: defaultHeaders(decision) }
+  return passes.get(decision) ?? { decision, earlier: undefined, headers: impliedHeaders(decision) }
 }
 
 /** Returns all limits that the headers of a response show since a decision. */
@@ -175,7 +194,7 @@ export function shownTogether(decision: Decision): Decision {
   return passOf(decision).headers.decision
 }
 
-/** Keeps a pass for the request limiters that follow. `headers` is `undefined` for the default headers of the decision alone. */
+/** Keeps a pass for the request limiters that follow. `headers` is `undefined` for the implied headers of the decision alone. */
 export function recordPass(decision: Decision, earlier: Pass | undefined, headers: MergedHeaders | undefined): void {
   if (headers !== undefined) passes.set(decision, { decision, earlier, headers })
 }
@@ -266,5 +285,6 @@ export function preflightLaneOf<Request, Response>(
 ): RequestLane<Request, Response> | undefined {
   if (preflights === 'skip') return undefined
   if (preflights === 'count') return requests
-  return laneOf(preflightLimiterOf(requests.limiter), stackedHeaderWriter({ headers: false }, adapter))
+  const limiter = preflightLimiterOf(requests.limiter)
+  return laneOf(limiter, stackedHeaderWriter({ headers: false }, adapter, limiter))
 }

@@ -55,9 +55,8 @@ function denialResponder<Request, Response, Next, OnDenied>(
   }
 
   function setHeader(response: Response, name: string, value: string): void {
-    const isList = name === 'Vary'
-    const known = isList ? adapter.getHeader(response, name) : undefined
-    adapter.setHeader(response, name, isList ? withNames(String(known ?? ''), [value]) : value)
+    const known = name === 'Vary' ? adapter.getHeader(response, name) : undefined
+    adapter.setHeader(response, name, known === undefined ? value : withNames(String(known), [value]))
   }
 
   function send({ status, headers, body }: Denial, decision: Decision, request: Request, response: Response): false {
@@ -136,7 +135,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   validateHttpOptions(options)
   const isAllowed = allowedRequests(options, adapter)
   const limiter = limiterOf(options, adapter)
-  const requests = laneOf(limiter, stackedHeaderWriter(options, adapter))
+  const requests = laneOf(limiter, stackedHeaderWriter(options, adapter, limiter))
   const preflights = preflightLaneOf(options.preflights, requests, adapter)
   const deny = denialResponder(options, adapter)
   const settleAtEnd = settlement(options, limiter, adapter)
