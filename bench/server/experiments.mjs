@@ -25,7 +25,10 @@ function jobsOf({ framework, peers }, builds) {
  * Processor time of the server's own process per request, in a new process for each measurement: one process differs from the next by more
  * than a limiter costs.
  */
-export function processorTimes(framework, { builds, core, load, starts, warmUpSeconds, seconds, patienceMs }) {
+export function processorTimes(
+  framework,
+  { builds, core, load, starts, warmUpRequests, measuredRequests, patienceMs },
+) {
   const { root } = builds.at(-1)
   const jobs = { ...jobsOf(framework, builds), [WITHOUT]: { framework: framework.framework, root, headers: false } }
   const undisturbed = repeater(patienceMs)
@@ -34,10 +37,10 @@ export function processorTimes(framework, { builds, core, load, starts, warmUpSe
     const child = startWorker(APP, jobs[subject], { core })
     try {
       const { port } = await messageFrom(child)
-      await load(port, warmUpSeconds)
+      await atLeast(warmUpRequests, load, port)
       return await undisturbed([child.pid], async () => {
         const before = await processorTime(child)
-        const requests = await load(port, seconds)
+        const requests = await atLeast(measuredRequests, load, port)
         return { time: ((await processorTime(child)) - before) / requests }
       })
     } finally {
@@ -47,6 +50,18 @@ export function processorTimes(framework, { builds, core, load, starts, warmUpSe
 
   const steps = Object.keys(jobs).map((subject) => ({ subject, measure: () => measure(subject) }))
   return { title: framework.title, rounds: starts, steps, rows: (samples) => timeRows(framework, samples) }
+}
+
+const MOST_SECONDS = 60
+
+/** Loads an app for whole seconds until it has answered so many requests. Returns how many it has answered. */
+async function atLeast(count, load, port) {
+  let answered = 0
+  for (let second = 0; second < MOST_SECONDS; second++) {
+    answered += await load(port, 1)
+    if (answered >= count) return answered
+  }
+  throw new Error(`The app answered ${answered} requests in ${MOST_SECONDS} s, expected ${count}`)
 }
 
 function processorTime(child) {

@@ -4,14 +4,14 @@ import { loadProgram } from './load.mjs'
 
 const FULL = {
   starts: 15,
-  warmUpSeconds: 2,
-  seconds: 1,
+  warmUpRequests: 20_000,
+  measuredRequests: 10_000,
   patienceMs: 60_000,
   addedRounds: 3,
   warmUp: 15_000,
   requests: 15_000,
 }
-const QUICK = { ...FULL, starts: 3, warmUpSeconds: 1, patienceMs: 5000, addedRounds: 2, warmUp: 8000, requests: 8000 }
+const QUICK = { ...FULL, starts: 3, patienceMs: 5000, addedRounds: 2, warmUp: 8000, requests: 8000 }
 
 /** @type {import('./experiments.mjs').Framework[]} */
 const FRAMEWORKS = [
