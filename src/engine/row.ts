@@ -1,6 +1,6 @@
 import { createOutcome, isCompatible, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
 import { clearEdit, EntryArray, type Entries, noEntries } from '../algorithms/entries.ts'
-import { type CompiledLimit, ticksOf } from '../limits/compiled-limit.ts'
+import { type CompiledLimit, ticksOf } from './compiled-limit.ts'
 
 /** The tolerated difference of clocks. The time of a key does not move until a clock that is behind by less has caught up. */
 export const TOLERANCE_MS = 1000

@@ -18,7 +18,7 @@ import {
   stack,
   type SluiceError,
 } from '../../src/index.ts'
-import { redisStore } from '../../src/redis.ts'
+import { redisStore } from '../../src/rules/redis/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { ask, dial, type Reply, serve, type Served, until, warningsOf } from '../support/http.ts'
 import { anyRedis } from '../support/redis.ts'

@@ -1,7 +1,7 @@
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
 import type { Decision } from '../../limiter/decision.ts'
-import { fixedWindow, leakyBucket } from '../../limits/factories.ts'
+import { fixedWindow, leakyBucket } from '../../engine/factories.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../behaviour.ts'
 import { type AnyOptions, ask, type Cases, dial, fault, type Sink, until, warningsOf, type World } from './world.ts'

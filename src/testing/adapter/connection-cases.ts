@@ -1,4 +1,4 @@
-import { fixedWindow, leakyBucket } from '../../limits/factories.ts'
+import { fixedWindow, leakyBucket } from '../../engine/factories.ts'
 import { equal, holds } from '../behaviour.ts'
 import { ask, type Cases, dial, one, type Sink, statuses, until } from './world.ts'
 

@@ -1,4 +1,4 @@
-import type { Limit } from '../../limits/limit.ts'
+import type { Limit } from '../../engine/limit.ts'
 import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { memoryStore } from '../../stores/memory/index.ts'

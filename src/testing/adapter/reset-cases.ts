@@ -1,6 +1,6 @@
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter, stack } from '../../limiter/limiter.ts'
-import { fixedWindow } from '../../limits/factories.ts'
+import { fixedWindow } from '../../engine/factories.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../behaviour.ts'
 import {

@@ -9,7 +9,7 @@ import {
   type Parameters,
 } from '../../../algorithms/algorithm.ts'
 import { EntryArray } from '../../../algorithms/entries.ts'
-import { knownAlgorithms } from '../../../limits/limit.ts'
+import { knownAlgorithms } from '../../../engine/limit.ts'
 import { boundedKey } from '../../../util/bounded-key.ts'
 import type { Store } from '../../store.ts'
 import { connectionIn } from '../place.ts'
