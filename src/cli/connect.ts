@@ -238,7 +238,7 @@ async function using<Answer>(
 }
 
 /** Hides the password, or a user without one, also in a text that is no valid URL. */
-function withoutSecrets(url: string): string {
+export function withoutSecrets(url: string): string {
   return url.replace(/^([a-z]*:?\/*(?:[^:@/]*:)?).*@/is, '$1***@')
 }
 
@@ -292,7 +292,7 @@ async function installed(name: string | undefined): Promise<readonly [ClientPack
 }
 
 /** Loads a package that is installed for this package, or in the current directory. */
-async function load(name: string): Promise<unknown> {
+export async function load(name: string): Promise<unknown> {
   try {
     return await import(name)
   } catch (error) {

@@ -1,5 +1,5 @@
 import { roughDuration } from '../util/duration.ts'
-import type { Held, HeldByLimit } from '../stores/redis/inspect/held.ts'
+import type { Held, HeldByLimit } from '../stores/held.ts'
 
 /**
  * Lays rows out in columns. The first row has the headings.

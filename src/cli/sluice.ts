@@ -3,26 +3,30 @@ import { parseArgs } from 'node:util'
 import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
-import { PREFIX, readRedisKey, redisKey } from '../stores/redis/keys.ts'
-import { withRedis, withServers } from './connect.ts'
-import { fetchHeld, held } from '../stores/redis/inspect/held.ts'
-import { resetKey } from '../stores/redis/reset-key.ts'
+import { PREFIX } from '../stores/redis/keys.ts'
+import { heldOf } from '../stores/held.ts'
 import { answerOf, escaped, EXIT, exitCodeOf, grouped, type Outcome, printed, withoutPasswords } from './print.ts'
 import { rulesCommand } from './rules/command.ts'
 import { replayCommand } from './replay/command.ts'
 import { suggestCommand } from './suggest/command.ts'
 import { topCommand } from './top/command.ts'
-import { KeyScan } from './top/ranking.ts'
+import { applyMigration, EXAMPLES, isDatabaseUrl, migrationOf } from './databases.ts'
+import { type SourceOptions, withAllKeys, withSource } from './sources.ts'
 
-const USAGE = `Usage: sluice inspect <redis-url> <limiter> <key>   prints how much of its limits a key has used
-       sluice reset <redis-url> <limiter> <key>     deletes the state of a key
-       sluice top <redis-url>                       shows the most used keys, live: sluice top --help
-       sluice replay <log> …                        tries limits on a log: sluice replay --help
-       sluice suggest <log> …                       shows how many requests clients send: sluice suggest --help
-       sluice rules <command> …                     checks, compares and replaces rules: sluice rules --help
+const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of its limits a key has used
+       sluice reset <url> <limiter> <key>     deletes the state of a key
+       sluice top <url>                       shows the most used keys, live: sluice top --help
+       sluice migrate <database> …            prints or creates the table of a store: sluice migrate --help
+       sluice replay <log> …                  tries limits on a log: sluice replay --help
+       sluice suggest <log> …                 shows how many requests clients send: sluice suggest --help
+       sluice rules <command> …               checks, compares and replaces rules: sluice rules --help
 
-  --raw             inspect: also prints what is stored in Redis
+The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
+
+  --raw             inspect: also prints what is stored
   --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
+  --table <name>    the table in PostgreSQL, MySQL or SQLite (default: sluice)
+  --schema <name>   its schema
   --json            prints JSON
   --client <name>   ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
   --help            prints this help
@@ -33,6 +37,7 @@ Exit code: 0 on success, 1 if the command fails, 2 if the call cannot be underst
 const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<Outcome>>> = {
   rules: rulesCommand,
   top: topCommand,
+  migrate: migrateCommand,
   replay: replayCommand,
   suggest: suggestCommand,
 }
@@ -47,6 +52,8 @@ async function inspectOrReset(args: readonly string[]): Promise<Outcome> {
       prefix: { type: 'string', default: PREFIX },
       json: { type: 'boolean', default: false },
       client: { type: 'string' },
+      table: { type: 'string' },
+      schema: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
@@ -54,24 +61,57 @@ async function inspectOrReset(args: readonly string[]): Promise<Outcome> {
   const [command = '', url = '', limiter = '', key = ''] = positionals
   if (command !== 'inspect' && command !== 'reset') throw unknown(command)
   if (positionals.length !== 4) throw misuse('expected a URL, a limiter and a key')
-  const { prefix, client, json, raw } = values
-  const name = redisKey(prefix, limiter, boundedKey(key))
-  const { isFound, answer, text } = await withRedis(url, client, async (runner) => {
+  const { json, raw } = values
+  const { isFound, answer, text } = await withSource(url, values, async (source) => {
+    const stored = source.keyOf(limiter, boundedKey(key))
+    const { name } = stored
     if (command === 'reset') {
-      const deleted = await resetKey(runner, name)
+      const deleted = await stored.reset()
       const said = `${name}: ${deleted ? 'deleted' : 'no state was stored'}\n`
       return { isFound: deleted, answer: { key: name, deleted }, text: said }
     }
-    const found = held(name, await fetchHeld(runner, name))
+    const found = heldOf(name, await stored.read())
     return { isFound: found.limits.length > 0, answer: answerOf(found, raw), text: printed(found, raw) }
   })
-  const known = isFound ? undefined : await limitersIn(url, client, prefix).catch(asError)
+  const known = isFound ? undefined : await limitersIn(url, values).catch(asError)
   // The state of the key is known: a user who may not list keys still receives it.
   if (known instanceof Error)
     return { text: json ? lines(answer) : text, note: `No list of limiters: ${known.message}\n` }
   const isUnknown = known !== undefined && !known.names.includes(limiter)
-  if (!json) return { text: isUnknown ? `${text}${limiterLines(limiter, prefix, known)}` : text }
+  if (!json) return { text: isUnknown ? `${text}${limiterLines(limiter, url, values.prefix, known)}` : text }
   return { text: lines(isUnknown ? { ...answer, limiters: known.names } : answer) }
+}
+
+const MIGRATE = `Usage: sluice migrate <database>           prints the statement that creates the table of a store
+       sluice migrate <url> --apply       creates the table
+
+The database is postgres or mysql, or a URL such as ${EXAMPLES[0]}. SQLite needs no migration.
+
+  --table <name>    the name of the table (default: sluice)
+  --schema <name>   its schema
+  --unlogged        PostgreSQL: faster, but the table is empty after a crash of the server, and absent on replicas
+  --help            prints this help
+`
+
+/** Runs `sluice migrate …`. */
+async function migrateCommand(args: readonly string[]): Promise<Outcome> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      table: { type: 'string' },
+      schema: { type: 'string' },
+      unlogged: { type: 'boolean', default: false },
+      apply: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) return { text: MIGRATE }
+  const [target] = positionals
+  if (target === undefined || positionals.length > 1) throw misuse('expected a database or a URL', MIGRATE)
+  if (!values.apply) return { text: migrationOf(target, values) }
+  await applyMigration(target, values)
+  return { text: 'The table exists.\n' }
 }
 
 function lines(answer: object): string {
@@ -95,24 +135,21 @@ interface KnownLimiters {
   readonly isComplete: boolean
 }
 
-async function limitersIn(url: string, client: string | undefined, prefix: string): Promise<KnownLimiters> {
-  return withServers(url, client, async (runners) => {
+async function limitersIn(url: string, options: SourceOptions): Promise<KnownLimiters> {
+  return withAllKeys(url, options, async (source) => {
     const names = new Set<string>()
-    const isAtEnd = await new KeyScan(runners, prefix).next(MOST_KEYS, async (keys) => {
-      for (const { name } of keys) {
-        const { limiter = '' } = readRedisKey(prefix, name) ?? {}
-        // Rules have a key without a limiter.
-        if (limiter !== '' && names.size < MOST_LIMITERS) names.add(limiter)
-      }
+    const isAtEnd = await source.next(MOST_KEYS, async (keys) => {
+      for (const { limiter } of keys) if (names.size < MOST_LIMITERS) names.add(limiter)
     })
     return { names: [...names].toSorted(), isComplete: isAtEnd && names.size < MOST_LIMITERS }
   })
 }
 
-function limiterLines(limiter: string, prefix: string, { names, isComplete }: KnownLimiters): string {
-  const among = isComplete ? '' : ` among the first ${grouped(MOST_KEYS)} keys of Redis`
-  if (names.length === 0)
-    return `No limiter has a key with the prefix ${shown(prefix)}${among}. Check the URL and --prefix.\n`
+function limiterLines(limiter: string, url: string, prefix: string, { names, isComplete }: KnownLimiters): string {
+  const isRedis = !isDatabaseUrl(url)
+  const among = isComplete ? '' : ` among the first ${grouped(MOST_KEYS)} keys`
+  const [within, option] = isRedis ? [` with the prefix ${shown(prefix)}`, '--prefix'] : ['', '--table']
+  if (names.length === 0) return `No limiter has a key${within}${among}. Check the URL and ${option}.\n`
   const near = nearest(limiter, names)
   const more = names.length > MOST_PRINTED ? ` and ${names.length - MOST_PRINTED} more` : ''
   return (
@@ -127,8 +164,8 @@ function unknown(command: string): SluiceError {
   return misuse(`there is no command ${shown(command)}${near === undefined ? '' : `. Did you mean ${shown(near)}?`}`)
 }
 
-function misuse(reason: string): SluiceError {
-  return new SluiceError('INVALID_OPTION', `${reason}\n\n${USAGE}`)
+function misuse(reason: string, usage = USAGE): SluiceError {
+  return new SluiceError('INVALID_OPTION', `${reason}\n\n${usage}`)
 }
 
 async function main(): Promise<Outcome> {

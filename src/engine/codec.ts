@@ -92,16 +92,8 @@ export function encodeRow(row: Row): Uint8Array {
 
 /** Reads a section as the row of a limit. */
 export function decodeRow(section: Uint8Array, compiled: CompiledLimit): Row {
-  const reader = new Reader(section)
-  const row = decodeHead(reader)
-  const state = reader.rest()
-  const signature = reader.text(reader.u16())
-  if (signature === '') {
-    reader.end()
-    return row
-  }
-  const cells = Array.from({ length: Math.min(reader.u8(), MAX_CELLS) }, () => reader.f64())
-  const entries = readEntries(reader)
+  const { row, signature, cells, entries, state } = decodeStored(section)
+  if (signature === '') return row
   const writer = signature === compiled.signature ? compiled : writerOf(compiled.algorithm, signature)
   if (writer === undefined) row.unread = state
   else if (writer.cells !== cells.length) throw damaged()
@@ -111,6 +103,31 @@ export function decodeRow(section: Uint8Array, compiled: CompiledLimit): Row {
     if (writer.hasEntries) row.entries = entries
   }
   return row
+}
+
+/** A section as it is stored, whatever limit wrote it. */
+interface StoredSection {
+  /** Its times and rare parts. */
+  readonly row: Row
+  /** Of the limit that wrote the state: the algorithm, ticks in a millisecond, the parameters. `''` for no state. */
+  readonly signature: string
+  readonly cells: readonly number[]
+  readonly entries: EntryArray
+  /** The bytes of the state. */
+  readonly state: Uint8Array
+}
+
+export function decodeStored(section: Uint8Array): StoredSection {
+  const reader = new Reader(section)
+  const row = decodeHead(reader)
+  const state = reader.rest()
+  const signature = reader.text(reader.u16())
+  if (signature !== '') {
+    const cells = Array.from({ length: Math.min(reader.u8(), MAX_CELLS) }, () => reader.f64())
+    return { row, signature, cells, entries: readEntries(reader), state }
+  }
+  reader.end()
+  return { row, signature, cells: [], entries: new EntryArray(), state }
 }
 
 /** Reads a section whose limit is not known: until when its state counts, and the rare parts. */

@@ -62,6 +62,8 @@ export interface RowDatabase {
   ): Promise<Result> | Result
   /** Releases the resources of the database, if the store owns them. */
   close?(): Promise<void> | void
+  /** Where the rows are, with a name for messages. Databases with the same object count in one place. Default: each database is a place. */
+  readonly place?: { readonly name: string }
 }
 
 /** A database whose `transact` returns its result at once. */
@@ -70,6 +72,14 @@ export interface SyncRowDatabase extends RowDatabase {
   readonly sync: true
   transact<Result>(keys: readonly string[], change: Change<Result>, options: { readonly readOnly: boolean }): Result
   close?(): void
+}
+
+/** A database whose keys can be listed: for the command line. */
+export interface ListedDatabase extends RowDatabase {
+  /** Returns the first keys after one, in the order of the database. The one before the first is `''`. */
+  keysAfter(key: string, most: number): Promise<readonly string[]> | readonly string[]
+  /** Returns about how many keys there are. */
+  size(): Promise<number> | number
 }
 
 /** Options of `rowStore`. */
@@ -118,6 +128,13 @@ export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): 
 
 /** Where a database counts. */
 class DatabasePlace implements Place {
+  readonly name?: string
+
+  constructor(database: RowDatabase) {
+    databases.set(this, database)
+    if (database.place !== undefined) this.name = database.place.name
+  }
+
   partOf(): string {
     return ''
   }
@@ -127,7 +144,13 @@ class DatabasePlace implements Place {
   }
 }
 
-const places = shared('databases', () => new WeakMap<RowDatabase, Place>())
+/** Returns the database of a store, or of the store inside a wrapper; `undefined` for a store of another kind. */
+export function databaseIn({ place }: Store): RowDatabase | undefined {
+  return databases.get(place)
+}
+
+const databases = shared('databases of places', () => new WeakMap<Place, RowDatabase>())
+const places = shared('databases', () => new WeakMap<object, Place>())
 
 /** What both kinds of stores have: a database, its clock, and transactions. */
 class Rows {
@@ -141,8 +164,9 @@ class Rows {
 
   constructor(database: RowDatabase, given: Clock | undefined) {
     this.database = database
-    this.place = places.get(database) ?? new DatabasePlace()
-    places.set(database, this.place)
+    const where = database.place ?? database
+    this.place = places.get(where) ?? new DatabasePlace(database)
+    places.set(where, this.place)
     this.#given = given
     this.clock = storeClock(given, () => steadyClock.now() + this.#ahead)
   }
@@ -373,8 +397,18 @@ class KeyRecord {
   }
 }
 
+/** The limiter and the key of a record; `undefined` for a text that is none. */
+export function readRecordKey(record: string): { limiter: string; key: string } | undefined {
+  try {
+    const [limiter, key] = JSON.parse(record) as unknown[]
+    return typeof limiter === 'string' && typeof key === 'string' ? { limiter, key } : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** The key of a record. Any text can be in it. The result is well-formed, and without NUL. */
-function recordKey(limiter: string, key: string): string {
+export function recordKey(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }
 

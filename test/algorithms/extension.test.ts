@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { builtIn } from '../../src/algorithms/index.ts'
 import { withRedis } from '../../src/cli/connect.ts'
-import { fetchHeld, held } from '../../src/stores/redis/inspect/held.ts'
+import { heldOf } from '../../src/stores/held.ts'
+import { fetchStored } from '../../src/stores/redis/stored.ts'
 import { printed } from '../../src/cli/print.ts'
 import { headerConfig, headerWriter } from '../../src/http/headers/styles.ts'
 import { createLimiter, defineAlgorithm, memoryStore } from '../../src/index.ts'
@@ -53,7 +54,7 @@ describe('a new algorithm is found by', () => {
     await limiter.consume({}, { cost: 2 })
     const key = redisKey('extension:', 'api', 'key')
     const found = await withRedis(redis.server.url, 'ioredis', async (client) =>
-      held(key, await fetchHeld(client, key)),
+      heldOf(key, await fetchStored(client, key)),
     )
     expect(found.limits).toMatchObject([
       { limit: 'new', algorithm: 'paced', state: [{ name: 'all back' }], verdict: { remaining: 4 } },

@@ -1,11 +1,11 @@
 import { emitKeypressEvents } from 'node:readline'
 import { parseDuration, roughDuration } from '../../util/duration.ts'
-import { escaped, type Outcome } from '../print.ts'
-import { KeyScan, Ranking, type Row, shareOf } from './ranking.ts'
+import { escaped, grouped, type Outcome } from '../print.ts'
+import { Ranking, type Row, shareOf } from './ranking.ts'
 import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
-import { withServers } from '../connect.ts'
+import { type KeySource, withAllKeys } from '../sources.ts'
 
 /** The second screen of a terminal. It is left, and the cursor shown, in every case. */
 interface Screen {
@@ -113,7 +113,7 @@ function charactersOf(text: string): string[] {
   return Array.from(text)
 }
 
-const USAGE = `Usage: sluice top <redis-url>   shows the keys that have used most of their limits; q quits
+const USAGE = `Usage: sluice top <url>         shows the keys that have used most of their limits; q quits
 
   --limiter <name>   only keys of this limiter
   --interval <time>  the time between refreshes (default: 2s)
@@ -121,9 +121,12 @@ const USAGE = `Usage: sluice top <redis-url>   shows the keys that have used mos
   --once             reads all keys once, prints the table and ends; the default without a terminal
   --json             prints JSON; implies --once
   --prefix <text>    the prefix of keys in Redis (default: ${PREFIX})
+  --table <name>     the table in PostgreSQL, MySQL or SQLite (default: sluice)
+  --schema <name>    its schema
   --client <name>    ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
 
-A refresh reads the keys on the screen again, and the next 5,000 keys in Redis.
+A refresh reads the keys on the screen again, and the next 5,000 keys.
+The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
 `
 
 /** Keys that one refresh looks at. */
@@ -138,6 +141,8 @@ const OPTIONS = {
   json: { type: 'boolean', default: false },
   prefix: { type: 'string', default: PREFIX },
   client: { type: 'string' },
+  table: { type: 'string' },
+  schema: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const
 
@@ -145,27 +150,26 @@ const OPTIONS = {
 export async function topCommand(args: readonly string[]): Promise<Outcome> {
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
   if (values.help) return { text: USAGE }
-  if (positionals.length !== 1) throw new SluiceError('INVALID_OPTION', `expected a Redis URL\n\n${USAGE}`)
-  const ranking = new Ranking(values.prefix, values.limiter, keysOf(values.keys))
+  if (positionals.length !== 1) throw new SluiceError('INVALID_OPTION', `expected a URL\n\n${USAGE}`)
+  const ranking = new Ranking(values.limiter, keysOf(values.keys))
   const interval = intervalOf(values.interval)
   const isLive = process.stdout.isTTY && process.stdin.isTTY && !values.once && !values.json
-  return withServers(positionals[0]!, values.client, async (runners) => {
-    const scan = new KeyScan(runners, values.prefix)
-    if (isLive) return live(scan, ranking, interval)
-    await scan.next(Infinity, ranking.add)
+  return withAllKeys(positionals[0]!, values, async (source) => {
+    if (isLive) return live(source, ranking, interval)
+    await source.next(Infinity, ranking.add)
     const rows = ranking.rows()
     return { text: values.json ? `${JSON.stringify(rows)}\n` : `${tableOf(rows, Infinity).join('\n')}\n` }
   })
 }
 
 /** Refreshes the screen until the user quits. */
-async function live(scan: KeyScan, ranking: Ranking, interval: number): Promise<Outcome> {
+async function live(source: KeySource, ranking: Ranking, interval: number): Promise<Outcome> {
   const screen = openScreen(process.stdin, process.stdout)
   try {
     for (let isQuit = false; !isQuit; isQuit = await screen.pause(interval)) {
       await ranking.refresh()
-      await scan.next(KEYS_PER_REFRESH, ranking.add)
-      screen.show(page(ranking, await scan.size()))
+      await source.next(KEYS_PER_REFRESH, ranking.add)
+      screen.show(page(ranking, `${grouped(await source.size())} ${source.contents}`))
     }
   } finally {
     screen.close()
@@ -173,10 +177,10 @@ async function live(scan: KeyScan, ranking: Ranking, interval: number): Promise<
   return { text: '' }
 }
 
-function page(ranking: Ranking, size: number): string[] {
+function page(ranking: Ranking, contents: string): string[] {
   // A terminal that does not know its size says 0.
   const [columns, height] = [process.stdout.columns || 80, process.stdout.rows || 24]
-  const title = `sluice top – ${new Date().toLocaleTimeString('en-GB')} – ${size.toLocaleString('en')} keys in Redis – q quits`
+  const title = `sluice top – ${new Date().toLocaleTimeString('en-GB')} – ${contents} – q quits`
   const lines = tableOf(ranking.rows(), columns)
   return [cut(title, columns), '', ...lines.slice(0, Math.max(1, height - 3))]
 }

@@ -1,56 +1,5 @@
-import type { ScriptClient } from '../../stores/redis/clients.ts'
-import { readRedisKey } from '../../stores/redis/keys.ts'
-import { fetchHeld, held, type HeldByLimit } from '../../stores/redis/inspect/held.ts'
-
-/** Keys that one SCAN looks at. Redis does nothing else meanwhile: about a millisecond. */
-const COUNT = 1000
-
-const SCAN = `local reply = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'hash')
-return { reply[1], unpack(reply[2]) }`
-const SIZE = `return redis.call('DBSIZE')`
-
-/** A key and the server that has it. */
-interface FoundKey {
-  readonly runner: ScriptClient
-  readonly name: string
-}
-
-/** Goes through the keys of all servers, part by part. After the last key it begins again. */
-export class KeyScan {
-  readonly #runners: readonly ScriptClient[]
-  readonly #pattern: string
-  #server = 0
-  #cursor = '0'
-
-  constructor(runners: readonly ScriptClient[], prefix: string) {
-    this.#runners = runners
-    this.#pattern = `${prefix.replaceAll(/[*?[\]\\]/g, '\\$&')}*`
-  }
-
-  /** Calls `found` with the next keys until it has looked at about so many, or at all. True if this was the end. */
-  async next(count: number, found: (keys: readonly FoundKey[]) => Promise<void>): Promise<boolean> {
-    for (let looked = 0; looked < count; looked += COUNT) {
-      const runner = this.#runners[this.#server]!
-      const args = [this.#cursor, this.#pattern, String(COUNT)]
-      const [cursor, ...names] = ((await runner.eval(SCAN, [], args)) as unknown[]).map(String)
-      this.#cursor = cursor!
-      await found(names.map((name) => ({ runner, name })))
-      if (cursor === '0' && this.#nextServer()) return true
-    }
-    return false
-  }
-
-  /** How many keys the servers have, of all kinds. */
-  async size(): Promise<number> {
-    const sizes = await Promise.all(this.#runners.map((runner) => runner.eval(SIZE, [], [])))
-    return sizes.reduce<number>((sum, size) => sum + Number(size), 0)
-  }
-
-  #nextServer(): boolean {
-    this.#server = (this.#server + 1) % this.#runners.length
-    return this.#server === 0
-  }
-}
+import { type HeldByLimit, heldOf } from '../../stores/held.ts'
+import type { StoredKey } from '../sources.ts'
 
 /** The state of one key under one limit. Durations are in milliseconds. */
 export interface Row {
@@ -70,14 +19,12 @@ const AT_ONCE = 50
 
 /** The most used keys that were found. It keeps a bounded number of them, and reads these again on each refresh. */
 export class Ranking {
-  readonly #prefix: string
   readonly #limiter: string | undefined
   readonly #most: number
-  readonly #kept = new Map<string, { readonly key: FoundKey; readonly rows: readonly Row[] }>()
+  readonly #kept = new Map<string, { readonly key: StoredKey; readonly rows: readonly Row[] }>()
   #read = 0
 
-  constructor(prefix: string, limiter: string | undefined, most: number) {
-    this.#prefix = prefix
+  constructor(limiter: string | undefined, most: number) {
     this.#limiter = limiter
     this.#most = most
   }
@@ -88,7 +35,7 @@ export class Ranking {
   }
 
   /** Reads keys, and keeps the most used. */
-  readonly add = async (keys: readonly FoundKey[]): Promise<void> => {
+  readonly add = async (keys: readonly StoredKey[]): Promise<void> => {
     for (let at = 0; at < keys.length; at += AT_ONCE) {
       await Promise.all(keys.slice(at, at + AT_ONCE).map((key) => this.#addOne(key)))
     }
@@ -105,12 +52,11 @@ export class Ranking {
     return [...this.#kept.values()].flatMap(({ rows }) => rows).toSorted(compare)
   }
 
-  async #addOne(key: FoundKey): Promise<void> {
-    const named = readRedisKey(this.#prefix, key.name)
-    if (named === undefined || (this.#limiter !== undefined && named.limiter !== this.#limiter)) return
-    const { limits } = held(key.name, await fetchHeld(key.runner, key.name))
+  async #addOne(key: StoredKey): Promise<void> {
+    if (this.#limiter !== undefined && key.limiter !== this.#limiter) return
+    const { limits } = heldOf(key.name, await key.read())
     this.#read++
-    const rows = limits.map((each) => rowOf(named, each)).filter(isInUse)
+    const rows = limits.map((each) => rowOf(key, each)).filter(isInUse)
     if (rows.length === 0) this.#kept.delete(key.name)
     else this.#kept.set(key.name, { key, rows })
   }
@@ -122,9 +68,10 @@ export class Ranking {
   }
 }
 
-function rowOf(named: { limiter: string; key: string }, { limit, verdict, lockedFor }: HeldByLimit): Row {
+function rowOf({ limiter, key }: StoredKey, { limit, verdict, lockedFor }: HeldByLimit): Row {
   return {
-    ...named,
+    limiter,
+    key,
     limit,
     used: verdict?.used,
     capacity: verdict?.capacity,

@@ -11,7 +11,8 @@ import {
   slidingWindowLog,
   type Store,
 } from '../../../src/index.ts'
-import { fetchHeld, held } from '../../../src/stores/redis/inspect/held.ts'
+import { heldOf } from '../../../src/stores/held.ts'
+import { fetchStored } from '../../../src/stores/redis/stored.ts'
 import { resetKey } from '../../../src/stores/redis/reset-key.ts'
 import { scriptClient } from '../../../src/stores/redis/clients.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
@@ -84,8 +85,8 @@ describe('after a reset', () => {
     const ttl = await redis.client.pttl(name)
     expect(ttl).toBeGreaterThan(0)
     expect(ttl).toBeLessThanOrEqual(2500)
-    const stored = await fetchHeld(scriptClient(redis.client, undefined), name)
-    expect(held(name, stored)).toEqual({ key: name, ttl: undefined, limits: [] })
+    const stored = await fetchStored(scriptClient(redis.client, undefined), name)
+    expect(heldOf(name, stored)).toEqual({ key: name, ttl: undefined, limits: [] })
     await until(async () => (await redis.client.exists(name)) === 0)
   })
 

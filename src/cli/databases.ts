@@ -1,0 +1,159 @@
+import { postgresDatabase, postgresTable, type PostgresTable } from '../stores/postgres.ts'
+import type { ListedDatabase } from '../stores/rows.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { load, withoutSecrets } from './connect.ts'
+
+/** A table of a database. */
+export interface TableOptions {
+  readonly table?: string | undefined
+  readonly schema?: string | undefined
+}
+
+/** What the command line does with a database. */
+interface Opened {
+  readonly database: ListedDatabase
+  /** Runs a statement. */
+  execute(statement: string): Promise<unknown>
+  close(): Promise<unknown> | void
+}
+
+/** A kind of database that has a store. */
+interface Kind {
+  /** What URLs of it begin with. */
+  readonly schemes: readonly string[]
+  readonly example: string
+  /** The clients, in the order in which they are tried, and how each connects. */
+  readonly clients: Readonly<Record<string, (loaded: never, url: string, options: PostgresTable) => Opened>>
+  /** Returns the statement that creates the table; `undefined` where the store creates it. */
+  readonly create: ((options: PostgresTable & { readonly unlogged?: boolean }) => string) | undefined
+}
+
+interface PgPackage {
+  readonly default: { readonly Pool: new (options: object) => PgPool }
+}
+
+type PgPool = Parameters<typeof postgresDatabase>[0] & {
+  query(text: string): Promise<unknown>
+  end(): Promise<void>
+  on(event: 'error', listener: () => void): unknown
+  readonly totalCount: number
+}
+
+type PostgresJsPackage = {
+  readonly default: (
+    url: string,
+    options: object,
+  ) => Parameters<typeof postgresDatabase>[0] & {
+    unsafe(text: string): Promise<unknown>
+    end(): Promise<void>
+  }
+}
+
+/** Milliseconds before a statement fails. */
+const TIMEOUT = 5000
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  postgres: {
+    schemes: ['postgres:', 'postgresql:'],
+    example: 'postgres://localhost:5432/shop',
+    clients: {
+      pg({ default: { Pool } }: PgPackage, url, table) {
+        const pool = new Pool({ connectionString: url, max: 2, connectionTimeoutMillis: TIMEOUT })
+        pool.on('error', () => undefined)
+        const database = postgresDatabase(pool, { ...table, timeout: TIMEOUT })
+        return { database, execute: (statement) => pool.query(statement), close: () => pool.end() }
+      },
+      postgres({ default: connect }: PostgresJsPackage, url, table) {
+        const sql = connect(url, { max: 2, connect_timeout: TIMEOUT / 1000, onnotice: () => undefined })
+        const database = postgresDatabase(sql, { ...table, timeout: TIMEOUT })
+        return { database, execute: (statement) => sql.unsafe(statement), close: () => sql.end() }
+      },
+    },
+    create: postgresTable,
+  },
+}
+
+/** Returns true for the URL of a database with rows, as opposed to Redis. */
+export function isDatabaseUrl(url: string): boolean {
+  return kindOf(url) !== undefined
+}
+
+/** The URLs of databases, for messages. */
+export const EXAMPLES: readonly string[] = Object.values(KINDS).map(({ example }) => example)
+
+/** Opens the database at a URL with a client that is installed, and calls `work`. */
+export async function withDatabase<Answer>(
+  url: string,
+  options: TableOptions,
+  work: (database: ListedDatabase) => Promise<Answer>,
+): Promise<Answer> {
+  return using(url, options, ({ database }) => work(database))
+}
+
+/** What `sluice migrate` creates. */
+export interface Migration extends TableOptions {
+  readonly unlogged: boolean
+}
+
+/** Returns the statement that creates the table in a kind of database, or in the one at a URL. */
+export function migrationOf(target: string, { unlogged, ...options }: Migration): string {
+  const kind = KINDS[target] ?? kindOf(target)
+  if (kind?.create !== undefined) return `${kind.create({ ...given(options), ...(unlogged && { unlogged }) })};\n`
+  const names = Object.keys(KINDS).filter((name) => KINDS[name]!.create !== undefined)
+  throw new SluiceError('INVALID_OPTION', `expected ${names.join(', ')} or a URL, got ${shown(withoutSecrets(target))}`)
+}
+
+/** Creates the table in the database at a URL. */
+export async function applyMigration(url: string, migration: Migration): Promise<void> {
+  if (!isDatabaseUrl(url))
+    throw new SluiceError(
+      'INVALID_OPTION',
+      `--apply: expected a URL such as ${EXAMPLES[0]}, got ${shown(withoutSecrets(url))}`,
+    )
+  const statement = migrationOf(url, migration)
+  await using(url, migration, async ({ execute }) => execute(statement))
+}
+
+async function using<Answer>(
+  url: string,
+  options: TableOptions,
+  work: (opened: Opened) => Promise<Answer>,
+): Promise<Answer> {
+  const { clients } = kindOf(url)!
+  const opened = await open(clients, url, given(options))
+  try {
+    return await work(opened)
+  } catch (cause) {
+    if (cause instanceof SluiceError) throw cause
+    throw new SluiceError('STORE_FAILED', `${withoutSecrets(url)}: ${reasonOf(cause)}`, { cause })
+  } finally {
+    await opened.close()
+  }
+}
+
+async function open(clients: Kind['clients'], url: string, options: PostgresTable): Promise<Opened> {
+  for (const [name, connect] of Object.entries(clients)) {
+    const loaded = await load(name)
+    if (loaded !== undefined) return connect(loaded as never, url, options)
+  }
+  const names = Object.keys(clients).join(' or ')
+  throw new SluiceError(
+    'NOT_APPLICABLE',
+    `No client for ${withoutSecrets(url)} is installed. Install ${names} where you run this`,
+  )
+}
+
+function kindOf(url: string): Kind | undefined {
+  return Object.values(KINDS).find(({ schemes }) => schemes.some((scheme) => url.startsWith(scheme)))
+}
+
+/** The names that are given: options that are `undefined` are not passed on. */
+function given({ table, schema }: TableOptions): PostgresTable {
+  return { ...(table !== undefined && { table }), ...(schema !== undefined && { schema }) }
+}
+
+/** A connection that is refused has one error for each address, and no message. */
+function reasonOf(error: unknown): string {
+  const { message, errors = [] } = error as Error & { readonly errors?: readonly Error[] }
+  return message.trim() || errors.map((each) => each.message).join(', ')
+}

@@ -1,0 +1,167 @@
+import { fetchRow } from '../stores/inspect.ts'
+import type { Stored } from '../stores/held.ts'
+import { readRedisKey, redisKey } from '../stores/redis/keys.ts'
+import { resetKey } from '../stores/redis/reset-key.ts'
+import { fetchStored } from '../stores/redis/stored.ts'
+import type { ScriptClient } from '../stores/redis/clients.ts'
+import { type ListedDatabase, readRecordKey, recordKey, rowStore } from '../stores/rows.ts'
+import { perform } from '../stores/store.ts'
+import { withRedis, withServers } from './connect.ts'
+import { isDatabaseUrl, type TableOptions, withDatabase } from './databases.ts'
+
+/** A key where a store keeps it. */
+export interface StoredKey {
+  /** The name in the database. */
+  readonly name: string
+  readonly limiter: string
+  readonly key: string
+  read(): Promise<Stored>
+  /** Returns false if nothing was stored. */
+  reset(): Promise<boolean>
+}
+
+/** Where the counts of limiters live, as the command line sees it. */
+export interface KeySource {
+  /** What is listed, such as `'keys in Redis'`. */
+  readonly contents: string
+  /** Returns a key, also one that does not exist. */
+  keyOf(limiter: string, key: string): StoredKey
+  /** Calls `found` with the next keys until it has looked at about so many, or at all. True if this was the end: the next call begins again. */
+  next(count: number, found: (keys: readonly StoredKey[]) => Promise<void>): Promise<boolean>
+  /** How many keys there are. In Redis, of all kinds. */
+  size(): Promise<number>
+}
+
+/** Which keys of a server are meant. */
+export interface SourceOptions extends TableOptions {
+  /** In Redis: what each key begins with. */
+  readonly prefix: string
+  /** The Redis client to use. Default: the first that is installed. */
+  readonly client?: string | undefined
+}
+
+/** Calls `work` with the source of one key. */
+export async function withSource<Answer>(
+  url: string,
+  options: SourceOptions,
+  work: (source: KeySource) => Promise<Answer>,
+): Promise<Answer> {
+  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(new RowSource(database)))
+  return withRedis(url, options.client, (runner) => work(new RedisSource([runner], options.prefix)))
+}
+
+/** Calls `work` with the source of all keys: those of each server of a cluster. */
+export async function withAllKeys<Answer>(
+  url: string,
+  options: SourceOptions,
+  work: (source: KeySource) => Promise<Answer>,
+): Promise<Answer> {
+  if (isDatabaseUrl(url)) return withSource(url, options, work)
+  return withServers(url, options.client, (runners) => work(new RedisSource(runners, options.prefix)))
+}
+
+/** Keys that one step looks at. Redis does nothing else meanwhile: about a millisecond. */
+const STEP = 1000
+
+const SCAN = `local reply = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'hash')
+return { reply[1], unpack(reply[2]) }`
+const SIZE = `return redis.call('DBSIZE')`
+
+/** Keys in Redis. It goes through the servers one after another. */
+class RedisSource implements KeySource {
+  readonly contents = 'keys in Redis'
+  readonly #runners: readonly ScriptClient[]
+  readonly #prefix: string
+  readonly #pattern: string
+  #server = 0
+  #cursor = '0'
+
+  constructor(runners: readonly ScriptClient[], prefix: string) {
+    this.#runners = runners
+    this.#prefix = prefix
+    this.#pattern = `${prefix.replaceAll(/[*?[\]\\]/g, '\\$&')}*`
+  }
+
+  keyOf(limiter: string, key: string): StoredKey {
+    return this.#keyOn(this.#runners[0]!, redisKey(this.#prefix, limiter, key), { limiter, key })
+  }
+
+  async next(count: number, found: (keys: readonly StoredKey[]) => Promise<void>): Promise<boolean> {
+    for (let looked = 0; looked < count; looked += STEP) {
+      const runner = this.#runners[this.#server]!
+      const args = [this.#cursor, this.#pattern, String(STEP)]
+      const [cursor, ...names] = ((await runner.eval(SCAN, [], args)) as unknown[]).map(String)
+      this.#cursor = cursor!
+      // Rules have a key without a limiter.
+      await found(
+        names.flatMap((name) => {
+          const read = readRedisKey(this.#prefix, name)
+          return read === undefined || read.limiter === '' ? [] : this.#keyOn(runner, name, read)
+        }),
+      )
+      if (cursor === '0' && this.#nextServer()) return true
+    }
+    return false
+  }
+
+  async size(): Promise<number> {
+    const sizes = await Promise.all(this.#runners.map((runner) => runner.eval(SIZE, [], [])))
+    return sizes.reduce<number>((sum, size) => sum + Number(size), 0)
+  }
+
+  #keyOn(runner: ScriptClient, name: string, named: { limiter: string; key: string }): StoredKey {
+    return { name, ...named, read: () => fetchStored(runner, name), reset: () => resetKey(runner, name) }
+  }
+
+  #nextServer(): boolean {
+    this.#server = (this.#server + 1) % this.#runners.length
+    return this.#server === 0
+  }
+}
+
+/** Rows of a table. */
+class RowSource implements KeySource {
+  readonly contents: string
+  readonly #database: ListedDatabase
+  #last = ''
+
+  constructor(database: ListedDatabase) {
+    this.#database = database
+    this.contents = `rows in ${database.place?.name ?? 'the database'}`
+  }
+
+  keyOf(limiter: string, key: string): StoredKey {
+    const name = recordKey(limiter, key)
+    const read = (): Promise<Stored> => fetchRow(this.#database, name)
+    const reset = async (): Promise<boolean> => {
+      // A damaged row cannot be read. Its reset deletes it.
+      const isStored = await read().then(
+        ({ states }) => states.length > 0,
+        () => true,
+      )
+      await perform(rowStore(this.#database), { kind: 'forget', limiter, key })
+      return isStored
+    }
+    return { name, limiter, key, read, reset }
+  }
+
+  async next(count: number, found: (keys: readonly StoredKey[]) => Promise<void>): Promise<boolean> {
+    for (let looked = 0; looked < count; looked += STEP) {
+      const names = await this.#database.keysAfter(this.#last, STEP)
+      const isEnd = names.length < STEP
+      this.#last = isEnd ? '' : names.at(-1)!
+      await found(
+        names.flatMap((name) => {
+          const read = readRecordKey(name)
+          return read === undefined ? [] : this.keyOf(read.limiter, read.key)
+        }),
+      )
+      if (isEnd) return true
+    }
+    return false
+  }
+
+  async size(): Promise<number> {
+    return this.#database.size()
+  }
+}

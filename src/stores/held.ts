@@ -1,0 +1,173 @@
+import { type Algorithm, createOutcome, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
+import { EntryArray } from '../algorithms/entries.ts'
+import { knownAlgorithms } from '../engine/limit.ts'
+
+// What is stored of a key, for people: the command line and the dashboard.
+
+/** The stored state of one limit. */
+export interface StoredState {
+  readonly limit: string
+  /** The algorithm that wrote it; `''` after a reset. */
+  readonly algorithm: string
+  /** The parameters, `perMs` first. */
+  readonly numbers: readonly number[]
+  readonly cells: readonly number[]
+  readonly entries: readonly Entry[]
+  /** The epoch microsecond until which the key is locked out; 0 if it is not. */
+  readonly lock: number
+  /** The denials since the last reset that count for a `block` that grows. */
+  readonly denials: number
+}
+
+export interface Entry {
+  readonly time: number
+  readonly cost: number
+}
+
+/** What is stored of a key. */
+export interface Stored {
+  /** The time of the server in microseconds. */
+  readonly now: number
+  /** Milliseconds until the server may delete it; negative for never, or if it does not exist. */
+  readonly ttl: number
+  readonly states: readonly StoredState[]
+}
+
+/** A number of a state and its name. A point in time is in ISO 8601. */
+interface NamedCell {
+  readonly name: string
+  readonly value: number | string
+}
+
+/** The state of a key. Times are in milliseconds. */
+export interface Held {
+  readonly key: string
+  /** Time until the database deletes it; `undefined` if there is no state. */
+  readonly ttl: number | undefined
+  readonly limits: readonly HeldByLimit[]
+}
+
+export interface HeldByLimit {
+  readonly limit: string
+  /** The algorithm that wrote it; `undefined` if there is only a lock, or denials. */
+  readonly algorithm: string | undefined
+  readonly parameters: Readonly<Record<string, number>>
+  readonly state: readonly NamedCell[]
+  readonly entries: readonly Entry[]
+  /** The times of the oldest and the newest entry, as ISO 8601. */
+  readonly span: readonly [oldest: string, newest: string] | undefined
+  /** Time for which the key is locked out. */
+  readonly lockedFor: number
+  /** The denials that a `block` that grows has counted. */
+  readonly denials: number
+  /** The verdict of a request now; `undefined` if the algorithm is not registered here. */
+  readonly verdict: HeldVerdict | undefined
+}
+
+interface HeldVerdict {
+  readonly remaining: number
+  readonly used: number
+  /** Units that a key without a state has. */
+  readonly capacity: number
+  readonly resetAfter: number
+}
+
+/** Derives what a key has now from what is stored. */
+export function heldOf(key: string, { now, ttl, states }: Stored): Held {
+  const limits = states.filter((each) => !isReset(each, now)).map((each) => heldBy(each, now))
+  return { key, ttl: ttl < 0 || limits.length === 0 ? undefined : ttl, limits }
+}
+
+/** True when nothing is stored but that the key was reset. */
+function isReset({ algorithm, lock, denials }: StoredState, now: number): boolean {
+  return algorithm === '' && lock <= now && denials === 0
+}
+
+function heldBy(
+  { limit, algorithm: name, numbers, cells, entries, lock, denials }: StoredState,
+  now: number,
+): HeldByLimit {
+  const algorithm = algorithms().find((each) => each.name === name)
+  const parameters = named(algorithm, numbers)
+  return {
+    limit,
+    algorithm: name === '' ? undefined : name,
+    parameters,
+    state: namedCells(algorithm, cells, parameters),
+    entries,
+    span: spanOf(entries, algorithm?.entryTicks, parameters),
+    lockedFor: Math.max(0, lock - now) / 1000,
+    denials,
+    verdict: algorithm && verdict(algorithm, parameters as Parameters, cells, entries, now),
+  }
+}
+
+/** Names the cells of a state as its algorithm does. Cells of an unknown algorithm are numbered. */
+function namedCells(
+  algorithm: Algorithm | undefined,
+  cells: readonly number[],
+  parameters: Readonly<Record<string, number>>,
+): NamedCell[] {
+  return cells.map((value, i) => {
+    const { name, ticks } = algorithm?.cells[i] ?? { name: `cell ${i + 1}` }
+    return { name, value: ticks === undefined ? value : timeText(value, ticks, parameters) }
+  })
+}
+
+function spanOf(
+  entries: readonly Entry[],
+  ticks: string | 1 = 1,
+  parameters: Readonly<Record<string, number>>,
+): HeldByLimit['span'] {
+  const [oldest, newest] = [entries[0], entries.at(-1)]
+  if (oldest === undefined || newest === undefined) return undefined
+  return [timeText(oldest.time, ticks, parameters), timeText(newest.time, ticks, parameters)]
+}
+
+/** Returns a point in time as ISO 8601, or the number if it is outside the range of a date. */
+function timeText(time: number, ticks: string | 1, parameters: Readonly<Record<string, number>>): string {
+  const ms = (time * (ticks === 1 ? 1 : parameters[ticks]!)) / parameters['perMs']!
+  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms)
+}
+
+/** Returns all algorithms with their variants, which write states under their own names. */
+function algorithms(): readonly Algorithm[] {
+  const variants = knownAlgorithms().flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
+  const named = [...knownAlgorithms(), ...variants]
+  return [...named, ...named.flatMap(({ compatibleWith = [] }) => compatibleWith)]
+}
+
+function named(algorithm: Algorithm | undefined, numbers: readonly number[]): Readonly<Record<string, number>> {
+  const names = algorithm?.parameters ?? numbers.slice(1).map((_, i) => `parameter ${i + 1}`)
+  return Object.fromEntries(numbers.map((number, i) => [i === 0 ? 'perMs' : names[i - 1]!, number]))
+}
+
+function verdict(
+  algorithm: Algorithm,
+  parameters: Parameters,
+  cells: readonly number[],
+  list: readonly Entry[],
+  now: number,
+): HeldVerdict {
+  const { remaining, reset } = outcomeOf(algorithm, parameters, cells, list, now)
+  const capacity = algorithm.capacity?.(parameters) ?? outcomeOf(algorithm, parameters, [], [], now).remaining
+  const used = Math.max(0, capacity - remaining)
+  return { remaining, used, capacity, resetAfter: reset / parameters['perMs']! }
+}
+
+function outcomeOf(
+  algorithm: Algorithm,
+  parameters: Parameters,
+  cells: readonly number[],
+  list: readonly Entry[],
+  now: number,
+): Outcome {
+  const state = new Float64Array(MAX_CELLS)
+  state.set(cells)
+  const entries = new EntryArray()
+  for (const { time, cost } of list) entries.push(time, cost)
+  const out = createOutcome()
+  const ticks = Math.floor((now / 1000) * parameters['perMs']!)
+  algorithm.step({ ...parameters, strict: 0 }, state, 0, ticks, 0, out, entries)
+  return out
+}

@@ -1,0 +1,307 @@
+/**
+ * PostgreSQL, 15 or later: a store that counts for all processes, without Redis.
+ *
+ * @example
+ * import { Pool } from 'pg'
+ * import { postgresStore } from 'sluice/postgres'
+ *
+ * // Create the table once: npx sluice migrate postgres
+ * const store = postgresStore(new Pool({ connectionString: 'postgres://localhost:5432/shop' }))
+ * @module
+ */
+import type { Clock } from '../util/clock.ts'
+import { SluiceError, veiled } from '../util/errors.ts'
+import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
+import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
+import { hexOf, inSession, placeOf, quoted, type Session, Sweeper } from './sql.ts'
+import type { AsyncStore } from './store.ts'
+
+/** A `Pool` of `pg`. */
+export interface PgPool {
+  /** Returns a client that is free. */
+  connect(): Promise<PgClient>
+  /** The number of its clients: a `Client` has none. */
+  readonly totalCount: number
+}
+
+/** A client of a pool of `pg`. */
+export interface PgClient {
+  /** Runs one or more statements. */
+  query(text: string): Promise<unknown>
+  /** Listens to a lost connection. */
+  on(event: 'error', listener: () => void): unknown
+  /** Ends that. */
+  off(event: 'error', listener: () => void): unknown
+  /** Returns it to the pool; with `true`, closes it. */
+  release(destroy?: boolean): void
+}
+
+/** What `postgres()` of postgres.js returns. */
+export interface PostgresJs {
+  /** Returns a connection that is free. */
+  reserve(): Promise<PostgresJsConnection>
+}
+
+/** A connection of postgres.js. */
+export interface PostgresJsConnection {
+  /** Runs one or more statements. */
+  unsafe(text: string): PromiseLike<unknown>
+  /** Returns the connection. */
+  release(): void
+}
+
+/** Where the rows are. */
+export interface PostgresTable {
+  /** The name of the table. Default: `'sluice'`. */
+  readonly table?: string
+  /** Its schema. Default: the first one of the `search_path` that has the table. */
+  readonly schema?: string
+}
+
+/** Options of `postgresStore`. */
+export interface PostgresStoreOptions extends PostgresTable {
+  /**
+   * The time after which the server ends a statement, such as one that waits for locks: milliseconds, or a text such as `'200ms'`. Default:
+   * 40, less than the 50 that a decision waits for the store. Change it together with the `deadline` of `guard`.
+   */
+  readonly timeout?: number | string
+  /** Uses this clock instead of the server's: for tests. */
+  readonly clock?: Clock
+}
+
+/** A row as the statements below return it. A statement that finds no row returns one without a key. */
+interface Found {
+  readonly key: string | null
+  readonly state: string | null
+  /** The time in microseconds since 1970, after the row was locked; or what a statement of the sweeper counts. */
+  readonly value: string
+}
+
+/** Milliseconds after which the connection counts as lost, beyond the time that the server has. */
+const PATIENCE = 1000
+/** Serialization failures and deadlocks: the server has changed nothing. */
+const REPEATABLE = new Set(['40001', '40P01'])
+const MOST_REPEATS = 5
+/** Errors after which the connection cannot be used, or is one to a server that does not accept writes. */
+const BROKEN = /^(?:08|25|57P|F0|XX)/
+/** Milliseconds for which a row without a state is kept. Its transaction follows at once. */
+const SEED_TTL = 60_000
+/** Pages of the table that one step of the sweeper reads, and expired rows that are many. */
+const PAGES = 128
+const MANY = 500
+const LONGEST_NAME = 63
+
+/**
+ * Makes a store of a PostgreSQL database, from a `Pool` of `pg` or from `postgres()` of postgres.js. All decisions are exact, for all
+ * processes that use the table. The clock is the server's.
+ *
+ * The table must exist: `npx sluice migrate postgres` prints or creates it. The user of the pool needs `SELECT`, `INSERT`, `UPDATE` and
+ * `DELETE` on it. A decision takes two trips to the server, or three for a key that has no row. Rows of expired keys are deleted in small steps.
+ *
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed. If the connection ended during
+ * `COMMIT`, nobody knows whether the request was charged; it is never charged twice.
+ * @example
+ * import { Pool } from 'pg'
+ *
+ * const pool = new Pool({ connectionString: 'postgres://localhost:5432/shop' })
+ * app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: postgresStore(pool) }))
+ */
+export function postgresStore(client: PgPool | PostgresJs, options: PostgresStoreOptions = {}): AsyncStore {
+  knownOptions('postgresStore', options, ['table', 'schema', 'timeout', 'clock'])
+  const { clock } = options
+  return rowStore(postgresDatabase(client, options), clock === undefined ? {} : { clock })
+}
+
+/** Returns the statement that creates the table. `unlogged`: faster, but empty after a crash of the server, and absent on its replicas. */
+export function postgresTable(options: PostgresTable & { readonly unlogged?: boolean } = {}): string {
+  knownOptions('postgresTable', options, ['table', 'schema', 'unlogged'])
+  return `CREATE ${options.unlogged === true ? 'UNLOGGED ' : ''}TABLE IF NOT EXISTS ${tableOf(options)} (
+  key bytea PRIMARY KEY,
+  state bytea,
+  expires_at bigint NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)`
+}
+
+/** Returns the rows of a table as `rowStore` uses them. */
+export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresStoreOptions = {}): ListedDatabase {
+  const open = opener(client)
+  const table = tableOf(options)
+  const timeout = milliseconds('timeout', options.timeout ?? 40)
+  const begin = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout TO ${timeout};
+SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
+  const session = <Result>(work: (session: Session<Found>) => Promise<Result>): Promise<Result> =>
+    inSession(open, timeout + PATIENCE, work, (error) => {
+      const state = stateOf(error)
+      return !(error instanceof SluiceError) && (state === undefined || BROKEN.test(state))
+    })
+  const { clock } = options
+  const now = (): string => (clock === undefined ? 'extract(epoch FROM clock_timestamp()) * 1000' : String(clock.now()))
+  const sweeper = new Sweeper(sweepOf(table, now, session))
+
+  const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>
+    session(async ({ query }) => {
+      const hex = keys.map(hexOf)
+      if (readOnly) {
+        const found = await query(
+          `BEGIN READ ONLY; SET LOCAL statement_timeout TO ${timeout}; ${select(table, hex)}; COMMIT`,
+        )
+        return apply(hex, found, change).result
+      }
+      const lock = `${begin} ${select(table, hex, 'FOR UPDATE')}`
+      let found = await query(lock)
+      // `FOR UPDATE` locks only rows that exist. They are inserted before, since two transactions that insert and lock could wait for each other.
+      for (let i = 0; !isComplete(hex, found); i++) {
+        if (i === MOST_REPEATS) throw new Error('rows were deleted while they were locked')
+        found = await query(`ROLLBACK; ${seed(table, now(), hex)}; ${lock}`)
+      }
+      const { writes, result } = apply(hex, found, change)
+      await query(`${write(table, writes)} COMMIT`).catch(unknownOutcome)
+      return result
+    })
+
+  return {
+    place: placeOf(client, `the table ${table} of PostgreSQL`),
+    keysAfter: (key, most) =>
+      session(async ({ query }) => {
+        const after = `${table} WHERE key > ${bytes(hexOf(key))} ORDER BY key LIMIT ${most}`
+        const found = await query(`SELECT convert_from(key, 'UTF8') AS value FROM ${after}`)
+        return found.map(({ value }) => value)
+      }),
+    size: () =>
+      session(async ({ query }) => Number((await query(`SELECT count(*)::text AS value FROM ${table}`))[0]!.value)),
+    async transact(keys, change, { readOnly }) {
+      for (let i = 0; ; i++) {
+        try {
+          const result = await attempt(keys, change, readOnly)
+          if (!readOnly) void sweeper.tick()
+          return result
+        } catch (error) {
+          const state = stateOf(error)
+          if (state !== undefined && REPEATABLE.has(state) && i < MOST_REPEATS) continue
+          if (state !== '42P01') throw error
+          throw new Error(`The table ${table} does not exist. Create it: npx sluice migrate postgres`, { cause: error })
+        }
+      }
+    },
+  }
+}
+
+function tableOf({ table = 'sluice', schema }: PostgresTable): string {
+  const name = quoted('table', table, '"', LONGEST_NAME)
+  return schema === undefined ? name : `${quoted('schema', schema, '"', LONGEST_NAME)}.${name}`
+}
+
+/** Rows in the order of their keys. The time of the last row is after all locks. */
+function select(table: string, hex: readonly string[], lock = ''): string {
+  return `SELECT encode(key, 'hex') AS key, encode(state, 'hex') AS state, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint::text AS value
+FROM (SELECT) AS one LEFT JOIN (SELECT key, state FROM ${table} WHERE key = ANY (ARRAY[${hex.map(bytes).join()}]) ORDER BY key ${lock}) AS found ON true`
+}
+
+function seed(table: string, now: string, hex: readonly string[]): string {
+  return `BEGIN; SET LOCAL synchronous_commit TO OFF; INSERT INTO ${table} (key, expires_at)
+SELECT key, (${now})::bigint + ${SEED_TTL} FROM unnest(ARRAY[${hex.map(bytes).join()}]) AS given (key)
+ORDER BY key ON CONFLICT (key) DO NOTHING; COMMIT`
+}
+
+function write(table: string, writes: readonly RowWrite[]): string {
+  const stored: string[] = []
+  const deleted: string[] = []
+  for (const { key, row, expiresAt } of writes) {
+    if (row === undefined) deleted.push(bytes(hexOf(key)))
+    else
+      stored.push(`(${bytes(hexOf(key))}, ${bytes(Buffer.from(row).toString('hex'))}, ${Math.ceil(expiresAt)}::bigint)`)
+  }
+  const update = `UPDATE ${table} AS old SET state = new.state, expires_at = new.expires_at
+FROM (VALUES ${stored.join()}) AS new (key, state, expires_at) WHERE old.key = new.key;`
+  return `${stored.length > 0 ? update : ''}${deleted.length > 0 ? `DELETE FROM ${table} WHERE key IN (${deleted.join()});` : ''}`
+}
+
+/** A constant of bytes. It does not depend on settings of the server. */
+function bytes(hex: string): string {
+  return `decode('${hex}', 'hex')`
+}
+
+function isComplete(hex: readonly string[], found: readonly Found[]): boolean {
+  return found.length === hex.length && found[0]!.key !== null
+}
+
+function apply<Result>(
+  hex: readonly string[],
+  found: readonly Found[],
+  change: Change<Result>,
+): ReturnType<Change<Result>> {
+  const states = new Map(found.map(({ key, state }) => [key, state]))
+  const rows = hex.map((key) => states.get(key) ?? undefined)
+  return change(
+    rows.map((state) => (state === undefined ? undefined : Buffer.from(state, 'hex'))),
+    Number(found.at(-1)!.value),
+  )
+}
+
+/** Each step reads some pages of the table, from a random one on. An index on the expiry would be written by each decision. */
+function sweepOf(
+  table: string,
+  now: () => string,
+  session: <Result>(work: (session: Session<Found>) => Promise<Result>) => Promise<Result>,
+): () => Promise<boolean> {
+  let from = 0
+  let pages = 0
+  return () =>
+    session(async ({ query }) => {
+      if (from >= pages) {
+        const size = `pg_relation_size('${table.replaceAll("'", "''")}') / current_setting('block_size')::int`
+        pages = Number((await query(`SELECT (${size})::text AS value`))[0]!.value)
+        from = 0
+      }
+      const expired = `SELECT ctid FROM ${table} WHERE ctid >= '(${from},0)' AND ctid < '(${from + PAGES},0)'
+AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
+      const deleted = `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(${expired})) RETURNING 1`
+      const [counted] = await query(`WITH deleted AS (${deleted}) SELECT count(*)::text AS value FROM deleted`)
+      from += PAGES
+      return Number(counted!.value) >= MANY
+    })
+}
+
+/** Throws the error of the last statements. If the server has not sent it, they may have been executed. */
+function unknownOutcome(cause: unknown): never {
+  if (stateOf(cause) !== undefined) throw cause
+  throw new Error('the connection was lost during COMMIT, so the request may have been charged', { cause })
+}
+
+function stateOf(error: unknown): string | undefined {
+  const { code } = (error ?? {}) as { readonly code?: unknown }
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+/** How to get a connection, known by the methods of the client. */
+function opener(client: PgPool | PostgresJs): () => Promise<Session<Found>> {
+  const { connect, totalCount, reserve } = (client ?? {}) as Partial<PgPool & PostgresJs>
+  if (typeof connect === 'function' && typeof totalCount === 'number') return () => openPg(client as PgPool)
+  if (typeof reserve === 'function') return () => openPostgresJs(client as PostgresJs)
+  return refuse('postgresStore', 'a Pool of pg, or what postgres() of postgres.js returns', veiled(client))
+}
+
+const ignore = (): void => undefined
+
+async function openPg(pool: PgPool): Promise<Session<Found>> {
+  const client = await pool.connect()
+  // Without a listener, a connection that is lost between two statements ends the process.
+  client.on('error', ignore)
+  return {
+    query: async (text) => rowsOf(await client.query(text)),
+    release(isBroken) {
+      client.off('error', ignore)
+      client.release(isBroken)
+    },
+  }
+}
+
+async function openPostgresJs(sql: PostgresJs): Promise<Session<Found>> {
+  const connection = await sql.reserve()
+  return { query: async (text) => rowsOf(await connection.unsafe(text)), release: () => connection.release() }
+}
+
+/** The rows of all statements. `pg` returns an object for each statement, or for the only one; postgres.js an array of rows. */
+function rowsOf(answer: unknown): readonly Found[] {
+  return ([answer].flat(2) as (Found & { readonly rows?: readonly Found[] })[]).flatMap((each) => each.rows ?? each)
+}

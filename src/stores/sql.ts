@@ -1,0 +1,118 @@
+import { shared } from '../util/copies.ts'
+import { refuse } from '../util/validate.ts'
+
+// What the stores in SQL databases share.
+
+const places = shared('SQL places', () => new WeakMap<object, Map<string, { readonly name: string }>>())
+
+/** Returns the place of a table that a client reaches: the same object for the same two. */
+export function placeOf(client: object, name: string): { readonly name: string } {
+  const known = places.get(client) ?? new Map<string, { readonly name: string }>()
+  places.set(client, known)
+  const place = known.get(name) ?? { name }
+  known.set(name, place)
+  return place
+}
+
+/** Checks the name of a table or a schema, and quotes it. */
+export function quoted(option: string, name: unknown, quote: string, longest: number): string {
+  if (typeof name !== 'string' || name === '' || name.includes('\0') || Buffer.byteLength(name) > longest)
+    refuse(option, `a name of 1 to ${longest} bytes`, name)
+  return `${quote}${name.replaceAll(quote, quote + quote)}${quote}`
+}
+
+/** Returns the hexadecimal digits of a key. A statement with nothing but digits in it cannot be changed by a client. */
+export function hexOf(key: string): string {
+  return Buffer.from(key).toString('hex')
+}
+
+/** A connection that one transaction has for itself. */
+export interface Session<Row> {
+  /** Runs one or more statements, and returns their rows. */
+  query(text: string): Promise<readonly Row[]>
+  /** Returns the connection. With `isBroken`, it is closed instead where the client can do that. */
+  release(isBroken: boolean): void
+}
+
+/**
+ * Runs `work` with a session. Rejects if no answer comes for `ms`, and closes the connection: a network that swallows packets reports no error.
+ * After any other error, the transaction ends. `isBrokenBy` says which errors make a connection useless.
+ */
+export async function inSession<Row, Result>(
+  open: () => Promise<Session<Row>>,
+  ms: number,
+  work: (session: Session<Row>) => Promise<Result>,
+  isBrokenBy: (error: unknown) => boolean,
+): Promise<Result> {
+  let session: Session<Row> | undefined
+  let isLate = false
+  const release = (isBroken: boolean): void => {
+    session?.release(isBroken)
+    session = undefined
+  }
+  const done = async (): Promise<Result> => {
+    const own = (session = await open())
+    try {
+      if (isLate) throw lost(ms)
+      const result = await work(own)
+      release(false)
+      return result
+    } catch (error) {
+      const isUseless = isBrokenBy(error) || !(await succeeds(own.query('ROLLBACK')))
+      release(isUseless)
+      throw error
+    }
+  }
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      isLate = true
+      release(true)
+      reject(lost(ms))
+    }, ms)
+  })
+  try {
+    return await Promise.race([done(), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function lost(ms: number): Error {
+  return new Error(`no answer within ${ms} ms`)
+}
+
+function succeeds(promise: Promise<unknown>): Promise<boolean> {
+  return promise.then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Milliseconds between two steps of a sweeper that finds little, and of one that finds much. */
+const PAUSE = 1000
+const SHORT_PAUSE = 50
+
+/**
+ * Deletes expired rows in small steps. A decision starts each of them, so a process that decides nothing does nothing. A step that finds much is
+ * soon followed by the next one.
+ */
+export class Sweeper {
+  #due = 0
+  #isRunning = false
+  readonly #step: () => Promise<boolean>
+
+  /** @param step deletes some rows, and returns true if there were many. It is tried again after an error. */
+  constructor(step: () => Promise<boolean>) {
+    this.#step = step
+  }
+
+  /** Called after each decision. */
+  async tick(): Promise<void> {
+    if (this.#isRunning || performance.now() < this.#due) return
+    this.#isRunning = true
+    const hasMore = await this.#step().catch(() => false)
+    this.#isRunning = false
+    this.#due = performance.now() + (hasMore ? SHORT_PAUSE : PAUSE)
+  }
+}
