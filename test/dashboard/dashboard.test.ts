@@ -91,6 +91,11 @@ describe('the options of dashboard', () => {
     })
   }
 
+  it('refuse a store without a name, and say that it needs one', () => {
+    const refused = (): unknown => dashboard({ authorize, stores: memoryStore() } as unknown as DashboardOptions)
+    expect(refused).toThrow(/^stores: expected stores by their names/)
+  })
+
   it('refuse an unknown name', () => {
     expect(codeOf(() => dashboard({ authorize, path: '/' } as DashboardOptions))).toBe('UNKNOWN_OPTION')
   })

@@ -77,9 +77,9 @@ const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fasti
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
 const node = inTests('adapters/node/index.ts', 'test/adapters/node/upgrade.test.ts')
-const upgrade = inTests('adapters/node/request.ts', 'test/adapters/node/upgrade.test.ts')
+const upgrade = inTests('adapters/node/index.ts', 'test/adapters/node/upgrade.test.ts')
 const nest = (file, test) => inTests(`adapters/nestjs/${file}.ts`, `test/adapters/nestjs/${test}.test.ts`)
-const nestDelay = inFile('adapters/nestjs/context-limiter.ts', { files: everywhere, name: 'Nest.*a delay' })
+const nestDelay = inFile('adapters/nestjs/adapter.ts', { files: everywhere, name: 'Nest.*a delay' })
 
 /** Mistakes in what clients and frameworks see. */
 export const http = [

@@ -133,7 +133,7 @@ describe('the direction of imports', () => {
     ['adapters/fetch/index.ts', '../../src/testing.ts'],
     ['adapters/fetch/index.ts', '../../src/algorithms/one.ts'],
     ['adapters/fetch/index.ts', '../hono/index.ts'],
-    ['adapters/fetch/keyers.ts', '../node/keyers.ts'],
+    ['adapters/fetch/index.ts', '../node/keyers.ts'],
     ['adapters/hono/index.ts', '../../src/stores/redis/index.ts'],
     ['adapters/hono/index.ts', '../../src/testing/behaviour.ts'],
     ['adapters/hono/index.ts', '../fetch/index.ts'],
@@ -353,8 +353,8 @@ describe('an adapter', () => {
     expect(serverTypes()).not.toContain(DIRECTION)
   })
 
-  const nest = given('adapters/nestjs/guard.ts', `import { Inject } from '@nestjs/common'`)
-  const platform = given('adapters/nestjs/guard.ts', `import { ExpressAdapter } from '@nestjs/platform-express'`)
+  const nest = given('adapters/nestjs/module.ts', `import { Inject } from '@nestjs/common'`)
+  const platform = given('adapters/nestjs/module.ts', `import { ExpressAdapter } from '@nestjs/platform-express'`)
   const keyers = given('adapters/nestjs/keyers.ts', `import { byIP } from '../express/express.ts'`)
   const plugin = given('adapters/nestjs/keyers.ts', `import { rateLimit } from '../fastify/index.ts'`)
   it('for Nest may load Nest and the keyers of its platforms, and no platform', () => {
