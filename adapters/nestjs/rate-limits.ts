@@ -10,7 +10,7 @@ import { currentExchange } from './platform.ts'
 import { type ContextLimiter, createContextLimiter, type RateLimitOptions, without } from './adapter.ts'
 
 /** The limiter of a call, and the `cost` of its handler or class. */
-export interface Applied {
+interface Applied {
   readonly limiter: ContextLimiter
   readonly own: OwnLimits | undefined
 }

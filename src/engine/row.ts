@@ -11,10 +11,10 @@ export const LOCKED_UNTIL = 0
 export const LOCKED_AT = 1
 /** How many denials count, the time of the latest one, and until when they count. */
 export const DENIALS = 2
-export const DENIED_AT = 3
+const DENIED_AT = 3
 export const DENIALS_UNTIL = 4
 /** When another limit wrote over a state or the key was reset, and until when that state would have counted. */
-export const CHANGED_AT = 5
+const CHANGED_AT = 5
 export const CHANGE_UNTIL = 6
 /** How many rare parts there are. */
 export const RARE = 7

@@ -232,6 +232,6 @@ export class AttributeWatch {
 }
 
 /** Returns the name under which a store keeps the state of a policy. */
-export function stateName(limiter: string, policy: string): string {
+function stateName(limiter: string, policy: string): string {
   return `${limiter}/${policy}`
 }

@@ -211,7 +211,7 @@ export interface LimitReport extends TallyReport {
 }
 
 /** What all limits have decided. */
-export interface ReplayReport {
+interface ReplayReport {
   /** Whole decisions: denied if any limit denies. `undefined` with `--compare`. */
   readonly decisions: TallyReport | undefined
   readonly limits: readonly LimitReport[]
