@@ -147,7 +147,7 @@ async function limitersIn(url: string, options: SourceOptions): Promise<KnownLim
 
 function limiterLines(limiter: string, url: string, prefix: string, { names, isComplete }: KnownLimiters): string {
   const isRedis = !isDatabaseUrl(url)
-  const among = isComplete ? '' : ` among the first ${grouped(MOST_KEYS)} keys`
+  const among = isComplete ? '' : ` among the first ${grouped(MOST_KEYS)} keys${isRedis ? ' of Redis' : ''}`
   const [within, option] = isRedis ? [` with the prefix ${shown(prefix)}`, '--prefix'] : ['', '--table']
   if (names.length === 0) return `No limiter has a key${within}${among}. Check the URL and ${option}.\n`
   const near = nearest(limiter, names)

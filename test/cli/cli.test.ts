@@ -252,7 +252,7 @@ describe('sluice reset', () => {
 
 describe('sluice reports a mistake', () => {
   it('in its arguments', async () => {
-    expect(await misuse('inspect', server.url)).toContain('Usage: sluice inspect <redis-url> <limiter> <key>')
+    expect(await misuse('inspect', server.url)).toContain('Usage: sluice inspect <url> <limiter> <key>')
     expect(await misuse('inspect', 'localhost', 'a', 'b')).toContain(
       'expected a URL such as redis://localhost:6379/0, got "localhost"',
     )

@@ -185,6 +185,6 @@ describe('the exit code', { timeout: 120_000 }, () => {
   it('comes with the nearest name of an unknown command', async () => {
     const { error } = await cli.run(['inspct', AWAY, 'api', 'a'])
     expect(error).toMatch(/^sluice: there is no command "inspct"\. Did you mean "inspect"\?/)
-    expect(error).toContain('Usage: sluice inspect <redis-url> <limiter> <key>')
+    expect(error).toContain('Usage: sluice inspect <url> <limiter> <key>')
   })
 })

@@ -129,7 +129,7 @@ describe('sluice top', () => {
   )
 
   it.each([
-    [[], 'expected a Redis URL'],
+    [[], 'expected a URL'],
     [['redis://127.0.0.1', '--interval', '5'], '--interval: expected a time'],
     [['redis://127.0.0.1', '--keys', '0'], '--keys: expected a whole number'],
   ])('refuses %j', async (words, message) => {

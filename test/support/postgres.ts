@@ -1,8 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
+import { chmodSync, chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { programPath } from './debian.ts'
 import { freePort } from './redis.ts'
 
@@ -14,6 +15,8 @@ export interface PostgresServer {
   stop(): Promise<void>
   /** Starts it again with its data. */
   start(): Promise<void>
+  /** Starts a standby that follows it. */
+  standby(): Promise<PostgresServer>
   /** Ends it and deletes its data. */
   remove(): Promise<void>
 }
@@ -23,20 +26,26 @@ const FIND = 'command -v initdb || ls /usr/lib/postgresql/*/bin/initdb /usr/pgsq
 
 /** Returns the path of `initdb`: of an installed server, else of Debian's package. Else throws with what to install. */
 function initdb(): string {
-  return programPath(FIND, 'postgresql', 'This test needs a real PostgreSQL: put initdb and postgres on the PATH.')
+  return realpathSync(
+    programPath(FIND, 'postgresql', 'This test needs a real PostgreSQL: put initdb and postgres on the PATH.'),
+  )
 }
 
 /** Starts a server that trusts every local user. */
 export async function startPostgres(): Promise<PostgresServer> {
+  return startIn((program, data) => [program, ['-D', data, '-U', 'sluice', '-A', 'trust', '--no-sync']])
+}
+
+/** Starts a server whose data a program writes. It is in the folder of `initdb`. */
+async function startIn(
+  makeData: (program: string, data: string) => [command: string, words: readonly string[]],
+): Promise<PostgresServer> {
   const setUp = initdb()
   const directory = mkdtempSync(join(tmpdir(), 'sluice-postgres-'))
   const user = userFor(directory)
   const data = join(directory, 'data')
-  execFileSync(setUp, ['-D', data, '-U', 'sluice', '-A', 'trust', '--no-sync'], {
-    ...user,
-    cwd: directory,
-    stdio: 'ignore',
-  })
+  const [command, made] = makeData(setUp, data)
+  await promisify(execFile)(command, [...made], { ...user, cwd: directory })
   const port = await freePort()
   const words = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', directory, '-F']
   const start = async (): Promise<ChildProcess> => {
@@ -62,6 +71,11 @@ export async function startPostgres(): Promise<PostgresServer> {
     async start() {
       child = await start()
     },
+    standby: () =>
+      startIn((program, copy) => [
+        join(program, '..', 'pg_basebackup'),
+        ['-D', copy, '-R', '-X', 'stream', '-c', 'fast', '-h', '127.0.0.1', '-p', String(port), '-U', 'sluice'],
+      ]),
     async remove() {
       await stop()
       rmSync(directory, { recursive: true, force: true })
@@ -83,7 +97,7 @@ function ready(child: ChildProcess): Promise<void> {
     let log = ''
     child.stderr!.on('data', (data: Buffer) => {
       log += data.toString()
-      if (log.includes('ready to accept connections')) resolve()
+      if (/ready to accept (?:read-only )?connections/.test(log)) resolve()
     })
     child.once('exit', (code) => reject(new Error(`postgres ended with ${code}: ${log}`)))
     child.once('error', reject)

@@ -1,10 +1,24 @@
-import { Pool } from 'pg'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Pool, type PoolConfig } from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, gcra } from '../../../src/index.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  denyCache,
+  fixedWindow,
+  gcra,
+  guard,
+  type Limit,
+  type Limiter,
+  stack,
+  type Store,
+} from '../../../src/index.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
+import { Proxy } from '../../support/faults/proxy.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { build, type Built } from '../../support/redis-built.ts'
+import { runProcesses } from '../../support/rows-processes.ts'
 
 let server: PostgresServer
 const leftovers: (() => Promise<unknown>)[] = []
@@ -57,5 +71,379 @@ describe.each(clients)('postgresStore with $name', ({ name, open }) => {
     expect((await limiter.consume('ann')).allowed).toBe(true)
     expect((await limiter.consume('ann')).allowed).toBe(false)
     expect(Math.abs(store.clock.now() - Date.now())).toBeLessThan(1000)
+  })
+})
+
+/** A table of its own, on the server of this file. */
+async function world(config: PoolConfig = {}): Promise<{ pool: Pool; admin: Pool; table: string }> {
+  const table = `t${crypto.randomUUID().replaceAll('-', '')}`
+  const pool = new Pool({ connectionString: server.url, ...config })
+  const admin = new Pool({ connectionString: server.url })
+  for (const each of [pool, admin]) {
+    each.on('error', () => undefined)
+    leftovers.push(() => each.end())
+  }
+  await admin.query(postgresTable({ table }))
+  return { pool, admin, table }
+}
+
+const keyer = (key: string): string => key
+function limiterOn(
+  store: Store,
+  limits: Limit = fixedWindow({ quota: 100, window: '1d' }),
+  name = 'api',
+): Limiter<string> {
+  return createLimiter<string>({ name, keyer, limits, store })
+}
+
+const proxies: Proxy[] = []
+afterEach(async () => {
+  for (const proxy of proxies.splice(0)) await proxy.close()
+})
+
+/** A pool whose connections go through a proxy. */
+async function proxied(): Promise<{ pool: Pool; admin: Pool; table: string; proxy: Proxy }> {
+  const proxy = (await Proxy.listen()).to(Number(new URL(server.url).port))
+  proxies.push(proxy)
+  const url = server.url.replace(/:\d+\//, `:${proxy.port}/`)
+  return { ...(await world({ connectionString: url })), proxy }
+}
+
+async function usedIn(admin: Pool, table: string, key: string): Promise<number> {
+  const limiter = limiterOn(postgresStore(admin, { table, timeout: '5s' }))
+  return (await limiter.peek(key)).limits[0]!.used - 1
+}
+
+describe('several processes on one table', { timeout: 120_000 }, () => {
+  let built: Built
+  beforeAll(() => {
+    built = build()
+  })
+  afterAll(() => built.remove())
+
+  it('admit exactly the quota of each key, and of a limit that all keys share', async () => {
+    const { table } = await world()
+    const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1d' }]
+    const admitted = await runProcesses(built.directory, 4, {
+      kind: 'postgres',
+      url: server.url,
+      table,
+      members: [
+        { name: 'user', limits: limits(100) },
+        { name: 'site', key: 'all', limits: limits(250) },
+      ],
+      // In other orders of insertion and of bytes than of characters.
+      keys: ['b', 'a', 'é'],
+      asks: 300,
+      inFlight: 40,
+    })
+    expect(Object.values(admitted).reduce((a, b) => a + b)).toBe(250)
+    for (const count of Object.values(admitted)) expect(count).toBeLessThanOrEqual(100)
+  })
+
+  it('never wait for each other in a circle', async () => {
+    const { table, admin } = await world()
+    const keys = Array.from({ length: 30 }, (_, i) => `k${(i * 7) % 30}`)
+    const limits = [{ algorithm: 'gcra', quota: 1_000_000, window: '1d', burst: 1_000_000 }]
+    const before = await admin.query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')
+    const admitted = await runProcesses(built.directory, 4, {
+      kind: 'postgres',
+      url: server.url,
+      table,
+      members: [
+        { name: 'z', limits },
+        { name: 'a', limits },
+        { name: 'm', key: 'one', limits },
+      ],
+      keys,
+      asks: 600,
+      inFlight: 60,
+    })
+    expect(Object.values(admitted).reduce((a, b) => a + b)).toBe(2400)
+    const after = await admin.query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')
+    expect(after.rows).toEqual(before.rows)
+  })
+})
+
+describe('postgresStore', { timeout: 60_000 }, () => {
+  it('repeats a transaction that the server has ended because of a deadlock', async () => {
+    const { pool, admin, table } = await world()
+    const store = postgresStore(pool, { table, timeout: '10s' })
+    const both = stack(limiterOn(store, undefined, 'a'), limiterOn(store, undefined, 'b'))
+    await both.consume('k')
+    const rival = await admin.connect()
+    const lock = (name: string): string => `SELECT 1 FROM ${table} WHERE key = '["${name}","k"]'::bytea FOR UPDATE`
+    await rival.query("BEGIN; SET LOCAL deadlock_timeout = '30s'")
+    await rival.query(lock('b'))
+    const decision = Promise.resolve(both.consume('k'))
+    await pause(200)
+    // The store has locked a, and waits for b. The server ends its transaction after a second.
+    await rival.query(lock('a'))
+    await rival.query('COMMIT')
+    rival.release()
+    expect((await decision).limits.map(({ remaining }) => remaining)).toEqual([98, 98])
+    const { rows } = await admin.query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')
+    expect(rows).not.toEqual([{ deadlocks: '0' }])
+  })
+
+  it('writes all or nothing when connections end in the middle of a transaction', async () => {
+    const { pool, admin, table } = await world()
+    const store = postgresStore(pool, { table, timeout: '5s' })
+    const both = stack(
+      limiterOn(store, fixedWindow({ quota: 1e6, window: '1d' }), 'a'),
+      limiterOn(store, fixedWindow({ quota: 1e6, window: '1d' }), 'b'),
+    )
+    let [admitted, failed, unknown, isOver] = [0, 0, 0, false]
+    const clients = Array.from({ length: 20 }, async () => {
+      while (!isOver) {
+        try {
+          await both.consume('k')
+          admitted++
+        } catch (error) {
+          failed++
+          if (/may have been charged/.test(String((error as Error).cause))) unknown++
+        }
+      }
+    })
+    for (let i = 0; i < 30; i++) {
+      await pause(30)
+      await admin.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE $1 AND pid <> pg_backend_pid()',
+        [`%${table}%`],
+      )
+    }
+    isOver = true
+    await Promise.all(clients)
+    const [a, b] = (await both.peek('k')).limits.map(({ used }) => used - 1)
+    expect(failed).toBeGreaterThan(0)
+    expect(a).toBe(b)
+    expect(a).toBeGreaterThanOrEqual(admitted)
+    // Each operation of a lost transaction is one request.
+    expect(a).toBeLessThanOrEqual(admitted + unknown)
+  })
+
+  it('says that a request may have been charged when the connection ends during COMMIT, and does not repeat it', async () => {
+    const { pool, admin, table, proxy } = await proxied()
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    await limiter.consume('k')
+    // The server receives the COMMIT, and its answer never comes back.
+    proxy.onSend = (bytes) => {
+      if (bytes.includes(' COMMIT\0')) proxy.set('cut')
+    }
+    await expect(limiter.consume('k')).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      message: expect.stringContaining('may have been charged'),
+    })
+    proxy.onSend = undefined
+    proxy.set('pass')
+    await vi.waitFor(async () => expect(await usedIn(admin, table, 'k')).toBe(2))
+    expect((await limiter.consume('k')).remaining).toBe(97)
+  })
+
+  it('notices a network that swallows packets, and works again afterwards', async () => {
+    const { pool, table, proxy } = await proxied()
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '200ms' }))
+    await limiter.consume('k')
+    proxy.set('lose')
+    const lost = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => limiter.consume(`k${i}`)))
+    for (const each of lost) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'STORE_FAILED' } })
+    proxy.set('pass')
+    expect((await limiter.consume('k')).remaining).toBe(98)
+    await vi.waitFor(() => expect(pool.waitingCount).toBe(0))
+  })
+
+  it('fails while the server is away, and counts on when it is back', async () => {
+    const own = await startPostgres()
+    const pool = new Pool({ connectionString: own.url })
+    try {
+      await pool.query(postgresTable())
+      const limiter = limiterOn(postgresStore(pool, { timeout: '5s' }))
+      await limiter.consume('k')
+      await own.stop()
+      await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+      await own.start()
+      expect((await limiter.consume('k')).remaining).toBe(98)
+    } finally {
+      await pool.end()
+      await own.remove()
+    }
+  })
+
+  it('counts on when a standby takes over, and fails until then', async () => {
+    const primary = await startPostgres()
+    const standby = primary.standby()
+    const proxy = (await Proxy.listen()).to(Number(new URL(primary.url).port))
+    proxies.push(proxy)
+    const pool = new Pool({ connectionString: primary.url.replace(/:\d+\//, `:${proxy.port}/`) })
+    try {
+      await pool.query(postgresTable())
+      const limiter = limiterOn(postgresStore(pool, { timeout: '5s' }))
+      for (let i = 0; i < 5; i++) await limiter.consume('k')
+      const second = await standby
+      const replica = new Pool({ connectionString: second.url })
+      await vi.waitFor(
+        async () => expect((await replica.query('SELECT count(*) FROM sluice')).rows).toEqual([{ count: '1' }]),
+        10_000,
+      )
+      await primary.stop()
+      proxy.to(Number(new URL(second.url).port))
+      await expect(limiter.consume('k')).rejects.toMatchObject({ message: expect.stringContaining('during recovery') })
+      await replica.query('SELECT pg_promote()')
+      await replica.end()
+      expect((await limiter.consume('k')).remaining).toBe(94)
+      await second.remove()
+    } finally {
+      await pool.end()
+      await primary.remove()
+    }
+  })
+
+  it('fails an operation on a damaged row alone, until the key is reset', async () => {
+    const { pool, admin, table } = await world()
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    await Promise.all(['bad', 'good'].map((key) => limiter.consume(key)))
+    await admin.query(
+      `UPDATE ${table} SET state = set_byte(state, 20, 255 - get_byte(state, 20)) WHERE key = '["api","bad"]'`,
+    )
+    const [bad, good] = await Promise.allSettled([limiter.consume('bad'), limiter.consume('good')])
+    expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'DAMAGED_ROW' } })
+    expect(good).toMatchObject({ status: 'fulfilled', value: { remaining: 98 } })
+    await limiter.key('bad').reset()
+    expect((await limiter.consume('bad')).remaining).toBe(99)
+  })
+
+  it('deletes a million expired rows while it decides', { timeout: 120_000 }, async () => {
+    const { pool, admin, table } = await world()
+    await admin.query(
+      `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, 1e6::int) AS i`,
+    )
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    let decisions = 0
+    for (const end = performance.now() + 90_000; performance.now() < end;) {
+      for (let i = 0; i < 50; i++) {
+        await limiter.consume(`k${i}`)
+        decisions++
+      }
+      if ((await admin.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000 LIMIT 1`)).rows.length === 0) break
+    }
+    expect((await admin.query(`SELECT count(*) FROM ${table}`)).rows).toEqual([{ count: '50' }])
+    expect(decisions).toBeGreaterThan(100)
+  })
+
+  it('keeps a row until its limit has no use for it', async () => {
+    const { pool, admin, table } = await world()
+    const store = postgresStore(pool, { table, timeout: '5s' })
+    const short = limiterOn(store, fixedWindow({ quota: 1, window: '100ms' }), 'short')
+    const long = limiterOn(store, fixedWindow({ quota: 9, window: '1d' }), 'long')
+    await Promise.all([short.consume('k'), long.consume('k')])
+    await vi.waitFor(
+      async () => {
+        await long.consume('other')
+        expect(
+          (await admin.query(`SELECT key FROM ${table} WHERE position('short' IN encode(key, 'escape')) > 0`)).rows,
+        ).toEqual([])
+      },
+      { timeout: 15_000, interval: 200 },
+    )
+    expect((await long.consume('k')).remaining).toBe(7)
+  })
+
+  it('does not depend on settings of the server or of the role', async () => {
+    const options =
+      '-c default_transaction_isolation=serializable -c standard_conforming_strings=off -c bytea_output=escape -c timezone=Asia/Kathmandu -c datestyle=German -c default_transaction_read_only=on'
+    const { pool, table } = await world({ options, max: 4 })
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    const odd = ["'; DROP TABLE x; --", '\\\\', 'é\u0000', '\ud800', '"', "$1'"]
+    for (const key of odd) expect((await limiter.consume(key)).remaining).toBe(99)
+    const all = await Promise.all(Array.from({ length: 100 }, () => limiter.consume('k')))
+    expect(all.at(-1)!.remaining).toBe(0)
+  })
+
+  it('leaves the settings of a connection as they were', async () => {
+    const { pool, table } = await world({ max: 1 })
+    const shown = async (): Promise<unknown> =>
+      (
+        await pool.query(
+          "SELECT name, setting FROM pg_settings WHERE name LIKE '%timeout%' OR name LIKE '%isolation%' OR name LIKE '%commit%' ORDER BY name",
+        )
+      ).rows
+    const before = await shown()
+    await limiterOn(postgresStore(pool, { table, timeout: '5s' })).consume('k')
+    expect(await shown()).toEqual(before)
+  })
+
+  it('ends a statement that waits for locks longer than the timeout', async () => {
+    const { pool, admin, table } = await world()
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: 100 }))
+    await limiter.consume('k')
+    const rival = await admin.connect()
+    await rival.query(`BEGIN; SELECT 1 FROM ${table} FOR UPDATE`)
+    await expect(limiter.consume('k')).rejects.toMatchObject({ message: expect.stringContaining('timeout') })
+    await rival.query('ROLLBACK')
+    rival.release()
+    expect((await limiter.consume('k')).remaining).toBe(98)
+    // The connection was kept.
+    expect(pool.totalCount).toBe(1)
+  })
+
+  it('works inside guard and denyCache', async () => {
+    const own = await startPostgres()
+    const pool = new Pool({ connectionString: own.url })
+    try {
+      await pool.query(postgresTable())
+      const changes: string[] = []
+      const store = guard(denyCache(postgresStore(pool, { timeout: '5s' })), {
+        deadline: '300ms',
+        onChange: ({ state }) => void changes.push(state),
+      })
+      const limiter = limiterOn(store, fixedWindow({ quota: 2, window: '1d' }))
+      for (const allowed of [true, true, false]) expect((await limiter.consume('k')).allowed).toBe(allowed)
+      const query = vi.spyOn(pool, 'connect')
+      expect((await limiter.consume('k')).allowed).toBe(false)
+      expect(query).not.toHaveBeenCalled()
+      await own.stop()
+      await vi.waitFor(async () => {
+        expect((await limiter.consume('other')).degraded).toBe('local')
+        expect(changes).toEqual(['degraded'])
+      }, 10_000)
+      await own.start()
+      await vi.waitFor(async () => expect((await limiter.consume('another')).degraded).toBeUndefined(), 10_000)
+      expect(changes).toEqual(['degraded', 'healthy'])
+    } finally {
+      await pool.end()
+      await own.remove()
+    }
+  })
+
+  it('counts in one place for one client and table', async () => {
+    const { pool, table } = await world()
+    const [one, other] = [postgresStore(pool, { table, timeout: '5s' }), postgresStore(pool, { table, timeout: '6s' })]
+    expect(one.place).toBe(other.place)
+    expect(one.place.name).toBe(`the table "${table}" of PostgreSQL`)
+    expect(() => {
+      limiterOn(one, fixedWindow({ quota: 1, window: '1d' }))
+      limiterOn(other, fixedWindow({ quota: 2, window: '1d' }))
+    }).toThrow(/DUPLICATE_LIMITER|Two limiters/)
+  })
+
+  it('works with a schema', async () => {
+    const { pool, admin } = await world()
+    await admin.query('CREATE SCHEMA "my ""schema"')
+    const place = { table: 'l', schema: 'my "schema' }
+    await admin.query(postgresTable(place))
+    expect((await limiterOn(postgresStore(pool, { ...place, timeout: '5s' })).consume('k')).remaining).toBe(99)
+  })
+
+  it.each([
+    [undefined, {}, 'postgresStore: expected a Pool'],
+    [{ connect: async (): Promise<void> => undefined }, {}, 'postgresStore: expected a Pool'],
+    ['postgres://', {}, 'postgresStore: expected a Pool'],
+    [new Pool(), { table: '' }, 'table: expected'],
+    [new Pool(), { table: 'x'.repeat(64) }, 'table: expected'],
+    [new Pool(), { schema: 'a\0' }, 'schema: expected'],
+    [new Pool(), { timeout: 0 }, 'timeout: expected'],
+    [new Pool(), { tabel: 'x' }, 'tabel'],
+  ])('refuses %s with %o', (client, options, message) => {
+    expect(() => postgresStore(client as never, options as never)).toThrow(message)
   })
 })

@@ -23,6 +23,8 @@ interface Link {
 export class Proxy {
   readonly #server: Server
   readonly #links = new Set<Link>()
+  /** Sees what clients send, before the server does. */
+  onSend: ((bytes: Buffer) => void) | undefined
   #target = 0
   #mode: ProxyMode = 'pass'
   #delay = 0
@@ -69,7 +71,10 @@ export class Proxy {
       each.on('error', () => undefined)
       each.on('close', () => this.#end(link))
     }
-    near.on('data', (bytes) => link.isLost || link.far.write(bytes))
+    near.on('data', (bytes: Buffer) => {
+      this.onSend?.(bytes)
+      if (!link.isLost) link.far.write(bytes)
+    })
     link.far.on('data', (bytes) => this.#reply(link, bytes))
     this.#apply(link)
   }
