@@ -13,7 +13,21 @@ import type { Clock } from '../util/clock.ts'
 import { SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
-import { hexOf, inSession, placeOf, quoted, type Session, Sweeper } from './sql.ts'
+import {
+  type Commit,
+  type Fault,
+  hexOf,
+  inSession,
+  MANY,
+  MOST_REPEATS,
+  PATIENCE,
+  placeOf,
+  quoted,
+  repeated,
+  SEED_TTL,
+  type Session,
+  Sweeper,
+} from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
 /** A `Pool` of `pg`. */
@@ -83,18 +97,12 @@ interface Found {
 
 /** Other levels fail instead of waiting for a lock. A role can have another level by default, or be read-only. */
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
-/** Milliseconds after which the connection counts as lost, beyond the time that the server has. */
-const PATIENCE = 1000
 /** Serialization failures and deadlocks: the server has changed nothing. */
 const REPEATABLE = new Set(['40001', '40P01'])
-const MOST_REPEATS = 5
 /** Errors after which the connection cannot be used, or is one to a server that does not accept writes. */
 const BROKEN = /^(?:08|0A|25|57P|F0|XX)/
-/** Milliseconds for which a row without a state is kept. Its transaction follows at once. */
-const SEED_TTL = 60_000
-/** Pages of the table that one step of the sweeper reads, and expired rows that are many. */
+/** Pages of the table that one step of the sweeper reads. */
 const PAGES = 128
-const MANY = 500
 const LONGEST_NAME = 63
 
 /**
@@ -135,17 +143,18 @@ export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresS
   const timeout = milliseconds('timeout', options.timeout ?? 40)
   const begin = `${BEGIN}; SET LOCAL statement_timeout TO ${timeout};
 SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
-  const session = <Result>(work: (session: Session<Found>) => Promise<Result>): Promise<Result> =>
+  const session = <Result>(work: (session: Session<Found>, commit: Commit) => Promise<Result>): Promise<Result> =>
     inSession(open, timeout + PATIENCE, work, (error) => {
       const state = stateOf(error)
       return !(error instanceof SluiceError) && (state === undefined || BROKEN.test(state))
     })
   const { clock } = options
   const now = (): string => (clock === undefined ? 'extract(epoch FROM clock_timestamp()) * 1000' : String(clock.now()))
+  const missing = `The table ${table} does not exist. Create it: npx sluice migrate postgres`
   const sweeper = new Sweeper(sweepOf(table, now, session))
 
   const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>
-    session(async ({ query }) => {
+    session(async ({ query }, commit) => {
       const hex = keys.map(hexOf)
       if (readOnly) {
         const found = await query(
@@ -161,7 +170,7 @@ SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
         found = await query(`ROLLBACK; ${seed(table, now(), hex)}; ${lock}`)
       }
       const { writes, result } = apply(hex, found, change)
-      await query(`${write(table, writes)} COMMIT`).catch(unknownOutcome)
+      await commit(query(`${write(table, writes)} COMMIT`))
       return result
     })
 
@@ -176,18 +185,9 @@ SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
     size: () =>
       session(async ({ query }) => Number((await query(`SELECT count(*)::text AS value FROM ${table}`))[0]!.value)),
     async transact(keys, change, { readOnly }) {
-      for (let i = 0; ; i++) {
-        try {
-          const result = await attempt(keys, change, readOnly)
-          if (!readOnly) void sweeper.tick()
-          return result
-        } catch (error) {
-          const state = stateOf(error)
-          if (state !== undefined && REPEATABLE.has(state) && i < MOST_REPEATS) continue
-          if (state !== '42P01') throw error
-          throw new Error(`The table ${table} does not exist. Create it: npx sluice migrate postgres`, { cause: error })
-        }
-      }
+      const result = await repeated(() => attempt(keys, change, readOnly), faultOf, missing)
+      if (!readOnly) void sweeper.tick()
+      return result
     },
   }
 }
@@ -274,10 +274,10 @@ AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
     })
 }
 
-/** Throws the error of the last statements. If the server has not sent it, they may have been executed. */
-function unknownOutcome(cause: unknown): never {
-  if (stateOf(cause) !== undefined) throw cause
-  throw new Error('the connection was lost during COMMIT, so the request may have been charged', { cause })
+function faultOf(error: unknown): Fault | undefined {
+  const state = stateOf(error)
+  if (state === '42P01') return 'missing'
+  return state !== undefined && REPEATABLE.has(state) ? 'undone' : undefined
 }
 
 function stateOf(error: unknown): string | undefined {

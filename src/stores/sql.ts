@@ -34,27 +34,74 @@ export interface Session<Row> {
   release(isBroken: boolean): void
 }
 
+/** Milliseconds after which a connection counts as lost, beyond the time that the server has for a statement. */
+export const PATIENCE = 1000
+/** Milliseconds for which a row without a state is kept. Its transaction follows at once. */
+export const SEED_TTL = 60_000
+/** Expired rows that are many for one step of a sweeper. */
+export const MANY = 500
+/** How often a transaction is repeated. */
+export const MOST_REPEATS = 5
+
+/** What an error says: the server has undone the transaction, or the table does not exist. */
+export type Fault = 'undone' | 'missing'
+
+/** Repeats a transaction that the server has undone, such as one of two that wait for each other. `missing` says how to create the table. */
+export async function repeated<Result>(
+  attempt: () => Promise<Result>,
+  faultOf: (error: unknown) => Fault | undefined,
+  missing: string,
+): Promise<Result> {
+  for (let i = 0; ; i++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const fault = faultOf(error)
+      if (fault === 'undone' && i < MOST_REPEATS) continue
+      if (fault !== 'missing') throw error
+      throw new Error(missing, { cause: error })
+    }
+  }
+}
+
+/** Waits for `COMMIT`. If the connection is lost before the answer, rejects with an error that says so. */
+export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
+
 /**
  * Runs `work` with a session. Rejects if no answer comes for `ms`, and closes the connection: a network that swallows packets reports no error.
  * After any other error, the transaction ends. `isBrokenBy` says which errors make a connection useless.
  */
-export async function inSession<Row, Result>(
-  open: () => Promise<Session<Row>>,
+export async function inSession<Own extends Session<unknown>, Result>(
+  open: () => Promise<Own>,
   ms: number,
-  work: (session: Session<Row>) => Promise<Result>,
+  work: (session: Own, commit: Commit) => Promise<Result>,
   isBrokenBy: (error: unknown) => boolean,
 ): Promise<Result> {
-  let session: Session<Row> | undefined
+  let session: Own | undefined
   let isLate = false
+  let isCommitting = false
   const release = (isBroken: boolean): void => {
     session?.release(isBroken)
     session = undefined
   }
+  const commit: Commit = async (answer) => {
+    isCommitting = true
+    try {
+      return await answer
+    } catch (error) {
+      throw isBrokenBy(error) ? unknownOutcome(error) : error
+    } finally {
+      isCommitting = false
+    }
+  }
   const done = async (): Promise<Result> => {
     const own = (session = await open())
+    if (isLate) {
+      release(false)
+      throw lost(ms)
+    }
     try {
-      if (isLate) throw lost(ms)
-      const result = await work(own)
+      const result = await work(own, commit)
       release(false)
       return result
     } catch (error) {
@@ -68,7 +115,7 @@ export async function inSession<Row, Result>(
     timer = setTimeout(() => {
       isLate = true
       release(true)
-      reject(lost(ms))
+      reject(isCommitting ? unknownOutcome(lost(ms)) : lost(ms))
     }, ms)
   })
   try {
@@ -76,6 +123,10 @@ export async function inSession<Row, Result>(
   } finally {
     clearTimeout(timer)
   }
+}
+
+function unknownOutcome(cause: unknown): Error {
+  return new Error('the connection was lost during COMMIT, so the request may have been charged', { cause })
 }
 
 function lost(ms: number): Error {

@@ -11,6 +11,7 @@ import { rules } from './rules.mjs'
 import { logs } from './logs.mjs'
 import { operations } from './operations.mjs'
 import { site } from './site.mjs'
+import { stores } from './sql.mjs'
 import { record, recordedTest, row, tables } from './report.mjs'
 import { failure } from './suite.mjs'
 import { misfits, Tree } from './tree.mjs'
@@ -37,6 +38,7 @@ const mutations = [
   ...site,
   ...logs,
   ...operations,
+  ...stores,
 ].filter(isChosen)
 
 /** For all tests of all scopes, without a mistake. A failure must be repeatable, and these tests take longer. */

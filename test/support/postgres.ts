@@ -83,8 +83,8 @@ async function startIn(
   }
 }
 
-/** PostgreSQL refuses to run as root: it runs as `nobody` then, who owns the folder. */
-function userFor(directory: string): { uid?: number; gid?: number } {
+/** Database servers refuse to run as root: they run as `nobody` then, who owns the folder. */
+export function userFor(directory: string): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {}
   const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' })))
   chownSync(directory, uid!, gid!)

@@ -9,6 +9,14 @@ const kinds = {
     const pool = new Pool({ connectionString: url })
     return [postgresStore(pool, { table, timeout: '20s' }), () => pool.end()]
   },
+  async mysql() {
+    const [{ createPool }, { mysqlStore }] = await Promise.all([
+      import('mysql2/promise'),
+      import(`${home}/src/stores/mysql.js`),
+    ])
+    const pool = createPool(url)
+    return [mysqlStore(pool, { table, timeout: '20s' }), () => pool.end()]
+  },
 }
 const [store, close] = await kinds[kind]()
 const limiters = members.map(({ name, key, limits }) =>

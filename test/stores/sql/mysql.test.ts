@@ -1,0 +1,842 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { createConnection, createPool as createCallbackPool, type PoolOptions, type RowDataPacket } from 'mysql2'
+import { createPool, type Pool, type PoolConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, denyCache, fixedWindow, gcra, guard, type Limiter, perHour, stack } from '../../../src/index.ts'
+import {
+  type MysqlConnection,
+  mysqlDatabase,
+  type MysqlPool,
+  mysqlStore,
+  type MysqlStoreOptions,
+  mysqlTable,
+} from '../../../src/stores/mysql.ts'
+import { storeBehaviours } from '../../../src/testing.ts'
+import { Proxy } from '../../support/faults/proxy.ts'
+import { type MysqlServer, startMysql } from '../../support/mysql.ts'
+import { build, type Built } from '../../support/redis-built.ts'
+import { runProcesses } from '../../support/rows-processes.ts'
+import { unhandled } from '../../support/unhandled.ts'
+
+let server: MysqlServer
+const leftovers: (() => Promise<unknown>)[] = []
+beforeAll(async () => {
+  server = await startMysql()
+})
+afterAll(async () => {
+  for (const end of leftovers) await end()
+  await server.remove()
+})
+
+const clients = [
+  {
+    name: 'mysql2/promise',
+    open: () => {
+      const pool = createPool(server.url)
+      leftovers.push(() => pool.end())
+      return { client: pool, query: (text: string): Promise<unknown> => pool.query(text) }
+    },
+  },
+  {
+    name: 'mysql2 with multipleStatements',
+    open: () => {
+      const pool = createCallbackPool({ uri: server.url, multipleStatements: true })
+      leftovers.push(() => pool.promise().end())
+      return { client: pool, query: (text: string): Promise<unknown> => pool.promise().query(text) }
+    },
+  },
+]
+
+describe.each(clients)('mysqlStore with $name', ({ name, open }) => {
+  const table = `limits of \`${name}\``
+  let world: ReturnType<typeof open>
+  beforeAll(async () => {
+    world = open()
+    await world.query(mysqlTable({ table }))
+  })
+
+  for (const { name: behaviour, run } of storeBehaviours(async (clock) => {
+    const store = `${table} ${crypto.randomUUID().slice(0, 8)}`
+    await world.query(mysqlTable({ table: store }))
+    return mysqlStore(world.client, { table: store, clock, timeout: '5s' })
+  }))
+    it(behaviour, { timeout: 60_000 }, run)
+
+  it('counts by the clock of the server', async () => {
+    const store = mysqlStore(world.client, { table, timeout: '5s' })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits: gcra({ quota: 2, window: '1h' }), store })
+    expect((await limiter.consume('ann')).allowed).toBe(true)
+    expect((await limiter.consume('ann')).allowed).toBe(true)
+    expect((await limiter.consume('ann')).allowed).toBe(false)
+    expect(Math.abs(store.clock.now() - Date.now())).toBeLessThan(1000)
+  })
+})
+
+/** A pool of the server, and a table of its own. */
+interface World {
+  readonly pool: Pool
+  readonly table: string
+}
+
+async function world(options: PoolOptions = {}, from: MysqlServer = server): Promise<World> {
+  const pool = createPool({ uri: from.url, ...options })
+  leftovers.push(() => pool.end())
+  const table = `rows ${crypto.randomUUID()}`
+  const owner = createPool(from.url)
+  await owner.query(mysqlTable({ table }))
+  await owner.end()
+  return { pool, table }
+}
+
+function limiterOn({ pool, table }: World, quota = 100, options: MysqlStoreOptions = {}): Limiter<string> {
+  const store = mysqlStore(pool, { table, timeout: '10s', ...options })
+  return createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(quota), store, shared: true })
+}
+
+async function rowsOf(pool: Pool, text: string): Promise<RowDataPacket[]> {
+  return (await pool.query<RowDataPacket[]>(text))[0]
+}
+
+async function statusOf(pool: Pool, name: string): Promise<number> {
+  return Number((await rowsOf(pool, `SHOW GLOBAL STATUS LIKE '${name}'`))[0]!['Value'])
+}
+
+async function send(
+  connection: MysqlConnection,
+  query: Parameters<MysqlConnection['query']>[0],
+  answer: Parameters<MysqlConnection['query']>[1],
+  sql: Promise<string> | string,
+): Promise<void> {
+  connection.query({ ...query, sql: await sql }, answer)
+}
+
+/** The pool with `before` in front of each query. It returns the statement to send. */
+function watched(pool: Pool, before: (sql: string, id: number) => Promise<string> | string): MysqlPool {
+  return {
+    promise: () => pool,
+    getConnection: (callback) =>
+      pool.pool.getConnection((error, given) => {
+        if (error) return callback(error, undefined as never)
+        const connection: MysqlConnection = given
+        callback(null, {
+          config: given.config,
+          query: (query, answer) => void send(connection, query, answer, before(query.sql, given.threadId)),
+          on: (event, listener) => connection.on(event, listener),
+          removeListener: (event, listener) => connection.removeListener(event, listener),
+          release: () => connection.release(),
+          destroy: () => connection.destroy(),
+        })
+      }),
+  }
+}
+
+/** Locks the row of a key, and keeps it until the returned function is called. */
+async function locked({ pool, table }: World, key: string): Promise<PoolConnection> {
+  const connection = await pool.getConnection()
+  await connection.query('SET TRANSACTION ISOLATION LEVEL READ COMMITTED')
+  await connection.query('START TRANSACTION')
+  await connection.query(`SELECT 1 FROM \`${table}\` WHERE \`key\` = ? FOR UPDATE`, [recordKey(key)])
+  return connection
+}
+
+/** Waits for the step of the sweeper that the first decision of a store starts. The next one begins a second later. */
+function swept(): Promise<void> {
+  return pause(100)
+}
+
+function recordKey(key: string, limiter = 'test'): string {
+  return JSON.stringify([limiter, key])
+}
+
+describe('processes that share a table', { timeout: 120_000 }, () => {
+  let built: Built
+  beforeAll(() => {
+    built = build()
+  })
+  afterAll(() => built.remove())
+
+  it.each([false, true])('admit exactly the quota of one key, multipleStatements %s', async (multipleStatements) => {
+    const { table } = await world()
+    const limits = [{ algorithm: 'gcra', quota: 10, burst: 97, window: '1000d' }]
+    const admitted = await runProcesses(built.directory, 3, {
+      kind: 'mysql',
+      url: `${server.url}?multipleStatements=${multipleStatements}`,
+      table,
+      members: [{ name: 'one', limits }],
+      keys: ['a'],
+      asks: 300,
+      inFlight: 20,
+    })
+    expect(admitted).toEqual({ a: 97 })
+  })
+
+  it('admit exactly the quotas of many keys and of a limit that all share, and never wait for each other in a circle', async () => {
+    const { pool, table } = await world()
+    const before = await statusOf(pool, 'Innodb_deadlocks')
+    const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1000d', anchor: 'first' }]
+    // All of them are new. Half of them have another order as bytes than as characters of UTF-16.
+    const keys = Array.from({ length: 211 }, (_, i) => `${i % 2 === 0 ? '\u{1F600}' : '\uFFFD'}${i * 31}`)
+    const job = { kind: 'mysql', url: server.url, table, keys, asks: 3000, inFlight: 300 }
+    const each = await runProcesses(built.directory, 3, { ...job, members: [{ name: 'each', limits: limits(7) }] })
+    expect(each).toEqual(Object.fromEntries(keys.map((key) => [key, 7])))
+    const members = [
+      { name: 'both', limits: limits(7) },
+      { name: 'all', key: 'all', limits: limits(1000) },
+    ]
+    const both = await runProcesses(built.directory, 3, { ...job, members, asks: 1000 })
+    expect(Object.values(both).reduce((sum, count) => sum + count, 0)).toBe(1000)
+    for (const count of Object.values(both)) expect(count).toBeLessThanOrEqual(7)
+    expect(await statusOf(pool, 'Innodb_deadlocks')).toBe(before)
+  })
+})
+
+describe('a transaction that waits for locks', () => {
+  it('is repeated after a deadlock', async () => {
+    const here = await world()
+    const store = mysqlStore(here.pool, { table: here.table, timeout: '10s' })
+    const limiters = ['first', 'second'].map((name) =>
+      createLimiter({ name, keyer: (key: string) => key, limits: perHour(10), store }),
+    )
+    const both = stack(...limiters)
+    await both.consume('ann')
+    const before = await statusOf(here.pool, 'Innodb_deadlocks')
+    // The other transaction has written more, so the server ends the one of the store.
+    const other = await here.pool.getConnection()
+    await other.query('CREATE TABLE heavy (id INT PRIMARY KEY) ENGINE = InnoDB')
+    await other.query('START TRANSACTION')
+    await other.query('INSERT INTO heavy SELECT seq FROM seq_1_to_1000')
+    const lock = `SELECT 1 FROM \`${here.table}\` WHERE \`key\` = ? FOR UPDATE`
+    await other.query(lock, [recordKey('ann', 'second')])
+    const decision = both.consume('ann')
+    await pause(200)
+    await other.query(lock, [recordKey('ann', 'first')])
+    await other.query('COMMIT')
+    other.release()
+    expect(await decision).toMatchObject({ allowed: true, remaining: 8 })
+    expect(await statusOf(here.pool, 'Innodb_deadlocks')).toBe(before + 1)
+  })
+
+  it('is repeated after the time-out of the lock', async () => {
+    const here = await world()
+    const limiter = limiterOn(here)
+    await limiter.consume('ann')
+    here.pool.on('connection', (connection) => void connection.query('SET SESSION innodb_lock_wait_timeout = 1'))
+    const other = await locked(here, 'ann')
+    const decision = limiter.consume('ann')
+    await pause(1500)
+    await other.query('COMMIT')
+    other.release()
+    expect(await decision).toMatchObject({ allowed: true, remaining: 98 })
+  })
+
+  it('is ended by the server after `timeout`, and charges nothing', async () => {
+    const here = await world()
+    const limiter = limiterOn(here, 100, { timeout: 40 })
+    await limiterOn(here).consume('ann')
+    const other = await locked(here, 'ann')
+    const statements = await statusOf(here.pool, 'Max_statement_time_exceeded')
+    await expect(limiter.consume('ann')).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      cause: { errno: 1969 },
+    })
+    expect(await statusOf(here.pool, 'Max_statement_time_exceeded')).toBe(statements + 1)
+    await other.query('COMMIT')
+    other.release()
+    expect(await limiterOn(here).consume('ann')).toMatchObject({ remaining: 98 })
+  })
+
+  it('is given up after so many attempts', async () => {
+    const here = await world()
+    await limiterOn(here).consume('ann')
+    let attempts = 0
+    const pool = watched(here.pool, (sql) => {
+      if (!sql.includes('FOR UPDATE')) return sql
+      attempts++
+      return "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213"
+    })
+    const store = mysqlStore(pool, { table: here.table })
+    const limiter = createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(100), store })
+    await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED', cause: { errno: 1213 } })
+    expect(attempts).toBe(6)
+  })
+})
+
+describe('a connection that is lost', () => {
+  const lost = { code: 'STORE_FAILED', cause: { message: expect.stringContaining('may have been charged') as string } }
+
+  it('ends no process while it is idle, or between two statements, and half of a transaction changes nothing', async () => {
+    const errors = unhandled()
+    const here = await world({ connectionLimit: 3 })
+    const admin = (await world()).pool
+    const steps = [/^SET TRANSACTION/, /^START TRANSACTION/, /FOR UPDATE$/, /INSERT INTO/, /^COMMIT$/]
+    const limits = perHour(100)
+    let step: RegExp | undefined
+    const pool = watched(here.pool, async (sql, id) => {
+      if (step?.test(sql) === true) {
+        step = undefined
+        await admin.query(`KILL ${id}`)
+        await pause(50)
+      }
+      return sql
+    })
+    const store = mysqlStore(pool, { table: here.table, timeout: '10s' })
+    const [ann, all] = ['ann', 'all'].map((name) => createLimiter({ name, keyer: (key: string) => key, limits, store }))
+    const both = stack(ann!, all!)
+    await both.consume('ann')
+    await swept()
+    for (step of steps) {
+      await expect(both.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+      expect(step).toBe(undefined)
+    }
+    for (const limiter of [ann!, all!]) expect((await limiter.peek('ann', { cost: 0 })).limits[0]!.remaining).toBe(99)
+    const ids = await rowsOf(admin, "SELECT id FROM information_schema.processlist WHERE command = 'Sleep'")
+    const own = await rowsOf(admin, 'SELECT CONNECTION_ID() AS id')
+    for (const { id } of ids) if (id !== own[0]!['id']) await admin.query(`KILL ${id}`).catch(() => undefined)
+    await pause(50)
+    expect(await both.consume('ann')).toMatchObject({ remaining: 98 })
+    expect(errors).toEqual([])
+  })
+
+  it.each([false, true])(
+    'during COMMIT says that the request may have been charged, multipleStatements %s',
+    async (multipleStatements) => {
+      const proxy = (await Proxy.listen()).to(server.port)
+      leftovers.push(() => proxy.close())
+      const here = await world({ uri: `mysql://sluice@127.0.0.1:${proxy.port}/shop`, multipleStatements })
+      let mode: 'cut' | 'lose' | undefined
+      let commits = 0
+      const pool = watched(here.pool, (sql) => {
+        if (!sql.endsWith('COMMIT') || sql.includes('READ ONLY')) return sql
+        commits++
+        if (mode !== undefined) proxy.set(mode)
+        return sql
+      })
+      const store = mysqlStore(pool, { table: here.table, timeout: 200 })
+      const limiter = createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(100), store })
+      await limiter.consume('ann')
+      await swept()
+      commits = 0
+      mode = 'cut'
+      await expect(limiter.consume('ann')).rejects.toMatchObject(lost)
+      expect(commits).toBe(1)
+      proxy.set('pass')
+      mode = undefined
+      expect((await limiter.peek('ann', { cost: 0 })).limits[0]!.remaining).toBe(98)
+      commits = 0
+      mode = 'lose'
+      await expect(limiter.consume('ann')).rejects.toMatchObject(lost)
+      expect(commits).toBe(1)
+      proxy.set('pass')
+      mode = undefined
+      expect(await limiter.consume('ann')).toMatchObject({ remaining: 97 })
+    },
+  )
+
+  it('is noticed when a network swallows packets, and its locks end', async () => {
+    const proxy = (await Proxy.listen()).to(server.port)
+    leftovers.push(() => proxy.close())
+    const here = await world({ uri: `mysql://sluice@127.0.0.1:${proxy.port}/shop` })
+    const limiter = limiterOn(here, 100, { timeout: 200 })
+    await limiter.consume('ann')
+    proxy.set('lose')
+    await expect(limiter.consume('ann')).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      cause: { message: 'no answer within 1200 ms' },
+    })
+    proxy.set('pass')
+    expect(await limiter.consume('ann')).toMatchObject({ remaining: 98 })
+  })
+
+  it('charges every admitted request once while connections are killed at random', { timeout: 60_000 }, async () => {
+    const errors = unhandled()
+    const here = await world()
+    const admin = (await world()).pool
+    const store = mysqlStore(here.pool, { table: here.table, timeout: '10s' })
+    const limits = fixedWindow({ quota: 1_000_000, window: '1000d', anchor: 'first' })
+    const [left, right] = ['left', 'right'].map((name) =>
+      createLimiter({ name, keyer: (key: string) => key, limits, store }),
+    )
+    const both = stack(left!, right!)
+    let admitted = 0
+    let unknown = 0
+    let failed = 0
+    const charge = async (): Promise<void> => {
+      try {
+        await both.consume('ann')
+        admitted++
+      } catch (error) {
+        const { message } = (error as Error).cause as Error
+        if (message.includes('may have been charged')) unknown++
+        else failed++
+      }
+    }
+    let isOver = false
+    const killer = (async () => {
+      while (!isOver) {
+        const [own] = await rowsOf(admin, 'SELECT CONNECTION_ID() AS id')
+        const query = `SELECT id FROM information_schema.processlist WHERE db = 'shop' AND id <> ${own!['id']} ORDER BY RAND() LIMIT 1`
+        for (const { id } of await rowsOf(admin, query)) await admin.query(`KILL ${id}`).catch(() => undefined)
+        await pause(3)
+      }
+    })()
+    for (let i = 0; i < 800 || (failed === 0 && i < 10_000); i++) await charge()
+    isOver = true
+    await killer
+    const peeks = await Promise.all([left!, right!].map((each) => each.peek('ann', { cost: 0 })))
+    const [first, second] = peeks.map(({ limits: [one] }) => 1_000_000 - one!.remaining)
+    expect(second).toBe(first)
+    expect(failed).toBeGreaterThan(0)
+    expect(first).toBeGreaterThanOrEqual(admitted)
+    expect(first).toBeLessThanOrEqual(admitted + unknown)
+    expect(errors).toEqual([])
+  })
+
+  it('that comes too late from the pool goes back to it', async () => {
+    const here = await world({ connectionLimit: 1 })
+    const limiter = limiterOn(here, 100, { timeout: 1 })
+    const held = await here.pool.getConnection()
+    const { threadId } = held
+    await expect(limiter.consume('ann')).rejects.toMatchObject({ cause: { message: 'no answer within 1001 ms' } })
+    held.release()
+    await pause(50)
+    const again = await here.pool.getConnection()
+    expect(again.threadId).toBe(threadId)
+    again.release()
+  })
+})
+
+describe('the server', () => {
+  it('may restart, and rows stay', { timeout: 60_000 }, async () => {
+    const errors = unhandled()
+    const own = await startMysql()
+    leftovers.push(() => own.remove())
+    const here = await world({}, own)
+    const limiter = limiterOn(here, 100, { timeout: '1s' })
+    await limiter.consume('ann')
+    await own.stop()
+    await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+    await own.start()
+    expect(await limiter.consume('ann')).toMatchObject({ remaining: 98 })
+    expect(errors).toEqual([])
+  })
+
+  it.each([
+    { words: [], name: 'as it is' },
+    { words: ['--sysdate-is-now', '--default-time-zone=-11:30'], name: 'with --sysdate-is-now' },
+  ])('says what time it is after the locks: $name', { timeout: 60_000 }, async ({ words }) => {
+    let own = server
+    if (words.length > 0) {
+      own = await startMysql(...words)
+      leftovers.push(() => own.remove())
+    }
+    for (const zone of ['+00:00', '-09:30', '+13:00']) {
+      const here = await world({}, own)
+      here.pool.on('connection', (connection) => void connection.query(`SET SESSION time_zone = '${zone}'`))
+      const { transact } = mysqlDatabase(here.pool, { table: here.table, timeout: '10s' })
+      const key = recordKey('ann')
+      const write = (_: unknown, now: number) => ({
+        writes: [{ key, row: new Uint8Array(1), expiresAt: now / 1000 + 60_000 }],
+        result: now,
+      })
+      const first = await transact([key], write, { readOnly: false })
+      expect(Math.abs(first / 1000 - Date.now())).toBeLessThan(5000)
+      const other = await locked(here, 'ann')
+      const second = transact([key], write, { readOnly: false })
+      await pause(200)
+      const released = Date.now()
+      await other.query('COMMIT')
+      other.release()
+      // The server runs on this machine, so it has the same clock.
+      expect(await second).toBeGreaterThanOrEqual(released * 1000)
+      const peeked = await transact([key], (_, now) => ({ writes: [], result: now }), { readOnly: true })
+      expect(peeked).toBeGreaterThanOrEqual(await second)
+    }
+  })
+
+  it('may change its time zone while a statement waits', async () => {
+    const here = await world()
+    // One hour more for SYSDATE: as in a session whose summer time begins.
+    const pool = watched(here.pool, (sql) => sql.replace('SYSDATE(6)', 'SYSDATE(6) + INTERVAL 1 HOUR'))
+    const limiter = createLimiter({
+      keyer: (key: string) => key,
+      limits: perHour(100),
+      store: mysqlStore(pool, { table: here.table }),
+    })
+    await limiter.consume('ann')
+    const found = await rowsOf(here.pool, `SELECT expires_at FROM \`${here.table}\``)
+    expect(Math.abs(Number(found[0]!['expires_at']) - Date.now())).toBeLessThan(120_000)
+  })
+
+  it('with a clock that cannot be right is refused', async () => {
+    const here = await world()
+    const pool = watched(here.pool, (sql) => sql.replace('UTC_TIMESTAMP(6)', "'1970-01-02 00:00:00.000000'"))
+    const limiter = createLimiter({
+      keyer: (key: string) => key,
+      limits: perHour(100),
+      store: mysqlStore(pool, { table: here.table }),
+    })
+    await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'INVALID_CLOCK' })
+  })
+
+  it('denies nobody for long after its clock was an hour ahead', async () => {
+    const here = await world()
+    let ahead = 1
+    const pool = watched(here.pool, (sql) =>
+      sql.replace('UTC_TIMESTAMP(6)', `UTC_TIMESTAMP(6) + INTERVAL ${ahead} HOUR`),
+    )
+    const limits = gcra({ quota: 2, window: '1m' })
+    const store = mysqlStore(pool, { table: here.table })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits, store })
+    for (let i = 0; i < 2; i++) expect((await limiter.consume('ann')).allowed).toBe(true)
+    ahead = 0
+    const { allowed, retryAfter } = await limiter.consume('ann')
+    expect(allowed).toBe(false)
+    expect(retryAfter).toBeLessThanOrEqual(61_000)
+  })
+})
+
+describe('rows', () => {
+  it('that are damaged reject until a reset', async () => {
+    const here = await world()
+    const limiter = limiterOn(here)
+    await limiter.consume('ann')
+    await here.pool.query(`UPDATE \`${here.table}\` SET state = REVERSE(state)`)
+    const [ann, bob] = await Promise.allSettled([limiter.consume('ann'), limiter.consume('bob')])
+    expect(ann).toMatchObject({ status: 'rejected', reason: { code: 'DAMAGED_ROW' } })
+    expect(bob).toMatchObject({ status: 'fulfilled', value: { allowed: true } })
+    await limiter.reset('ann')
+    expect(await limiter.consume('ann')).toMatchObject({ allowed: true, remaining: 99 })
+  })
+
+  it('of 4 MiB are written together, and a deleted one is gone', { timeout: 60_000 }, async () => {
+    for (const multipleStatements of [false, true]) {
+      const here = await world({ multipleStatements })
+      const { transact } = mysqlDatabase(here.pool, { table: here.table, timeout: '10s' })
+      const keys = ['a', 'b', 'c', 'd']
+      const expiresAt = Date.now() + 60_000
+      const rowOf = (i: number): Uint8Array => new Uint8Array(4 << 20).fill(i + 1)
+      const writes = keys.map((key, i) => ({ key, row: rowOf(i), expiresAt }))
+      await transact(keys, () => ({ writes, result: undefined }), { readOnly: false })
+      const found = await transact(keys, (rows) => ({ writes: [], result: rows }), { readOnly: true })
+      found.forEach((row, i) => expect(Buffer.from(row!).equals(rowOf(i))).toBe(true))
+      const gone = [{ key: 'b', row: undefined, expiresAt: 0 }]
+      await transact(['b'], () => ({ writes: gone, result: undefined }), { readOnly: false })
+      expect(await transact(['b'], ([row]) => ({ writes: [], result: row }), { readOnly: true })).toBe(undefined)
+    }
+  })
+
+  it('that are expired are swept while decisions go on, and no other row', { timeout: 120_000 }, async () => {
+    const here = await world()
+    const fill = (from: number, to: number, expiresAt: number): Promise<unknown> =>
+      here.pool.query(`INSERT INTO \`${here.table}\` (\`key\`, state, expires_at)
+SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expiresAt} + seq FROM seq_${from}_to_${to}`)
+    const now = Date.now()
+    await fill(1, 100_000, now - 10_000_000)
+    await fill(100_001, 106_000, now + 10_000_000)
+    await fill(106_001, 200_000, now - 10_000_000)
+    const deadlocks = await statusOf(here.pool, 'Innodb_deadlocks')
+    const limits = fixedWindow({ quota: 1_000_000, window: '1000d', anchor: 'first' })
+    const [limiter, other] = [1, 2].map(() => {
+      const store = mysqlStore(here.pool, { table: here.table, timeout: '10s' })
+      return createLimiter({ keyer: (key: string) => key, limits, store, shared: true })
+    }) as [Limiter<string>, Limiter<string>]
+    let decisions = 0
+    let rows = 200_000
+    while (rows > 6050) {
+      for (let i = 0; i < 50; i++) {
+        const key = String(decisions++ % 50)
+        expect((await Promise.all([limiter.consume(key), other.consume(key)])).map(({ allowed }) => allowed)).toEqual([
+          true,
+          true,
+        ])
+      }
+      rows = Number((await rowsOf(here.pool, `SELECT COUNT(*) AS count FROM \`${here.table}\``))[0]!['count'])
+      expect(rows).toBeGreaterThanOrEqual(6050)
+    }
+    const left = await rowsOf(here.pool, `SELECT COUNT(*) AS count FROM \`${here.table}\` WHERE expires_at > ${now}`)
+    expect(Number(left[0]!['count'])).toBe(6050)
+    expect(await statusOf(here.pool, 'Innodb_deadlocks')).toBe(deadlocks)
+    expect((await limiter.peek('0', { cost: 0 })).limits[0]!.used).toBe(decisions / 25)
+  })
+
+  it('that a transaction has locked are not waited for by the sweeper', async () => {
+    const here = await world()
+    await here.pool.query(
+      `INSERT INTO \`${here.table}\` SELECT ${['ann', 'bob']
+        .map((key) => recordKey(key))
+        .map((key) => `'${key}', NULL, 0`)
+        .join(' UNION SELECT ')}`,
+    )
+    const other = await locked(here, 'ann')
+    await limiterOn(here).consume('zoe')
+    await swept()
+    const keys = async (): Promise<string[]> =>
+      (await rowsOf(here.pool, `SELECT CAST(\`key\` AS CHAR) AS name FROM \`${here.table}\` ORDER BY name`)).map(
+        ({ name }) => String(name),
+      )
+    expect(await keys()).toEqual([recordKey('ann'), recordKey('zoe')])
+    await other.query('COMMIT')
+    other.release()
+    await limiterOn(here).consume('zoe')
+    await swept()
+    expect(await keys()).toEqual([recordKey('zoe')])
+  })
+
+  it('that are deleted whenever they are to be locked end in an error', async () => {
+    const here = await world()
+    const pool = watched(here.pool, async (sql) => {
+      if (sql.includes('FOR UPDATE')) await here.pool.query(`DELETE FROM \`${here.table}\``)
+      return sql
+    })
+    const limits = perHour(10)
+    const store = mysqlStore(pool, { table: here.table })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits, store })
+    await expect(limiter.consume('ann')).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      cause: { message: 'rows were deleted while they were locked' },
+    })
+  })
+})
+
+describe('with other stores around', () => {
+  it('guard decides while the server is frozen', { timeout: 60_000 }, async () => {
+    const own = await startMysql()
+    leftovers.push(() => own.remove())
+    const here = await world({}, own)
+    const store = guard(mysqlStore(here.pool, { table: here.table, timeout: '1s' }), { deadline: 300 })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits: perHour(100), store })
+    expect((await limiter.consume('ann')).degraded).toBe(undefined)
+    own.process.kill('SIGSTOP')
+    expect(await limiter.consume('ann')).toMatchObject({ allowed: true, degraded: 'local' })
+    own.process.kill('SIGCONT')
+    for (let i = 0; i < 100 && (await limiter.consume('ann')).degraded !== undefined; i++) await pause(100)
+    expect((await limiter.consume('ann')).degraded).toBe(undefined)
+  })
+
+  it('denyCache denies a denied key without a statement', async () => {
+    const here = await world()
+    let statements = 0
+    const pool = watched(here.pool, (sql) => {
+      statements++
+      return sql
+    })
+    const store = denyCache(mysqlStore(pool, { table: here.table, timeout: '10s' }))
+    const limiter = createLimiter({ keyer: (key: string) => key, limits: perHour(1), store })
+    expect((await limiter.consume('ann')).allowed).toBe(true)
+    expect((await limiter.consume('ann')).allowed).toBe(false)
+    await swept()
+    const before = statements
+    for (let i = 0; i < 10; i++) expect((await limiter.consume('ann')).allowed).toBe(false)
+    expect(statements).toBe(before)
+  })
+})
+
+describe('the pool', () => {
+  /** The session variables of the only connection. Those of the last statement are left out. */
+  async function settings(pool: Pool): Promise<Record<string, unknown>> {
+    const all = await rowsOf(pool, 'SHOW SESSION VARIABLES')
+    const changing =
+      /^(timestamp|rand_seed|insert_id|last_insert_id|identity|error_count|warning_count|last_gtid|gtid_)/
+    const found = all.map(({ Variable_name: name, Value: value }) => [String(name), value] as const)
+    return Object.fromEntries(found.filter(([name]) => !changing.test(name)))
+  }
+
+  it.each([false, true])('has the same settings afterwards, multipleStatements %s', async (multipleStatements) => {
+    const here = await world({ connectionLimit: 1, multipleStatements })
+    const before = await settings(here.pool)
+    expect(before).toMatchObject({ in_transaction: '0', max_statement_time: '0.000000' })
+    const limiter = limiterOn(here, 100, { timeout: 40 })
+    await limiter.consume('ann')
+    await limiter.peek('ann')
+    await limiter.reset('ann')
+    await here.pool.query(`INSERT INTO \`${here.table}\` VALUES ('a', NULL, 0), (?, NULL, 0)`, [recordKey('bob')])
+    await swept()
+    expect(await settings(here.pool)).toEqual(before)
+    const other = await locked({ ...(await world()), table: here.table }, 'ann')
+    await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+    other.destroy()
+    expect(await settings(here.pool)).toEqual(before)
+  })
+
+  it('may have any settings', async () => {
+    const here = await world({
+      connectionLimit: 2,
+      rowsAsArray: true,
+      typeCast: false,
+      nestTables: '_',
+      supportBigNumbers: true,
+      bigNumberStrings: true,
+      decimalNumbers: true,
+      dateStrings: true,
+      namedPlaceholders: true,
+      charset: 'latin1',
+    })
+    const session = [
+      "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'",
+      'autocommit = 0',
+      "tx_isolation = 'SERIALIZABLE'",
+      'tx_read_only = 1',
+      "time_zone = '+05:45'",
+      'sql_safe_updates = 1',
+      'sql_select_limit = 1000000',
+    ]
+    here.pool.on('connection', (connection) => {
+      for (const each of session) void connection.query(`SET SESSION ${each}`)
+    })
+    const limiter = limiterOn(here, 3)
+    const keys = ['ann', 'Ann', 'ann ', 'änn', '\u{1F600}', "x'; DROP TABLE y; --", '\\', '"`?:a']
+    for (const key of keys) {
+      const allowed = await Promise.all([1, 2, 3, 4].map(async () => (await limiter.consume(key)).allowed))
+      expect(allowed).toEqual([true, true, true, false])
+    }
+    // A user's transaction that is still open in the connections that the pool hands out.
+    for (let i = 0; i < 2; i++) await here.pool.query('SELECT 1 FROM information_schema.tables LIMIT 1')
+    const other = limiterOn({ ...(await world()), table: here.table }, 3)
+    for (const key of keys) {
+      expect((await other.consume(key)).allowed).toBe(false)
+      expect((await limiter.consume(key)).allowed).toBe(false)
+    }
+  })
+
+  it('counts in one place with and without promises', async () => {
+    const here = await world()
+    const limiter = limiterOn(here, 3)
+    const store = mysqlStore(here.pool.pool, { table: here.table })
+    expect(store.place).toBe(mysqlStore(here.pool, { table: here.table }).place)
+    expect(store.place).not.toBe(mysqlStore(here.pool, { table: 'other' }).place)
+    const same = createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(3), store, shared: true })
+    await limiter.consume('ann')
+    expect(await same.consume('ann')).toMatchObject({ remaining: 1 })
+  })
+
+  it('takes two trips for a decision with multipleStatements, and else five', async () => {
+    for (const [multipleStatements, trips] of [
+      [true, [3, 2]],
+      [false, [9, 5]],
+    ] as const) {
+      const here = await world({ multipleStatements })
+      const sent: string[] = []
+      const pool = watched(here.pool, (sql) => {
+        sent.push(sql)
+        return sql
+      })
+      const store = mysqlStore(pool, { table: here.table, timeout: '10s' })
+      const limiter = createLimiter({ keyer: (key: string) => key, limits: perHour(3), store })
+      // The first decision starts a step of the sweeper.
+      await limiter.consume('bob')
+      await swept()
+      for (const expected of trips) {
+        sent.length = 0
+        await Promise.all([limiter.consume('ann'), limiter.consume('ann')])
+        expect(sent.length).toBe(expected)
+      }
+    }
+  })
+})
+
+describe('the keys of a table', () => {
+  it('are listed and counted', async () => {
+    const here = await world()
+    const limiter = limiterOn(here)
+    const database = mysqlDatabase(here.pool, { table: here.table })
+    for (const key of ['b', 'a', '\u{1F600}']) await limiter.consume(key)
+    const records = ['a', 'b', '\u{1F600}'].map((key) => recordKey(key))
+    expect(await database.keysAfter('', 2)).toEqual(records.slice(0, 2))
+    expect(await database.keysAfter(records[1]!, 2)).toEqual(records.slice(2))
+    expect(await database.size()).toBe(3)
+  })
+})
+
+describe('a mistake', () => {
+  const pool = (): Pool => createPool({ uri: server.url })
+
+  it.each([
+    ['nothing', () => undefined],
+    ['options', () => ({ host: 'localhost' })],
+    ['a URL', () => 'mysql://root:secret@localhost/shop'],
+    ['a connection', () => createConnection({ uri: server.url }).on('error', () => undefined)],
+  ])('with the pool is refused: %s', (_, make) => {
+    const given = make()
+    const call = (): unknown => mysqlStore(given as never)
+    expect(call).toThrow(/^mysqlStore: expected what createPool\(\) of mysql2 or mysql2\/promise returns, got /)
+    expect(call).not.toThrow(/secret/)
+    if (typeof given === 'object' && 'destroy' in given) given.destroy()
+  })
+
+  it.each([
+    ['table', ''],
+    ['table', 'a'.repeat(65)],
+    ['table', 'a\0b'],
+    ['schema', ''],
+    ['timeout', 0],
+    ['timeout', 'soon'],
+  ])('with the option %s is refused: %j', (option, value) => {
+    const given = pool()
+    leftovers.push(() => given.end())
+    expect(() => mysqlStore(given, { [option]: value })).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(`${option}: `) as string }),
+    )
+  })
+
+  it('with the name of an option is refused', () => {
+    const given = pool()
+    leftovers.push(() => given.end())
+    const code = 'UNKNOWN_OPTION'
+    expect(() => mysqlStore(given, { tabel: 'x' } as object)).toThrow(expect.objectContaining({ code }))
+    expect(() => mysqlTable({ tabel: 'x' } as object)).toThrow(expect.objectContaining({ code }))
+  })
+
+  it.each([{ table: 'no `such`' }, { table: 'rows', schema: 'nowhere' }])(
+    'with the table says how to create it: %j',
+    async (where) => {
+      const here = await world()
+      const limiter = limiterOn({ ...here, ...where }, 3, where)
+      await expect(limiter.consume('ann')).rejects.toMatchObject({
+        code: 'STORE_FAILED',
+        message: expect.stringMatching(/does not exist\. Create it: npx sluice migrate mysql/) as string,
+        cause: { message: expect.stringContaining(where.table.replaceAll('`', '``')) as string },
+      })
+      await expect(limiter.peek('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+    },
+  )
+
+  it('with the rights is reported, and SELECT, INSERT, UPDATE and DELETE on the table are enough', async () => {
+    const here = await world()
+    await here.pool.query(`CREATE OR REPLACE USER reader@'127.0.0.1'`)
+    await here.pool.query(`GRANT SELECT ON shop.* TO reader@'127.0.0.1'`)
+    const uri = server.url.replace('sluice@', 'reader@')
+    const limiter = limiterOn({ ...(await world({ uri })), table: here.table })
+    await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED', cause: { errno: 1142 } })
+    await here.pool.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON shop.\`${here.table}\` TO reader@'127.0.0.1'`)
+    await here.pool.query(`INSERT INTO \`${here.table}\` VALUES ('old', NULL, 0)`)
+    expect(await limiterOn({ ...(await world({ uri })), table: here.table }).consume('ann')).toMatchObject({
+      remaining: 99,
+    })
+    await swept()
+    expect(await mysqlDatabase(here.pool, { table: here.table }).size()).toBe(1)
+  })
+
+  it('with the length of a key rejects only its own operation', async () => {
+    const here = await world()
+    const { transact } = mysqlDatabase(here.pool, { table: here.table })
+    const none = () => ({ writes: [], result: 1 })
+    await expect(transact(['x'.repeat(1025)], none, { readOnly: false })).rejects.toMatchObject({
+      code: 'STORE_REJECTED',
+    })
+    expect(await transact(['x'.repeat(1024)], none, { readOnly: false })).toBe(1)
+    // The longest name of a limiter, and the longest key in JSON.
+    const name = '"'.repeat(256)
+    const store = mysqlStore(here.pool, { table: here.table, timeout: '10s' })
+    const limiter = createLimiter({ name, keyer: (key: string) => key, limits: perHour(1), store })
+    expect((await limiter.consume('\u0001'.repeat(64))).allowed).toBe(true)
+    expect((await limiter.consume('\u0001'.repeat(64))).allowed).toBe(false)
+  })
+
+  it('in a schema of its own works with its name', async () => {
+    const here = await world()
+    const where = { schema: 'own `schema`', table: 'its `rows`' }
+    await here.pool.query('CREATE DATABASE `own ``schema```')
+    await here.pool.query(mysqlTable(where))
+    expect(await limiterOn(here, 3, where).consume('ann')).toMatchObject({ remaining: 2 })
+  })
+})

@@ -1,0 +1,92 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { programPath } from './debian.ts'
+import { userFor } from './postgres.ts'
+import { freePort } from './redis.ts'
+
+/** A MariaDB server for one test, on a free port of this machine, with the database `shop`. */
+export interface MysqlServer {
+  readonly url: string
+  readonly port: number
+  readonly process: ChildProcess
+  /** Ends the server and keeps its data. */
+  stop(): Promise<void>
+  /** Starts it again with its data. */
+  start(): Promise<void>
+  /** Ends it and deletes its data. */
+  remove(): Promise<void>
+}
+
+const MISSING = 'This test needs a real MariaDB: put mariadbd and mariadb-install-db on the PATH.'
+const USERS = `CREATE DATABASE IF NOT EXISTS shop;
+CREATE USER IF NOT EXISTS sluice@'127.0.0.1';
+GRANT ALL ON *.* TO sluice@'127.0.0.1' WITH GRANT OPTION;
+`
+
+/** Starts a server whose user `sluice` may do everything. `words` are further options of the command. */
+export async function startMysql(...words: readonly string[]): Promise<MysqlServer> {
+  const server = programPath('command -v mariadbd', 'mariadb-server', MISSING)
+  const setUp = programPath('command -v mariadb-install-db', 'mariadb-server', MISSING)
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-mysql-'))
+  const user = userFor(directory)
+  const options = { ...user, cwd: directory }
+  const data = join(directory, 'data')
+  const users = join(directory, 'users.sql')
+  writeFileSync(users, USERS)
+  const file = ['--no-defaults', `--datadir=${data}`, '--innodb-log-file-size=64M']
+  execFileSync(setUp, [...file, '--skip-test-db', '--auth-root-authentication-method=normal'], {
+    ...options,
+    stdio: 'ignore',
+  })
+  const port = await freePort()
+  const fixed = [
+    ...file,
+    `--port=${port}`,
+    '--bind-address=127.0.0.1',
+    `--socket=${join(directory, 'socket')}`,
+    `--pid-file=${join(directory, 'pid')}`,
+    `--init-file=${users}`,
+    '--skip-name-resolve',
+    '--innodb-flush-log-at-trx-commit=0',
+  ]
+  const start = async (): Promise<ChildProcess> => {
+    const child = spawn(server, [...fixed, ...words], { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
+    await ready(child)
+    return child
+  }
+  let child = await start()
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM')
+    while (child.exitCode === null && child.signalCode === null) await pause(10)
+  }
+  return {
+    url: `mysql://sluice@127.0.0.1:${port}/shop`,
+    port,
+    get process() {
+      return child
+    },
+    stop,
+    async start() {
+      child = await start()
+    },
+    async remove() {
+      await stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+function ready(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let log = ''
+    child.stderr!.on('data', (data: Buffer) => {
+      log += data.toString()
+      if (log.includes('ready for connections')) resolve()
+    })
+    child.once('exit', (code) => reject(new Error(`mariadbd ended with ${code}: ${log}`)))
+    child.once('error', reject)
+  })
+}
