@@ -6,9 +6,9 @@ export type { Decision } from './limiter/decision.ts'
 export type { DecisionEvent } from './limiter/decision.ts'
 export { SluiceError, type SluiceErrorCode } from './util/errors.ts'
 export { everyone, type Key, type Keyer, keyers, type SyncKeyer } from './limiter/keyers.ts'
-export { defineAlgorithm, limit } from './limits/limit.ts'
-export { type Growth, lockLength } from './limits/compiled-limit.ts'
-export type { CommonOptions, Duration, Limit, LimitInput } from './limits/limit.ts'
+export { defineAlgorithm, limit } from './engine/limit.ts'
+export { type Growth, lockLength } from './engine/compiled-limit.ts'
+export type { CommonOptions, Duration, Limit, LimitInput } from './engine/limit.ts'
 export { type ConsumeOptions, createLimiter, type Limiter, stack } from './limiter/limiter.ts'
 export type { KeyedLimiter, Penalty } from './limiter/contract.ts'
 export type {
@@ -22,7 +22,7 @@ export type {
   SyncLimitFunc,
   SyncLimits,
 } from './limiter/options.ts'
-export * from './limits/factories.ts'
+export * from './engine/factories.ts'
 export type { MaybePromise } from './util/maybe-promise.ts'
 export type {
   Adjusting,

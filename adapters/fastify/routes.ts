@@ -256,28 +256,30 @@ export function routeName(method: unknown, url: string | undefined): string {
   return `${String(method)} ${JSON.stringify(url)}`
 }
 
+/** Makes the error for a limit in a place where it has no effect or another one than expected. */
+function misuse(message: string): SluiceError {
+  return new SluiceError('NOT_APPLICABLE', message)
+}
+
 function wrongConfig(route: string, cause: SluiceError): SluiceError {
   return new SluiceError(cause.code, `Route ${route} has a wrong \`config.rateLimit\`. ${reasonOf(cause)}`, { cause })
 }
 
 export function calledDirectly(): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
+  return misuse(
     'rateLimit is a plugin that Fastify calls: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',
   )
 }
 
 export function registeredTwice(prefix: string, hook: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
+  return misuse(
     `rateLimit is registered twice, at ${hook}, in the scope ${JSON.stringify(prefix || '/')}, and would count every ` +
       'request twice. Register it once with all `limits`, or with a `stack` of limiters.',
   )
 }
 
 export function outOfScope(route: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
+  return misuse(
     `Route ${route} has \`config.rateLimit\`, but rateLimit is not registered in its scope or a parent scope. ` +
       'Register it on the app: `await app.register(rateLimit, options)`.',
   )
@@ -285,45 +287,37 @@ export function outOfScope(route: string): SluiceError {
 
 /** @param owner a route such as `Route GET "/users/:id"`, or the 404 handler */
 export function misplacedOptions(owner: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
-    `${owner} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`,
-  )
+  return misuse(`${owner} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`)
 }
 
 function calledWithoutApp(): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
+  return misuse(
     'app.rateLimit is a method of an app with the plugin: write `app.rateLimit({ … })` after `await app.register(rateLimit, …)`.',
   )
 }
 
 function notCalled(route: string, hook: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
+  return misuse(
     `Route ${route} has \`app.rateLimit\` itself as \`${hook}\`. Call it: \`${hook}: app.rateLimit({ limits })\`.`,
   )
 }
 
 function hookTooLate(place: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
+  return misuse(
     `${place} uses \`app.rateLimit(…)\`, but it must run before the handler. Use it as \`onRequest\`, ` +
       '`preValidation` or `preHandler`.',
   )
 }
 
 export function limitsNothing(prefix: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
+  return misuse(
     `rateLimit is registered in a scope (${JSON.stringify(prefix || '/')}) that has no routes, so it limits nothing. ` +
       'Register it where the routes are, or on the app.',
   )
 }
 
 function declaredTooEarly(route: string): SluiceError {
-  return new SluiceError(
-    'NOT_APPLICABLE',
+  return misuse(
     `The \`config.rateLimit\` of route ${route} has another \`hook\` than its scope, but the route was declared before ` +
       "sluice was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
       '`await app.register(rateLimit)`.',

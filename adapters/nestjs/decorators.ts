@@ -5,7 +5,7 @@ import type { Limiter } from '../../src/limiter/limiter.ts'
 import { boolean, refuse } from '../../src/util/validate.ts'
 import { SluiceError } from '../../src/util/errors.ts'
 import type { NestRequest, NestResponse } from './platform.ts'
-import type { ResponseOptions } from './context-limiter.ts'
+import type { ResponseOptions } from './adapter.ts'
 
 type Absent<Names extends string> = { readonly [Name in Names]?: never }
 

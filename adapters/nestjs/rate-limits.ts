@@ -7,10 +7,10 @@ import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { limitsOf, type OwnLimits } from './decorators.ts'
 import { currentExchange } from './platform.ts'
-import { type ContextLimiter, createContextLimiter, type RateLimitOptions, without } from './context-limiter.ts'
+import { type ContextLimiter, createContextLimiter, type RateLimitOptions, without } from './adapter.ts'
 
 /** The limiter of a call, and the `cost` of its handler or class. */
-export interface Applied {
+interface Applied {
   readonly limiter: ContextLimiter
   readonly own: OwnLimits | undefined
 }

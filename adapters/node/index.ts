@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { byteLength, denialStatus } from '../../src/http/denial.ts'
+import { byteLength, denialStatus, rawResponse } from '../../src/http/denial.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter, type RequestLimiter } from '../../src/http/request-limiter.ts'
 import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
@@ -12,10 +12,71 @@ import { detached, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { isStoreError, textOf } from '../../src/util/errors.ts'
 import { optionalFunction, refuse } from '../../src/util/validate.ts'
 import { warn } from '../../src/util/warn.ts'
-import { closeWithFault, requestAdapter, upgradeAdapter } from './request.ts'
+import { shared } from '../../src/util/copies.ts'
+import { addressOf, serverOf } from './keyers.ts'
+
+const decisions = shared('decisions of node', () => new WeakMap<IncomingMessage, Decision>())
+
+type RequestMethods =
+  'getMethod' | 'getPath' | 'getAddress' | 'getApp' | 'getRequestHeader' | 'getDecision' | 'setDecision'
+
+/** The part of an adapter that is the same for requests and upgrades. */
+const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, RequestMethods> = {
+  getMethod: (request) => request.method,
+  getPath: pathsOf,
+  getAddress: addressOf,
+  getApp: serverOf,
+  getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getDecision: (request) => decisions.get(request),
+  setDecision: (request, decision) => void decisions.set(request, decision),
+}
+
+/** Frameworks like Connect keep the URL that the client sent before they rewrite it. */
+function pathsOf({
+  url,
+  originalUrl = url,
+}: IncomingMessage & { readonly originalUrl?: string }): string | readonly string[] {
+  return url === originalUrl ? (url ?? '') : [url ?? '', originalUrl ?? '']
+}
+
+/**
+ * Returns the decision of the latest rate limit of a request, or `undefined` if it passed none.
+ * @example rateLimitOf(request)?.remaining
+ */
+export function rateLimitOf(request: IncomingMessage): Decision | undefined {
+  return decisions.get(request)
+}
+
+/** A socket whose client asks to change the protocol, and the headers of a denial. */
+interface Upgrade {
+  readonly socket: Duplex
+  readonly headers: Map<string, string>
+}
+
+const upgradeAdapter: HttpAdapter<IncomingMessage, Upgrade, undefined, never> = {
+  ...requestAdapter,
+  getHeader: ({ headers }, name) => headers.get(name),
+  setHeader: ({ headers }, name, value) => void headers.set(name, value),
+  headersSent: ({ socket }) => socket.destroyed,
+  getStatus: () => 101,
+  sendDenial: ({ socket, headers }, status, body) =>
+    closeWith(socket, rawResponse({ status, headers: [...headers], body })),
+  onEnd: ({ socket }, listener) => whenClosed(socket, listener),
+  callOnDenied: () => undefined,
+}
+
+/** Sends a 500 and closes the socket. */
+function closeWithFault(socket: Duplex): void {
+  closeWith(socket, 'HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+}
+
+function closeWith(socket: Duplex, text: string): void {
+  if (socket.destroyed) return
+  socket.once('finish', () => socket.destroy())
+  socket.end(text)
+}
 
 export { byHeader, byIP, byMethod, ipKeyer, type IpKeyerOptions } from './keyers.ts'
-export { rateLimitOf } from './request.ts'
 
 /** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
 export type RateLimitOptions = LimiterSource<IncomingMessage> &

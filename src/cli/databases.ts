@@ -92,7 +92,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
         return { database, execute: (statement) => pool.query(statement), close: () => pool.end() }
       },
     },
-    create: ({ unlogged: _, ...table }) => mysqlTable(table),
+    create({ unlogged, ...table }) {
+      if (unlogged === true) throw new SluiceError('INVALID_OPTION', '--unlogged: only PostgreSQL has unlogged tables')
+      return mysqlTable(table)
+    },
   },
 }
 

@@ -1,4 +1,4 @@
-import { type Limit, windowText } from '../limits/limit.ts'
+import { type Limit, windowText } from '../engine/limit.ts'
 import { durationText, shortDuration } from '../util/duration.ts'
 import {
   ALLOWED,

@@ -10,12 +10,10 @@
  */
 
 import type { IncomingMessage } from 'node:http'
-import { createDashboard, type Dashboard } from './board.ts'
-import type { DashboardOptions } from './options.ts'
+import { createDashboard, type Dashboard, type DashboardOptions } from './board.ts'
 
-export type { Dashboard } from './board.ts'
+export type { Dashboard, DashboardOptions } from './board.ts'
 export type { AnyLimiter } from './keys.ts'
-export type { DashboardOptions } from './options.ts'
 
 /**
  * Creates a dashboard. It counts the decisions of all limiters of this process from then on, even without visitors, in less than

@@ -14,7 +14,7 @@ import { refuse } from '../util/validate.ts'
 export type AnyLimiter = Limiter<never>
 
 /** What a key has under one limit. Times are in milliseconds; `null` means never. */
-export interface KeyState {
+interface KeyState {
   readonly limit: string
   readonly allowed: boolean
   readonly used: number | null

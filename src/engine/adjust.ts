@@ -1,6 +1,6 @@
 import { isCompatible } from '../algorithms/algorithm.ts'
 import { rescale } from '../algorithms/arithmetic.ts'
-import type { CompiledLimit } from '../limits/compiled-limit.ts'
+import type { CompiledLimit } from './compiled-limit.ts'
 import type { Charged } from './decide.ts'
 import { LOCKED_AT, lockEnd, Row, TOLERANCE_MS } from './row.ts'
 

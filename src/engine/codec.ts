@@ -1,6 +1,6 @@
 import { type Algorithm, isCompatible, MAX_CELLS } from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
-import { type CompiledLimit, fromParameters } from '../limits/compiled-limit.ts'
+import { type CompiledLimit, fromParameters } from './compiled-limit.ts'
 import { SluiceError } from '../util/errors.ts'
 import { CHANGE_UNTIL, DENIALS_UNTIL, LOCKED_UNTIL, RARE, Row, TOLERANCE_MS } from './row.ts'
 

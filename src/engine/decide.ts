@@ -1,4 +1,4 @@
-import { type CompiledLimit, lockLength } from '../limits/compiled-limit.ts'
+import { type CompiledLimit, lockLength } from './compiled-limit.ts'
 import type { Row } from './row.ts'
 
 /** A charge, as far as the engine reads and writes it: limit and cost on the way in, the verdict on the way out. */

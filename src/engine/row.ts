@@ -1,6 +1,6 @@
 import { createOutcome, isCompatible, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
 import { clearEdit, EntryArray, type Entries, noEntries } from '../algorithms/entries.ts'
-import { type CompiledLimit, ticksOf } from '../limits/compiled-limit.ts'
+import { type CompiledLimit, ticksOf } from './compiled-limit.ts'
 
 /** The tolerated difference of clocks. The time of a key does not move until a clock that is behind by less has caught up. */
 export const TOLERANCE_MS = 1000
@@ -11,10 +11,10 @@ export const LOCKED_UNTIL = 0
 export const LOCKED_AT = 1
 /** How many denials count, the time of the latest one, and until when they count. */
 export const DENIALS = 2
-export const DENIED_AT = 3
+const DENIED_AT = 3
 export const DENIALS_UNTIL = 4
 /** When another limit wrote over a state or the key was reset, and until when that state would have counted. */
-export const CHANGED_AT = 5
+const CHANGED_AT = 5
 export const CHANGE_UNTIL = 6
 /** How many rare parts there are. */
 export const RARE = 7

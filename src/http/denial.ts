@@ -1,5 +1,5 @@
 import type { Decision } from '../limiter/decision.ts'
-import { findCompiled, type Limit, windowText } from '../limits/limit.ts'
+import { findCompiled, type Limit, windowText } from '../engine/limit.ts'
 import { isCharge, type LimitStatus } from '../stores/store.ts'
 import { durationText, numberText, roundedDuration } from '../util/duration.ts'
 import { distinctNames, retryAfter } from './headers/styles.ts'

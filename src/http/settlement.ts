@@ -1,4 +1,4 @@
-import type { Limit } from '../limits/limit.ts'
+import type { Limit } from '../engine/limit.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { optionalFunction, refuse } from '../util/validate.ts'
 import type { Decision } from '../limiter/decision.ts'

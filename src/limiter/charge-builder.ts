@@ -1,4 +1,4 @@
-import { type Limit, limit } from '../limits/limit.ts'
+import { type Limit, limit } from '../engine/limit.ts'
 import { Charge, createPolicy, type Degraded, type Policy, type Store } from '../stores/store.ts'
 import { warn } from '../util/warn.ts'
 import { boundedKey } from '../util/bounded-key.ts'

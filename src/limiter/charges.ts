@@ -3,7 +3,7 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 import type { Key } from './keyers.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import type { Limit } from '../limits/limit.ts'
+import type { Limit } from '../engine/limit.ts'
 import { refuseOtherVersion } from '../util/copies.ts'
 import { refuse } from '../util/validate.ts'
 

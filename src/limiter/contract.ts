@@ -1,4 +1,4 @@
-import type { Duration, Limit } from '../limits/limit.ts'
+import type { Duration, Limit } from '../engine/limit.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 import type { Key } from './keyers.ts'

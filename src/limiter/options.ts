@@ -1,5 +1,5 @@
 import type { Keyer, SyncKeyer } from './keyers.ts'
-import type { Limit } from '../limits/limit.ts'
+import type { Limit } from '../engine/limit.ts'
 import type { OnDecision } from './decision.ts'
 import { RULES, type RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'

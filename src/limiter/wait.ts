@@ -1,5 +1,5 @@
 import { shared } from '../util/copies.ts'
-import type { Duration } from '../limits/limit.ts'
+import type { Duration } from '../engine/limit.ts'
 import { Charge, type DecisionMode, perform, type Store } from '../stores/store.ts'
 import { type Clock, microseconds, sleep } from '../util/clock.ts'
 import { shown, SluiceError, textOf } from '../util/errors.ts'

@@ -1,6 +1,6 @@
 import { copyText } from '../util/copy-text.ts'
 import { type DecisionEvent, decisions } from '../limiter/decision.ts'
-import type { Duration } from '../limits/limit.ts'
+import type { Duration } from '../engine/limit.ts'
 import { type Clock, clockGiven, steadyClock } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'

@@ -2,7 +2,7 @@ import { type Bucket, type ChargeSource, checkedCost } from '../limiter/charges.
 import type { Decision } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
 import type { RulePlace } from '../limiter/rule-source.ts'
-import type { Limit } from '../limits/limit.ts'
+import type { Limit } from '../engine/limit.ts'
 import {
   Charge,
   createPolicy,
@@ -15,7 +15,7 @@ import {
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
-import type { CompiledPolicy, CompiledRules } from './compile.ts'
+import type { CompiledPolicy, CompiledRules } from './dimensions.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
 import { keyUnder, matchingPolicies } from './match.ts'
 
@@ -232,6 +232,6 @@ export class AttributeWatch {
 }
 
 /** Returns the name under which a store keeps the state of a policy. */
-export function stateName(limiter: string, policy: string): string {
+function stateName(limiter: string, policy: string): string {
   return `${limiter}/${policy}`
 }

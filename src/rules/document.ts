@@ -171,6 +171,34 @@ export function untilEnough<Result>(check: () => Result): Result | undefined {
   }
 }
 
+/** The content of a text: a value that is not checked yet, or why there is none. */
+export type ParsedText =
+  | {
+      readonly value: unknown
+      /** Returns mistakes in the value with their lines. */
+      readonly located: (problems: readonly RulesProblem[]) => readonly RulesProblem[]
+    }
+  | { readonly problems: readonly RulesProblem[] }
+
+/** Returns a problem of the text as a whole. */
+export function problem(message: string): ParsedText {
+  const problems = new Problems()
+  problems.add({ path: '', message })
+  return { problems: problems.list }
+}
+
+/** A part of a path: the name of a value in an object, or the place of one in a list. */
+export type PathPart = string | number
+
+/** Splits `policies[2].match["a b"]` into its names and numbers. */
+export function partsOf(path: string): PathPart[] {
+  const parts = path.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g)
+  return Array.from(parts, ([, index, quoted, name]) => {
+    if (index !== undefined) return Number(index)
+    return quoted === undefined ? name! : (JSON.parse(quoted) as string)
+  })
+}
+
 /** Adds the name of the file to mistakes. */
 export function inFile(file: string, problems: readonly RulesProblem[]): readonly RulesProblem[] {
   return Array.from(problems, (each) => ({ ...each, file }))

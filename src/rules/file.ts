@@ -2,22 +2,12 @@ import type * as Fs from 'node:fs'
 import type * as Path from 'node:path'
 import type * as Url from 'node:url'
 import { checkRules } from './compile.ts'
-import { inFile, type RulesProblem } from './document.ts'
+import { inFile, type ParsedText, problem, type RulesProblem } from './document.ts'
 import { type RulesFeed, type SourceOptions, startRules } from './start.ts'
-import {
-  decode,
-  formatOf,
-  LARGEST,
-  type ParsedText,
-  parseText,
-  problem,
-  requireYaml,
-  type RulesFormat,
-  tooLarge,
-} from './text/text.ts'
+import { decode, formatOf, LARGEST, parseText, requireYaml, type RulesFormat, tooLarge } from './text.ts'
 import { builtin } from '../util/builtin.ts'
 import { SluiceError } from '../util/errors.ts'
-import type { Duration } from '../limits/limit.ts'
+import type { Duration } from '../engine/limit.ts'
 import { milliseconds, refuse } from '../util/validate.ts'
 import type { Rules } from './rules.ts'
 

@@ -1,7 +1,7 @@
-import type { Cell, CompiledPolicy, CompiledRules, Condition, Dimension } from './compile.ts'
+import type { Cell, CompiledPolicy, CompiledRules, Condition, Dimension } from './dimensions.ts'
 import { Facts } from './facts.ts'
 import { type InputReader, plainReader, type RulesInput } from '../limiter/rule-source.ts'
-import type { Limit } from '../limits/limit.ts'
+import type { Limit } from '../engine/limit.ts'
 import type { OverrideRule, PolicyRule } from './document.ts'
 
 /** A request while it is matched: looks up the cells of each dimension once. */

@@ -96,7 +96,7 @@ function withSlash(path: string): string {
 }
 
 /** What of a path can make a difference. Documents set it, so that a long path does not take long. */
-export interface PathSize {
+interface PathSize {
   /** The segments of the longest pattern. */
   readonly segments: number
   /** The characters of the longest segment of a pattern. */

@@ -4,7 +4,7 @@ import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'
 import { AttributeWatch, RulesCharges, type RulesInForce } from './charges.ts'
-import type { CompiledRules } from './compile.ts'
+import type { CompiledRules } from './dimensions.ts'
 
 /** Options of `rules.shadow`. */
 export interface ShadowOptions<Input> {

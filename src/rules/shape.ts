@@ -85,7 +85,7 @@ export function either(first: Shape, second: Shape, isSecond: (value: unknown) =
 }
 
 /** What an object may have in addition to its fields: names that match a pattern. */
-export interface OtherFields {
+interface OtherFields {
   readonly name: RegExp
   readonly expectedName: string
   /** Names that match the pattern and are refused all the same. */
@@ -95,7 +95,7 @@ export interface OtherFields {
 }
 
 /** Returns what to write instead of a name that is not known, as a sentence. */
-export type Advise = (name: string, value: unknown) => string
+type Advise = (name: string, value: unknown) => string
 
 /** An object with more names that are not known is refused as a whole. */
 const MOST_UNKNOWN = 100

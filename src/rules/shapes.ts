@@ -1,4 +1,4 @@
-import { knownAlgorithms } from '../limits/limit.ts'
+import { knownAlgorithms } from '../engine/limit.ts'
 import { HEADER_NAME, nearest } from '../util/validate.ts'
 import { shown } from '../util/errors.ts'
 import { parseDuration } from '../util/duration.ts'

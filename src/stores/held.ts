@@ -1,6 +1,6 @@
 import { type Algorithm, createOutcome, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
-import { knownAlgorithms } from '../limits/limit.ts'
+import { knownAlgorithms } from '../engine/limit.ts'
 
 // What is stored of a key, for people: the command line and the dashboard.
 

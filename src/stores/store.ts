@@ -1,10 +1,10 @@
-import { compiled, compiledAt, type Limit } from '../limits/limit.ts'
+import { compiled, compiledAt, type Limit } from '../engine/limit.ts'
 import { type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
-import type { CompiledLimit } from '../limits/compiled-limit.ts'
+import type { CompiledLimit } from '../engine/compiled-limit.ts'
 import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
 import type { LockMode } from '../engine/adjust.ts'
 

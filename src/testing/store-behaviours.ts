@@ -9,8 +9,8 @@ import {
   slidingWindowLog,
   spacing,
   tokenBucket,
-} from '../limits/factories.ts'
-import { type Duration, knownAlgorithms, type Limit, limit } from '../limits/limit.ts'
+} from '../engine/factories.ts'
+import { type Duration, knownAlgorithms, type Limit, limit } from '../engine/limit.ts'
 import type { Store } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { type Behaviour, behavioursOf, equal, type SearchOptions } from './behaviour.ts'

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { builtIn } from '../../src/algorithms/index.ts'
 import * as sluice from '../../src/index.ts'
 import { modulesOfAdapters } from '../support/adapters.ts'
-import { redisStore } from '../../src/redis.ts'
+import { redisStore } from '../../src/rules/redis/index.ts'
 
 const adapters = await modulesOfAdapters()
 const { createLimiter, everyone, perMinute } = sluice

@@ -14,7 +14,7 @@ import * as forHono from '../../adapters/hono/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import * as forNode from '../../adapters/node/index.ts'
 import { everyone } from '../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../src/limits/factories.ts'
+import { fixedWindow } from '../../src/engine/factories.ts'
 import { broken } from '../support/unhandled.ts'
 import { ask, dial, type Reply, serve, type Served, warningsOf } from '../support/http.ts'
 

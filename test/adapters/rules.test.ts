@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Decision } from '../../src/index.ts'
 import { createRules, type PolicyRule } from '../../src/rules/index.ts'
 import { rateLimit as limitFetch } from '../../adapters/fetch/index.ts'
-import { createRequestLimiter, type HttpAdapter } from '../../src/adapter.ts'
+import { createRequestLimiter, type HttpAdapter } from '../../src/http/index.ts'
 import { everyFramework } from './frameworks.ts'
 
 const policy: PolicyRule = { name: 'address', key: 'ip', limits: [{ quota: 5, window: '1m' }] }

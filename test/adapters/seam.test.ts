@@ -8,7 +8,7 @@ import {
 } from 'sluice/adapter'
 import { describe, expect, test } from 'vitest'
 import { everyone } from '../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../src/limits/factories.ts'
+import { fixedWindow } from '../../src/engine/factories.ts'
 
 // A framework whose handlers return a response. A draft takes the headers before there is one.
 interface Draft {

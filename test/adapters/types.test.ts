@@ -13,7 +13,7 @@ import * as forNode from '../../adapters/node/index.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { keyers } from '../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter/limiter.ts'
-import { perMinute, perSecond } from '../../src/limits/factories.ts'
+import { perMinute, perSecond } from '../../src/engine/factories.ts'
 
 // The compiler checks these types. The code does not have to run.
 test('options have the types of the framework’s requests', () => {

@@ -11,7 +11,7 @@ import * as forExpress from '../../adapters/express/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
 import { everyone } from '../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../src/limits/factories.ts'
+import { fixedWindow } from '../../src/engine/factories.ts'
 import { ask, serve } from '../support/http.ts'
 import { everyFramework } from './frameworks.ts'
 

@@ -202,7 +202,7 @@ describe('an algorithm that was added', () => {
 
   beforeAll(async () => {
     copy = await mkdtemp(join(tmpdir(), 'sluice-added-'))
-    const parts = ['src', 'adapters', 'bench', 'docs', 'examples', 'site', 'test', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
+    const parts = ['src', 'adapters', 'bench', 'docs', 'examples', 'test', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
     const files = ['package.json', 'rules.schema.json', 'vitest.config.ts', '.prettierrc', 'tsconfig.json']
     for (const part of [...parts, ...files, 'build.mjs', 'texts.mjs'])
       await cp(join(root, part), join(copy, part), {
@@ -259,7 +259,7 @@ describe('an algorithm that was added', () => {
   it('is in the playground, with its options', async () => {
     await writeFile(join(copy, 'playground.mjs'), playground)
     const outfile = join(copy, 'dist/playground.mjs')
-    const fields = JSON.parse(await run('playground.mjs', 'site/playground/catalog.ts', outfile)) as unknown
+    const fields = JSON.parse(await run('playground.mjs', 'docs/site/playground/catalog.ts', outfile)) as unknown
     expect(fields).toEqual([
       { name: 'quota', kind: 'number' },
       { name: 'window', kind: 'duration' },

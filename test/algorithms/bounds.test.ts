@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Limit } from '../../src/limits/limit.ts'
+import type { Limit } from '../../src/engine/limit.ts'
 import { events, type Event, Life, limits, Subject } from '../support/harness.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { rescale } from '../../src/algorithms/arithmetic.ts'
 import { isCompatible } from '../../src/algorithms/algorithm.ts'
-import type { LimitInput } from '../../src/limits/limit.ts'
+import type { LimitInput } from '../../src/engine/limit.ts'
 import {
   capacityOf,
   EPOCH_MS,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { limit } from '../../src/limits/limit.ts'
+import { limit } from '../../src/engine/limit.ts'
 import { events, Life, limits, names, Subject } from '../support/harness.ts'
 import { modelOf } from '../support/model.ts'
 

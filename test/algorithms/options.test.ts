@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { limit, type LimitInput, compiled } from '../../src/limits/limit.ts'
+import { limit, type LimitInput, compiled } from '../../src/engine/limit.ts'
 
 const base = { quota: 10, window: 1000 }
 

@@ -170,8 +170,8 @@ const BEGIN = '// Written from the algorithms: `npm run record`.'
 const END = '// End of what is written.'
 
 const written: Readonly<Record<string, () => string>> = {
-  'src/limits/factories.ts': () =>
-    between(read('src/limits/factories.ts'), BEGIN, END, plain.map(factoryOf).join('\n')),
+  'src/engine/factories.ts': () =>
+    between(read('src/engine/factories.ts'), BEGIN, END, plain.map(factoryOf).join('\n')),
   'src/algorithms/lua.ts': () => between(read('src/algorithms/lua.ts'), BEGIN, END, luaTable()),
   'rules.schema.json': () => JSON.stringify(rulesSchema(), null, 2),
   'docs/concepts/algorithms.md': () => withChoices(inPage('docs/concepts/algorithms.md', { state: stateTable() })),

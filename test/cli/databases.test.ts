@@ -165,6 +165,7 @@ describe('sluice migrate', () => {
     [[], 'expected a database or a URL'],
     [['postgres', '--apply'], 'expected a URL such as postgres://'],
     [['redis://localhost'], 'expected postgres'],
+    [['mysql', '--unlogged'], 'only PostgreSQL'],
   ])('refuses %o', async (words, reason) => {
     const { code, error } = await cli.run(['migrate', ...words])
     expect([code, error]).toEqual([EXIT.misused, expect.stringContaining(reason)])

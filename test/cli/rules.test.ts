@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../src/index.ts'
-import { pullRules, pushRules, redisStore } from '../../src/redis.ts'
+import { pullRules, pushRules, redisStore } from '../../src/rules/redis/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { CommandLine, type Result } from '../support/command-line.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
@@ -194,7 +194,7 @@ describe('sluice rules push and pull', () => {
   })
 
   it('reach two processes within a second', async () => {
-    const entry = pathToFileURL(join(cli.directory, 'src', 'redis.js')).href
+    const entry = pathToFileURL(join(cli.directory, 'src', 'rules', 'redis', 'index.js')).href
     const program = cli.file(
       'follow.mjs',
       `import { createRequire } from 'node:module'

@@ -18,7 +18,7 @@ import {
   stack,
   type SluiceError,
 } from '../../src/index.ts'
-import { redisStore } from '../../src/redis.ts'
+import { redisStore } from '../../src/rules/redis/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { ask, dial, type Reply, serve, type Served, until, warningsOf } from '../support/http.ts'
 import { anyRedis } from '../support/redis.ts'
@@ -90,6 +90,11 @@ describe('the options of dashboard', () => {
       expect(codeOf(() => dashboard(options as DashboardOptions))).toBe('INVALID_OPTION')
     })
   }
+
+  it('refuse a store without a name, and say that it needs one', () => {
+    const refused = (): unknown => dashboard({ authorize, stores: memoryStore() } as unknown as DashboardOptions)
+    expect(refused).toThrow(/^stores: expected stores by their names/)
+  })
 
   it('refuse an unknown name', () => {
     expect(codeOf(() => dashboard({ authorize, path: '/' } as DashboardOptions))).toBe('UNKNOWN_OPTION')

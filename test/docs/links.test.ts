@@ -1,6 +1,6 @@
 // Follows every link between pages, and from messages to pages.
 import { describe, expect, it, vi } from 'vitest'
-import { anchorOf } from '../../site/links.ts'
+import { anchorOf } from '../../docs/site/links.ts'
 import { reasonOf, SluiceError, type SluiceErrorCode } from '../../src/util/errors.ts'
 import { warn } from '../../src/util/warn.ts'
 import { errorCodes, sources, warningCodes } from '../support/codes.ts'

@@ -17,7 +17,7 @@ import { limit, type LimitInput } from 'sluice'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkRules } from '../../src/rules/index.ts'
-import { parseText } from '../../src/rules/text/text.ts'
+import { parseText } from '../../src/rules/text.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type Block, blocksOf, fencesOf, Programs } from '../support/programs.ts'

@@ -4,10 +4,6 @@ import { readPage } from '../support/pages.ts'
 
 const readme = readPage('README.md')
 
-it('README.md has at most 150 lines', () => {
-  expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(150)
-})
-
 it('README.md says how to run the tests and the showcase, and that tests may install a server', () => {
   expect(readme).toMatch(/^npm ci && npm start /m)
   expect(readme).toMatch(/^npm start -- --once /m)

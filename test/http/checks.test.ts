@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type * as Fetch from '../../adapters/fetch/index.ts'
 import { everyone } from '../../src/limiter/keyers.ts'
-import { perMinute } from '../../src/limits/factories.ts'
+import { perMinute } from '../../src/engine/factories.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { warningsOf } from '../support/http.ts'
 

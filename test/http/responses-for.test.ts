@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { headersFor, problemFor } from '../../src/adapter.ts'
+import { headersFor, problemFor } from '../../src/http/index.ts'
 import { createLimiter, everyone, memoryStore, perMinute } from '../../src/index.ts'
 import { denial } from '../../src/http/denial.ts'
 import { A2, D1, D2, decide, NOW, status, windowed, written } from './decisions.ts'

@@ -17,7 +17,7 @@ import {
   type Store,
   type SyncKeyer,
 } from '../../src/index.ts'
-import { redisStore } from '../../src/redis.ts'
+import { redisStore } from '../../src/rules/redis/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { warningsOf } from '../support/http.ts'
 import { redisForAll } from '../support/redis-tests.ts'

@@ -81,9 +81,9 @@ const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fasti
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
 const node = inTests('adapters/node/index.ts', 'test/adapters/node/upgrade.test.ts')
-const upgrade = inTests('adapters/node/request.ts', 'test/adapters/node/upgrade.test.ts')
+const upgrade = inTests('adapters/node/index.ts', 'test/adapters/node/upgrade.test.ts')
 const nest = (file, test) => inTests(`adapters/nestjs/${file}.ts`, `test/adapters/nestjs/${test}.test.ts`)
-const nestDelay = inFile('adapters/nestjs/context-limiter.ts', { files: everywhere, name: 'Nest.*a delay' })
+const nestDelay = inFile('adapters/nestjs/adapter.ts', { files: everywhere, name: 'Nest.*a delay' })
 
 /** Mistakes in what clients and frameworks see. */
 export const http = [
@@ -158,7 +158,7 @@ export const http = [
   routeHook('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
   settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
   reset('refunds in addition to a reset', 'return resetKeys(limiter', 'await resetKeys(limiter'),
-  body('loses a Vary of the application', "isList ? withNames(String(known ?? ''), [value]) : value", 'value'),
+  body('loses a Vary of the application', 'known === undefined ? value : withNames(String(known), [value])', 'value'),
   body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
   allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
   address('takes a private address out of NAT64', "range() === 'unicast'", "range() !== 'unknown'"),

@@ -1,9 +1,9 @@
 import { inFile } from './mutation.mjs'
 
-const closedTests = { files: ['test/limits/closed.test.ts'] }
+const closedTests = { files: ['test/engine/closed.test.ts'] }
 const closed = inFile('src/algorithms/closed.ts', closedTests)
 const closedInLua = inFile('src/algorithms/closed.lua', closedTests, 'Lua')
-const compiled = inFile('src/limits/compiled-limit.ts', closedTests)
+const compiled = inFile('src/engine/compiled-limit.ts', closedTests)
 const local = inFile('src/stores/guard/local.ts', closedTests)
 const values = inFile('src/http/headers/styles.ts', closedTests)
 const used = inFile('src/stores/store.ts', { files: ['test/limiter/used.test.ts'] })
@@ -22,7 +22,7 @@ const alternation = inFile('src/limiter/charge-builder.ts', { files: ['test/limi
 
 const calendarTests = { files: ['test/util/calendar.test.ts'] }
 const calendar = inFile('src/util/calendar.ts', calendarTests)
-const windowTests = { files: ['test/limits/calendar.test.ts'] }
+const windowTests = { files: ['test/engine/calendar.test.ts'] }
 const calendarWindow = inFile('src/algorithms/fixed-window.ts', windowTests)
 const calendarWindowInLua = inFile('src/algorithms/fixed-window.lua', windowTests, 'Lua')
 const store = inFile('src/stores/store.ts', windowTests)

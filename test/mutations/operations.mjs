@@ -27,6 +27,7 @@ const build = inFile('build.mjs', { files: ['test/package/packaging.test.ts'], n
 
 /** Small mistakes in metrics, in the dashboard and in the build. */
 export const operations = [
+  board('takes a store for stores by their names', "!('run' in stores)", 'true'),
   build('a library that is neither built in nor installed', "'leven', ", ''),
   build('no licenses of the libraries', 'licenses.join(', '[].join('),
   access('takes any value of authorize for a yes', 'return answer === true', 'return Boolean(answer)'),

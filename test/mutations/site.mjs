@@ -1,6 +1,6 @@
 import { inFile } from './mutation.mjs'
 
-const inPlayground = (file) => inFile(`site/playground/${file}.ts`, { files: ['test/site/scenario.test.ts'] })
+const inPlayground = (file) => inFile(`docs/site/playground/${file}.ts`, { files: ['test/site/scenario.test.ts'] })
 const simulate = inPlayground('simulate')
 const forms = inPlayground('forms')
 const traffic = inPlayground('traffic')

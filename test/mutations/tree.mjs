@@ -13,7 +13,6 @@ const PARTS = [
   'examples',
   'test',
   'docs',
-  'site',
   'ARCHITECTURE.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',

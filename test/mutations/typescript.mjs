@@ -360,7 +360,7 @@ export const typescript = [
     'expiry <= second && expiry < NEVER',
     'expiry <= second && expiry !== NEVER',
   ),
-  inFile('src/limits/limit.ts', bytesOfKeys)(
+  inFile('src/engine/limit.ts', bytesOfKeys)(
     'a name that keeps a header in memory',
     'return copyText(name)',
     'return name',

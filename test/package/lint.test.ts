@@ -68,26 +68,28 @@ const DIRECTION = 'eslint(no-restricted-imports)'
 
 describe('the direction of imports', () => {
   const wrong: readonly (readonly [file: string, imported: string])[] = [
-    ['src/util/errors.ts', '../limits/limit.ts'],
+    ['src/util/errors.ts', '../engine/limit.ts'],
     ['src/util/errors.ts', '../algorithms/algorithm.ts'],
     ['src/util/validate.ts', '../stores/store.ts'],
-    ['src/algorithms/algorithm.ts', '../limits/limit.ts'],
+    ['src/algorithms/algorithm.ts', '../engine/limit.ts'],
     ['src/algorithms/algorithm.ts', '../stores/store.ts'],
     ['src/algorithms/algorithm.ts', '../util/clock.ts'],
-    ['src/algorithms/one.ts', '../limits/limit.ts'],
+    ['src/algorithms/one.ts', '../engine/limit.ts'],
     ['src/algorithms/one.ts', '../stores/store.ts'],
     ['src/algorithms/one.ts', '../stores/memory/index.ts'],
     ['src/algorithms/one.ts', '../util/clock.ts'],
     ['src/algorithms/one.ts', '../limiter/decision.ts'],
     ['src/algorithms/one.ts', '../limiter/limiter.ts'],
     ['src/algorithms/one.ts', '../a-new-helper.ts'],
-    ['src/limits/limit.ts', '../stores/store.ts'],
-    ['src/limits/limit.ts', '../stores/memory/index.ts'],
-    ['src/limits/limit.ts', '../limiter/decision.ts'],
-    ['src/limits/limit.ts', '../limiter/limiter.ts'],
-    ['src/limits/limit.ts', '../http/headers/standard.ts'],
-    ['src/limits/limit.ts', '../index.ts'],
-    ['src/limits/limit.ts', '../engine/row.ts'],
+    ['src/engine/limit.ts', '../stores/store.ts'],
+    ['src/engine/limit.ts', '../stores/memory/index.ts'],
+    ['src/engine/limit.ts', '../limiter/decision.ts'],
+    ['src/engine/limit.ts', '../limiter/limiter.ts'],
+    ['src/engine/limit.ts', '../http/headers/standard.ts'],
+    ['src/engine/limit.ts', '../index.ts'],
+    ['src/engine/limit.ts', './row.ts'],
+    ['src/engine/limit.ts', './decide.ts'],
+    ['src/engine/row.ts', '../algorithms/index.ts'],
     ['src/engine/row.ts', '../stores/store.ts'],
     ['src/engine/row.ts', '../algorithms/one.ts'],
     ['src/engine/row.ts', '../limiter/decision.ts'],
@@ -132,7 +134,7 @@ describe('the direction of imports', () => {
     ['adapters/fetch/index.ts', '../../src/testing.ts'],
     ['adapters/fetch/index.ts', '../../src/algorithms/one.ts'],
     ['adapters/fetch/index.ts', '../hono/index.ts'],
-    ['adapters/fetch/keyers.ts', '../node/keyers.ts'],
+    ['adapters/fetch/index.ts', '../node/keyers.ts'],
     ['adapters/hono/index.ts', '../../src/stores/redis/index.ts'],
     ['adapters/hono/index.ts', '../../src/testing/behaviour.ts'],
     ['adapters/hono/index.ts', '../fetch/index.ts'],
@@ -142,9 +144,9 @@ describe('the direction of imports', () => {
     ['adapters/node/index.ts', '../express/index.ts'],
     ['adapters/node/keyers.ts', '../fetch/keyers.ts'],
     ['adapters/a-new-one/index.ts', '../../src/stores/memory/index.ts'],
-    ['src/adapter.ts', '../adapters/express/index.ts'],
-    ['src/adapter.ts', './testing.ts'],
-    ['src/adapter.ts', './index.ts'],
+    ['src/http/index.ts', '../../adapters/express/index.ts'],
+    ['src/http/index.ts', '../testing.ts'],
+    ['src/http/index.ts', '../index.ts'],
     ['src/testing/one.ts', '../../adapters/express/index.ts'],
     ['src/testing/one.ts', '../index.ts'],
     ['src/testing/one.ts', '../testing.ts'],
@@ -185,13 +187,15 @@ describe('the direction of imports', () => {
     ['src/algorithms/one.ts', './algorithm.ts'],
     ['src/algorithms/one.ts', '../util/errors.ts'],
     ['src/algorithms/one.ts', './another.ts'],
-    ['src/limits/limit.ts', '../algorithms/algorithm.ts'],
-    ['src/limits/limit.ts', '../algorithms/index.ts'],
-    ['src/limits/limit.ts', '../util/errors.ts'],
-    ['src/stores/store.ts', '../limits/limit.ts'],
+    ['src/engine/limit.ts', '../algorithms/algorithm.ts'],
+    ['src/engine/limit.ts', '../algorithms/index.ts'],
+    ['src/engine/limit.ts', '../util/errors.ts'],
+    ['src/engine/limit.ts', './compiled-limit.ts'],
+    ['src/engine/row.ts', './compiled-limit.ts'],
+    ['src/stores/store.ts', '../engine/limit.ts'],
     ['src/stores/store.ts', '../algorithms/algorithm.ts'],
     ['src/stores/memory/index.ts', '../store.ts'],
-    ['src/stores/memory/index.ts', '../../limits/limit.ts'],
+    ['src/stores/memory/index.ts', '../../engine/limit.ts'],
     ['src/stores/memory/index.ts', '../../algorithms/algorithm.ts'],
     ['src/stores/memory/index.ts', '../../util/clock.ts'],
     ['src/stores/memory/index.ts', './table.ts'],
@@ -202,11 +206,11 @@ describe('the direction of imports', () => {
     ['src/stores/redis/library.ts', '../../algorithms/arithmetic.lua?raw'],
     ['src/stores/redis/stored.ts', '../../algorithms/arithmetic.ts'],
     ['src/limiter/decision.ts', '../stores/store.ts'],
-    ['src/limiter/decision.ts', '../limits/limit.ts'],
+    ['src/limiter/decision.ts', '../engine/limit.ts'],
     ['src/limiter/limiter.ts', './decision.ts'],
     ['src/limiter/limiter.ts', '../stores/memory/index.ts'],
     ['src/limiter/limiter.ts', '../stores/store.ts'],
-    ['src/limiter/limiter.ts', '../limits/limit.ts'],
+    ['src/limiter/limiter.ts', '../engine/limit.ts'],
     ['src/limiter/limiter.ts', './keyers.ts'],
     ['src/http/request-limiter.ts', '../limiter/limiter.ts'],
     ['src/http/request-limiter.ts', '../limiter/decision.ts'],
@@ -228,11 +232,11 @@ describe('the direction of imports', () => {
     ['adapters/hono/index.ts', '../../src/http/response/web.ts'],
     ['adapters/node/index.ts', './keyers.ts'],
     ['adapters/node/index.ts', '../../src/limiter/options.ts'],
-    ['src/adapter.ts', './http/request-limiter.ts'],
+    ['src/http/index.ts', './request-limiter.ts'],
     ['src/testing/one.ts', '../stores/memory/index.ts'],
     ['src/testing/one.ts', './adapter/world.ts'],
     ['src/cli/one.ts', '../stores/redis/index.ts'],
-    ['src/cli/one.ts', '../limits/limit.ts'],
+    ['src/cli/one.ts', '../engine/limit.ts'],
     ['src/cli/one.ts', './another.ts'],
     ['adapters/a-new-one/index.ts', '../../src/http/request-limiter.ts'],
     ['examples/one.ts', 'sluice'],
@@ -256,20 +260,20 @@ describe('the direction of imports', () => {
     `await import('../stores/store.ts')`,
   ]
   for (const way of ways) {
-    const reported = given('src/limits/limit.ts', way)
+    const reported = given('src/engine/limit.ts', way)
     it(`applies to ${way}`, () => expect(reported()).toContain(DIRECTION))
   }
 
   it('applies to inline type imports', () => {
     expect(typeInPlace()).toContain('typescript(consistent-type-imports)')
   })
-  const typeInPlace = given('src/limits/limit.ts', `export type T = import('../stores/store.ts').Charge`)
+  const typeInPlace = given('src/engine/limit.ts', `export type T = import('../stores/store.ts').Charge`)
 })
 
 describe('packages', () => {
   const everywhere = [
     'src/algorithms/one.ts',
-    'src/limits/limit.ts',
+    'src/engine/limit.ts',
     'src/stores/store.ts',
     'src/stores/memory/index.ts',
     'src/stores/redis/index.ts',
@@ -280,7 +284,7 @@ describe('packages', () => {
       'src/http/request-limiter.ts',
       'src/http/keys/address.ts',
     )
-    .concat('src/index.ts', 'src/adapter.ts', 'src/testing.ts', 'src/testing/one.ts', 'src/cli/one.ts')
+    .concat('src/index.ts', 'src/http/index.ts', 'src/testing.ts', 'src/testing/one.ts', 'src/cli/one.ts')
   for (const file of everywhere) {
     for (const name of [
       'express',
@@ -351,8 +355,8 @@ describe('an adapter', () => {
     expect(serverTypes()).not.toContain(DIRECTION)
   })
 
-  const nest = given('adapters/nestjs/guard.ts', `import { Inject } from '@nestjs/common'`)
-  const platform = given('adapters/nestjs/guard.ts', `import { ExpressAdapter } from '@nestjs/platform-express'`)
+  const nest = given('adapters/nestjs/module.ts', `import { Inject } from '@nestjs/common'`)
+  const platform = given('adapters/nestjs/module.ts', `import { ExpressAdapter } from '@nestjs/platform-express'`)
   const keyers = given('adapters/nestjs/keyers.ts', `import { byIP } from '../express/express.ts'`)
   const plugin = given('adapters/nestjs/keyers.ts', `import { rateLimit } from '../fastify/index.ts'`)
   it('for Nest may load Nest and the keyers of its platforms, and no platform', () => {

@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** The entry points that Workers load. */
 const entries: Readonly<Record<string, string>> = {
   sluice: 'src/index.ts',
-  'sluice/adapter': 'src/adapter.ts',
+  'sluice/adapter': 'src/http/index.ts',
   'sluice/fetch': 'adapters/fetch/index.ts',
   'sluice/hono': 'adapters/hono/index.ts',
   'sluice/rules': 'src/rules/index.ts',

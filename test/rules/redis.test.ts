@@ -12,7 +12,7 @@ import {
   redisRules,
   type RedisRulesOptions,
   redisStore,
-} from '../../src/redis.ts'
+} from '../../src/rules/redis/index.ts'
 import type { Rules, RulesDocument } from '../../src/rules/index.ts'
 import { warningsOf } from '../support/http.ts'
 import { families } from '../support/redis-clients.ts'

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Composer, Lexer, Parser } from 'yaml'
 import { checkRules } from '../../src/rules/compile.ts'
 import { problemText } from '../../src/rules/document.ts'
-import { formatOf, LARGEST, parseText } from '../../src/rules/text/text.ts'
+import { formatOf, LARGEST, parseText } from '../../src/rules/text.ts'
 
 const refusal = async (text: string, format: 'json' | 'yaml' = 'yaml'): Promise<string> => {
   const parsed = await parseText(text, format)
@@ -282,12 +282,12 @@ describe('the line of a path', () => {
 })
 
 describe('without the package yaml', () => {
-  const withoutYaml = async (): Promise<typeof import('../../src/rules/text/text.ts')> => {
+  const withoutYaml = async (): Promise<typeof import('../../src/rules/text.ts')> => {
     vi.resetModules()
     vi.doMock('yaml', () => {
       throw new Error('Cannot find package')
     })
-    return import('../../src/rules/text/text.ts')
+    return import('../../src/rules/text.ts')
   }
   afterEach(() => {
     vi.doUnmock('yaml')

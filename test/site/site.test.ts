@@ -1,8 +1,8 @@
 // Builds the site and checks it: first its files, then its pages in Chromium.
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { siteLink } from '../../site/links.ts'
-import { sidebar } from '../../site/navigation.ts'
+import { siteLink } from '../../docs/site/links.ts'
+import { sidebar } from '../../docs/site/navigation.ts'
 import { startChromium, visit } from '../support/chromium.ts'
 import { errorCodes } from '../support/codes.ts'
 import { allPages, anchorsOf, readPage } from '../support/pages.ts'
@@ -103,7 +103,7 @@ describe('the built site', () => {
   it.each([
     ['README.md', 'docs/guides/redis.md#setup', 'docs/guides/redis.md#setup'],
     ['docs/guides/redis.md', '../../README.md', '/'],
-    ['docs/guides/redis.md', '../../examples/plans.ts', '/site/examples/plans'],
+    ['docs/guides/redis.md', '../../examples/plans.ts', '/docs/site/examples/plans'],
     ['README.md', 'LICENSE', '/LICENSE'],
     ['docs/guides/monitoring.md', '../grafana.json', '/docs/grafana.json'],
     ['docs/guides/monitoring.md', '../img/outage.svg', '../img/outage.svg'],

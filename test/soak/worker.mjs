@@ -8,7 +8,7 @@ import { DEADLINE, GENERATION, QUOTAS, SHARE, SPECS } from './limiters.mjs'
 
 const { home, port } = JSON.parse(process.argv[2])
 const sluice = await import(pathToFileURL(`${home}/src/index.js`).href)
-const { redisStore } = await import(pathToFileURL(`${home}/src/redis.js`).href)
+const { redisStore } = await import(pathToFileURL(`${home}/src/rules/redis/index.js`).href)
 
 const LOOPS = 16
 const KEYS = 8

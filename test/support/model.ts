@@ -1,4 +1,4 @@
-import type { Limit } from '../../src/limits/limit.ts'
+import type { Limit } from '../../src/engine/limit.ts'
 
 /**
  * Simple, slow models of all algorithms, from their definitions. Requests are in plain arrays. Sums are exact rationals, as

@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { anchorOf } from '../../site/links.ts'
+import { anchorOf } from '../../docs/site/links.ts'
 import { root } from './programs.ts'
 
 /** The paths of README.md and of every page in `docs/`. */
 export const pages: readonly string[] = [
   'README.md',
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.md'))
+    .filter((path) => path.endsWith('.md') && !path.startsWith('site/'))
     .map((path) => `docs/${path}`)
     .toSorted(),
 ]

@@ -3,7 +3,7 @@ import { Cluster, Redis } from 'ioredis'
 
 const { package: home, port, cluster, members, keys, asks, inFlight } = JSON.parse(process.argv[2])
 const { createLimiter, limit, stack } = await import(`${home}/src/index.js`)
-const { redisStore } = await import(`${home}/src/redis.js`)
+const { redisStore } = await import(`${home}/src/rules/redis/index.js`)
 const client = cluster ? new Cluster([{ host: '127.0.0.1', port }]) : new Redis(port, '127.0.0.1')
 const store = redisStore(client)
 const limiters = members.map(({ name, key, limits }) =>

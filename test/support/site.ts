@@ -28,7 +28,7 @@ export interface Site {
 /** Builds the site with the command of `npm run docs`, in a separate folder. */
 export async function buildSite(): Promise<Site> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-site-'))
-  const command = [join(root, 'node_modules/vitepress/bin/vitepress.js'), 'build', 'site', '--outDir', folder]
+  const command = [join(root, 'node_modules/vitepress/bin/vitepress.js'), 'build', 'docs/site', '--outDir', folder]
   await promisify(execFile)(process.execPath, command, { cwd: root, env: { ...process.env, NODE_ENV: 'production' } })
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const names = entries.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name))

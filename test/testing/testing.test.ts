@@ -2,7 +2,7 @@
 import type { Server } from 'node:http'
 import { describe, expect, it, test, vi } from 'vitest'
 import { memoryStore, type Operation, type SyncStore } from '../../src/index.ts'
-import { defineAlgorithm, knownAlgorithms, type Limit, limit, type LimitInput } from '../../src/limits/limit.ts'
+import { defineAlgorithm, knownAlgorithms, type Limit, limit, type LimitInput } from '../../src/engine/limit.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { isDeciding, perform } from '../../src/stores/store.ts'
 import { adapterBehaviours, algorithmBehaviours, type Behaviour, storeBehaviours } from '../../src/testing.ts'

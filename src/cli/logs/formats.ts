@@ -135,53 +135,42 @@ function present(text: string): string {
 const BEFORE_CREATION = 7
 
 /**
- * Reads the logs of application load balancers. The time is `request_creation_time`, when the request was received.
+ * Reads the logs of application and of classic load balancers. The time is when the request was received: `request_creation_time` of
+ * an application load balancer.
  * https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
- */
-function albParser(options: ParseSettings): Parse {
-  return (line) => parseAws(line, 3, options, true)
-}
-
-/**
- * Reads the logs of classic load balancers. The time is when the request was received.
  * https://docs.aws.amazon.com/elasticloadbalancing/latest/classic/access-log-collection.html
  */
-function elbParser(options: ParseSettings): Parse {
-  return (line) => parseAws(line, 2, options, false)
-}
+function awsParser({ wantsHeaders }: ParseSettings, isApplication: boolean): Parse {
+  // The number of the field with the address of the client, from 0.
+  const clientAt = isApplication ? 3 : 2
 
-/** @param clientAt the number of the field with the address of the client, from 0 */
-function parseAws(
-  line: string,
-  clientAt: number,
-  { wantsHeaders }: ParseSettings,
-  isApplication: boolean,
-): ReturnType<Parse> {
-  const quote = quoteFrom(line, 0)
-  if (quote === -1) return OTHER_FORMAT
-  const before = line.slice(0, quote).split(' ', 16)
-  const client = before[clientAt] ?? ''
-  // Both have nine fields from the address on, and a space before the quotation mark.
-  if (before.length !== clientAt + 10 || (client !== '-' && !/^[\d.:[\]A-Fa-f]{3,64}$/.test(client)))
-    return OTHER_FORMAT
-  const end = quoteFrom(line, quote + 1)
-  const third = end === -1 ? -1 : quoteFrom(line, end + 1)
-  const fourth = third === -1 ? -1 : quoteFrom(line, third + 1)
-  if (fourth === -1) return 'cut off'
-  const written = isApplication ? fieldFrom(line, fourth + 1, BEFORE_CREATION) : before[0]!
-  const time = isoTime(written, undefined)
-  if (!isTime(time)) return NO_TIME
-  const found = requestLine(line, quote + 1, end)
-  if (found === undefined) return NO_REQUEST
-  const agent = line.slice(third + 1, fourth)
-  return {
-    time,
-    ip: client === '-' ? '' : client,
-    user: '',
-    method: found.method,
-    path: pathOf(found.path),
-    headers: wantsHeaders && agent !== '-' ? { 'user-agent': agent } : undefined,
-    fields: undefined,
+  return function parseAws(line) {
+    const quote = quoteFrom(line, 0)
+    if (quote === -1) return OTHER_FORMAT
+    const before = line.slice(0, quote).split(' ', 16)
+    const client = before[clientAt] ?? ''
+    // Both have nine fields from the address on, and a space before the quotation mark.
+    if (before.length !== clientAt + 10 || (client !== '-' && !/^[\d.:[\]A-Fa-f]{3,64}$/.test(client)))
+      return OTHER_FORMAT
+    const end = quoteFrom(line, quote + 1)
+    const third = end === -1 ? -1 : quoteFrom(line, end + 1)
+    const fourth = third === -1 ? -1 : quoteFrom(line, third + 1)
+    if (fourth === -1) return 'cut off'
+    const written = isApplication ? fieldFrom(line, fourth + 1, BEFORE_CREATION) : before[0]!
+    const time = isoTime(written, undefined)
+    if (!isTime(time)) return NO_TIME
+    const found = requestLine(line, quote + 1, end)
+    if (found === undefined) return NO_REQUEST
+    const agent = line.slice(third + 1, fourth)
+    return {
+      time,
+      ip: client === '-' ? '' : client,
+      user: '',
+      method: found.method,
+      path: pathOf(found.path),
+      headers: wantsHeaders && agent !== '-' ? { 'user-agent': agent } : undefined,
+      fields: undefined,
+    }
   }
 }
 
@@ -206,101 +195,129 @@ function pathOf(url: string): string {
   return slash === -1 ? (authority === -1 ? url : '/') : url.slice(slash)
 }
 
-type Read = (fields: Fields) => ReturnType<Parse>
-
-/** Reads the lines of Caddy: https://caddyserver.com/docs/caddyfile/directives/log. They are written at the end of a request. */
-function caddyParser(settings: ParseSettings): Parse {
-  return jsonParser((fields) => {
-    const { request } = fields
-    if (!isObject(request) || !('uri' in request) || !('ts' in fields)) return OTHER_FORMAT
-    const time = anyTime(fields['ts'], settings.zone) - seconds(fields['duration'])
-    return made(settings, fields, time, {
-      ip: request['client_ip'] ?? request['remote_ip'],
-      user: fields['user_id'],
-      method: request['method'],
-      path: request['uri'],
-      headers: request['headers'],
-    })
-  })
+/** Where the lines of a format in JSON have the parts of a request: dotted names of fields, of which the first that a line has is read. */
+interface JsonFormat {
+  /** Fields that tell its lines from those of other formats. */
+  readonly marks: readonly string[]
+  readonly time: readonly string[]
+  /** The milliseconds between the arrival of the request and `time`, `undefined` for a line that is no request. Default 0. */
+  readonly took?: (fields: Fields) => number | undefined
+  readonly ip: readonly string[]
+  readonly user: readonly string[]
+  readonly method: readonly string[]
+  readonly path: readonly string[]
+  readonly headers: readonly string[] | ((fields: Fields) => Fields)
 }
 
-/** Reads the JSON lines of Traefik: https://doc.traefik.io/traefik/observability/access-logs/. */
-function traefikParser(settings: ParseSettings): Parse {
-  return jsonParser((fields) => {
-    if (!('RequestPath' in fields) || !('RequestMethod' in fields)) return OTHER_FORMAT
-    return made(
-      settings,
-      fields,
-      anyTime(fields['StartUTC'] ?? fields['StartLocal'] ?? fields['time'], settings.zone),
-      {
-        ip: fields['ClientHost'] ?? fields['ClientAddr'],
-        user: fields['ClientUsername'],
-        method: fields['RequestMethod'],
-        path: fields['RequestPath'],
-        headers: settings.wantsHeaders ? requestHeaders(fields) : undefined,
-      },
-    )
-  })
+const JSON_FORMATS: Readonly<Record<string, JsonFormat>> = {
+  // https://caddyserver.com/docs/caddyfile/directives/log
+  caddy: {
+    marks: ['request.uri', 'ts'],
+    time: ['ts'],
+    // Lines are written at the end of a request, with the duration in seconds.
+    took: ({ duration = 0 }) => (typeof duration === 'number' ? duration * 1000 : NaN),
+    ip: ['request.client_ip', 'request.remote_ip'],
+    user: ['user_id'],
+    method: ['request.method'],
+    path: ['request.uri'],
+    headers: ['request.headers'],
+  },
+  // https://doc.traefik.io/traefik/observability/access-logs/
+  traefik: {
+    marks: ['RequestPath', 'RequestMethod'],
+    time: ['StartUTC', 'StartLocal', 'time'],
+    ip: ['ClientHost', 'ClientAddr'],
+    user: ['ClientUsername'],
+    method: ['RequestMethod'],
+    path: ['RequestPath'],
+    // As fields such as `request_User-Agent`.
+    headers: (fields) => {
+      const headers = Object.entries(fields).filter(([name]) => name.startsWith('request_'))
+      return Object.fromEntries(headers.map(([name, value]) => [name.slice('request_'.length), value]))
+    },
+  },
+  // https://github.com/pinojs/pino-http
+  'pino-http': {
+    marks: ['req.url', 'time'],
+    time: ['time'],
+    // Lines are written at the end of a request. One that the application has written during a request is not another request.
+    took: ({ responseTime: ms }) => (ms === undefined ? undefined : typeof ms === 'number' ? ms : NaN),
+    ip: ['req.remoteAddress'],
+    user: [],
+    method: ['req.method'],
+    path: ['req.url'],
+    headers: ['req.headers'],
+  },
+  // The tokens of morgan, by their names.
+  morgan: {
+    marks: ['date', 'method', 'url'],
+    time: ['date'],
+    ip: ['remote-addr', 'remote_addr'],
+    user: ['remote-user', 'remote_user'],
+    method: ['method'],
+    path: ['url'],
+    headers: (fields) => ({
+      referer: dashed(fields['referrer']),
+      'user-agent': dashed(fields['user-agent'] ?? fields['user_agent']),
+    }),
+  },
 }
 
-/** Returns the headers that Traefik writes as fields such as `request_User-Agent`. */
-function requestHeaders(fields: Fields): Fields {
-  const headers = Object.entries(fields).filter(([name]) => name.startsWith('request_'))
-  return Object.fromEntries(headers.map(([name, value]) => [name.slice('request_'.length), value]))
-}
-
-/** Reads the lines of pino-http: https://github.com/pinojs/pino-http. They are written at the end of a request. */
-function pinoParser(settings: ParseSettings): Parse {
-  return jsonParser((fields) => {
-    const { req: request, responseTime } = fields
-    if (!isObject(request) || !('url' in request) || !('time' in fields)) return OTHER_FORMAT
-    // A line that the application has written during a request is not another request.
-    if (responseTime === undefined) return NO_REQUEST
-    return made(
-      settings,
-      fields,
-      anyTime(fields['time'], settings.zone) - (typeof responseTime === 'number' ? responseTime : NaN),
-      {
-        ip: request['remoteAddress'],
-        user: undefined,
-        method: request['method'],
-        path: request['url'],
-        headers: request['headers'],
-      },
-    )
-  })
-}
-
-/** Reads JSON lines of morgan whose names are those of its tokens: `remote-addr` or `remote_addr`, `date`, `method`, `url`. */
-function morganParser(settings: ParseSettings): Parse {
-  return jsonParser((fields) => {
-    const token = (name: string): unknown => fields[name] ?? fields[name.replaceAll('-', '_')]
-    const { date, method, url } = fields
-    if (date === undefined || method === undefined || url === undefined) return OTHER_FORMAT
-    return made(settings, fields, anyTime(date, settings.zone), {
-      ip: token('remote-addr'),
-      user: token('remote-user'),
-      method,
-      path: url,
-      headers: { referer: dashed(token('referrer')), 'user-agent': dashed(token('user-agent')) },
-    })
-  })
-}
-
-/** Reads any JSON lines, by the names of their fields. */
+/** Any JSON lines, by the names of fields that the options give. */
 function fieldsParser(settings: ParseSettings): Parse {
-  const { zone, fields: names } = settings
-  const part = (fields: Fields, name: string): unknown => fieldAt(fields, names.get(name) ?? [name])
-  return jsonParser((fields) => {
-    const { headers } = fields
-    return made(settings, fields, anyTime(part(fields, 'time'), zone), {
-      ip: part(fields, 'ip'),
-      user: part(fields, 'user'),
-      method: part(fields, 'method'),
-      path: part(fields, 'path'),
-      headers,
-    })
-  })
+  const named = (part: string): readonly string[] => [settings.fields.get(part)?.join('.') ?? part]
+  const [time, ip, user, method, path] = ['time', 'ip', 'user', 'method', 'path'].map(named)
+  return jsonParser(
+    { marks: [], time: time!, ip: ip!, user: user!, method: method!, path: path!, headers: ['headers'] },
+    settings,
+  )
+}
+
+function jsonParser(format: JsonFormat, { zone, wantsHeaders, wantsFields }: ParseSettings): Parse {
+  const { took, headers: written } = format
+  const marks = format.marks.map((name) => reader([name]))
+  const [timeOf, ipOf, userOf, methodOf, urlOf] = [format.time, format.ip, format.user, format.method, format.path].map(
+    reader,
+  ) as [Read, Read, Read, Read, Read]
+  const headersIn = typeof written === 'function' ? written : reader(written)
+
+  return function parseJson(line) {
+    if (line.charCodeAt(0) !== 123) return OTHER_FORMAT
+    let fields: unknown
+    try {
+      fields = JSON.parse(line)
+    } catch {
+      return 'broken JSON'
+    }
+    if (!isObject(fields)) return OTHER_FORMAT
+    for (const mark of marks) if (mark(fields) === undefined) return OTHER_FORMAT
+    const ms = took === undefined ? 0 : took(fields)
+    if (ms === undefined) return NO_REQUEST
+    const time = anyTime(timeOf(fields), zone) - ms
+    if (!isTime(time)) return NO_TIME
+    const headers = wantsHeaders ? headersIn(fields) : undefined
+    return {
+      time,
+      ip: dashed(ipOf(fields)),
+      user: dashed(userOf(fields)),
+      method: textOf(methodOf(fields)),
+      path: textOf(urlOf(fields)),
+      headers: isObject(headers) ? headersOf(headers) : undefined,
+      fields: wantsFields ? fields : undefined,
+    }
+  }
+}
+
+type Read = (fields: Fields) => unknown
+
+/** Returns a function that reads the first of some fields that a line has. */
+function reader(names: readonly string[]): Read {
+  const paths = names.map((name) => name.split('.'))
+  return (fields) => {
+    let found: unknown
+    for (const path of paths) found ??= fieldAt(fields, path)
+    return found
+  }
 }
 
 /** Returns the value at a dotted path, or `undefined`. */
@@ -319,39 +336,6 @@ export function textOf(value: unknown): string {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
 }
 
-function jsonParser(read: Read): Parse {
-  return function parseJson(line) {
-    if (line.charCodeAt(0) !== 123) return OTHER_FORMAT
-    let fields: unknown
-    try {
-      fields = JSON.parse(line)
-    } catch {
-      return 'broken JSON'
-    }
-    return isObject(fields) ? read(fields) : OTHER_FORMAT
-  }
-}
-
-type Parts = Readonly<Record<'ip' | 'user' | 'method' | 'path' | 'headers', unknown>>
-
-function made(
-  { wantsHeaders, wantsFields }: ParseSettings,
-  fields: Fields,
-  time: number,
-  { ip, user, method, path, headers }: Parts,
-): ReturnType<Parse> {
-  if (!isTime(time)) return NO_TIME
-  return {
-    time,
-    ip: dashed(ip),
-    user: dashed(user),
-    method: textOf(method),
-    path: textOf(path),
-    headers: wantsHeaders && isObject(headers) ? headersOf(headers) : undefined,
-    fields: wantsFields ? fields : undefined,
-  }
-}
-
 function headersOf(headers: Fields): Record<string, string> {
   const found: Record<string, string> = Object.create(null) as Record<string, string>
   for (const [name, value] of Object.entries(headers)) {
@@ -366,23 +350,20 @@ function dashed(value: unknown): string {
   return text === '-' ? '' : text
 }
 
-/** The milliseconds of a duration, which Caddy writes in seconds. */
-function seconds(value: unknown): number {
-  return value === undefined ? 0 : typeof value === 'number' ? value * 1000 : NaN
-}
-
 function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 const PARSERS: Readonly<Record<string, (options: ParseSettings) => Parse>> = {
   clf: clfParser,
-  alb: albParser,
-  elb: elbParser,
-  caddy: caddyParser,
-  traefik: traefikParser,
-  'pino-http': pinoParser,
-  morgan: morganParser,
+  alb: (options) => awsParser(options, true),
+  elb: (options) => awsParser(options, false),
+  ...Object.fromEntries(
+    Object.entries(JSON_FORMATS).map(([name, format]) => [
+      name,
+      (options: ParseSettings) => jsonParser(format, options),
+    ]),
+  ),
   json: fieldsParser,
 }
 

@@ -1,4 +1,4 @@
-import { knownAlgorithms, type Limit, limit, type LimitInput } from '../../limits/limit.ts'
+import { knownAlgorithms, type Limit, limit, type LimitInput } from '../../engine/limit.ts'
 import { Facts, NO_ATTRIBUTES } from '../../rules/facts.ts'
 import { compileRules } from '../../rules/compile.ts'
 import { matchingPolicies } from '../../rules/match.ts'

@@ -2,7 +2,7 @@ import { copyText } from '../../util/copy-text.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import type { Decision } from '../../limiter/decision.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
-import { knownAlgorithms, type Limit, limit, type LimitInput, windowText } from '../../limits/limit.ts'
+import { knownAlgorithms, type Limit, limit, type LimitInput, windowText } from '../../engine/limit.ts'
 import type { RulesDocument } from '../../rules/document.ts'
 import { createRules } from '../../rules/rules.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
@@ -211,7 +211,7 @@ export interface LimitReport extends TallyReport {
 }
 
 /** What all limits have decided. */
-export interface ReplayReport {
+interface ReplayReport {
   /** Whole decisions: denied if any limit denies. `undefined` with `--compare`. */
   readonly decisions: TallyReport | undefined
   readonly limits: readonly LimitReport[]

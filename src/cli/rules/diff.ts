@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Limit, windowText } from '../../limits/limit.ts'
-import type { CompiledOverride, CompiledPolicy, CompiledRules } from '../../rules/compile.ts'
+import { type Limit, windowText } from '../../engine/limit.ts'
+import type { CompiledPolicy, CompiledRules } from '../../rules/dimensions.ts'
+import type { CompiledOverride } from '../../rules/limits.ts'
 import { shortDuration } from '../../util/duration.ts'
 import { DEFAULT_ALGORITHM } from '../../rules/shapes.ts'
 

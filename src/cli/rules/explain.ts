@@ -10,7 +10,7 @@ import { roughDuration } from '../../util/duration.ts'
 import { limitText } from './diff.ts'
 
 /** The state of a limit for the key now. Times are in milliseconds. */
-export interface Usage {
+interface Usage {
   /** What is left now, before the request. */
   readonly remaining: number
   /** False if this limit denies the request. */
@@ -19,7 +19,7 @@ export interface Usage {
   readonly resetAfter: number
 }
 
-export interface ExplainedLimit {
+interface ExplainedLimit {
   readonly name: string
   readonly limit: string
   /** True if it never denies. */
@@ -28,7 +28,7 @@ export interface ExplainedLimit {
   readonly usage: Usage | undefined
 }
 
-export interface ExplainedPolicy {
+interface ExplainedPolicy {
   readonly policy: string
   readonly applies: boolean
   readonly allow: boolean
@@ -45,7 +45,7 @@ export interface ExplainedPolicy {
   readonly limits: readonly ExplainedLimit[]
 }
 
-export interface Explained {
+interface Explained {
   /** What happens to the request, in one sentence. */
   readonly verdict: string
   readonly allowedBy: string | undefined
@@ -55,7 +55,7 @@ export interface Explained {
 }
 
 /** Where usage is read: the server, and the names that the application uses. */
-export interface UsagePlace {
+interface UsagePlace {
   readonly client: RedisClient
   readonly scripts: ScriptClient
   readonly limiter: string

@@ -12,8 +12,8 @@ import {
   type StandardOptions,
 } from './types.ts'
 import type { Decision } from '../../limiter/decision.ts'
-import type { CompiledLimit } from '../../limits/compiled-limit.ts'
-import { findCompiled, type Limit } from '../../limits/limit.ts'
+import type { CompiledLimit } from '../../engine/compiled-limit.ts'
+import { findCompiled, type Limit } from '../../engine/limit.ts'
 import { isCharge, type LimitStatus } from '../../stores/store.ts'
 import { serializeBareItem, serializeItem } from 'structured-headers'
 import { shown, SluiceError } from '../../util/errors.ts'

@@ -1,5 +1,5 @@
 import type { Decision } from '../../limiter/decision.ts'
-import type { Limit } from '../../limits/limit.ts'
+import type { Limit } from '../../engine/limit.ts'
 import type { LimitStatus } from '../../stores/store.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { HEADER_NAME, knownOptions, refuse } from '../../util/validate.ts'

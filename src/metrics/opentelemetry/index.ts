@@ -1,9 +1,15 @@
-import { type Meter, trace } from '@opentelemetry/api'
+import { type Attributes, type Meter, type Observable, type ObservableResult, trace } from '@opentelemetry/api'
 import type { DecisionEvent } from '../../limiter/decision.ts'
 import { observer } from '../../util/warn.ts'
 import { BOUNDS, Recorder } from '../recorder.ts'
-import { checkedSeries, type Collection, INSTRUMENTS, type MetricsOptions } from '../instruments.ts'
-import { attributesOf, observe } from './observable.ts'
+import {
+  checkedSeries,
+  type Collection,
+  type Instrument,
+  INSTRUMENTS,
+  type Labels,
+  type MetricsOptions,
+} from '../instruments.ts'
 
 export type { Collection, MetricsOptions }
 
@@ -47,4 +53,33 @@ export function instrument(meter: Meter, options: MetricsOptions = {}): Collecti
 function describeDenial({ limiter, decision: { binding } }: DecisionEvent): void {
   const labels = { limiter, limit: binding?.limit.name ?? '', outcome: 'denied' }
   trace.getActiveSpan()?.setAttributes(attributesOf(labels))
+}
+
+/** Labels as attributes, in the manner of the semantic conventions for rate limiting in ASP.NET Core. */
+const ATTRIBUTES: Labels = {
+  limiter: 'rate_limiter.name',
+  limit: 'rate_limiter.limit',
+  outcome: 'rate_limiter.outcome',
+  mode: 'rate_limiter.mode',
+}
+
+/** Creates an instrument that reads the counts when it is collected. Returns a function that ends it. */
+function observe(meter: Meter, instrument: Instrument, recorder: Recorder): () => void {
+  const observable = observableOf(meter, instrument)
+  function report(result: ObservableResult): void {
+    for (const { labels, value } of instrument.samples(recorder)) result.observe(value, attributesOf(labels))
+  }
+  observable.addCallback(report)
+  return () => observable.removeCallback(report)
+}
+
+function observableOf(meter: Meter, { name, kind, unit, help: description }: Instrument): Observable {
+  const fullName = `rate_limiter.${name}`
+  if (kind === 'total') return meter.createObservableCounter(fullName, { unit, description })
+  if (kind === 'sum') return meter.createObservableUpDownCounter(fullName, { unit, description })
+  return meter.createObservableGauge(fullName, { unit, description })
+}
+
+function attributesOf(labels: Labels): Attributes {
+  return Object.fromEntries(Object.entries(labels).map(([label, value]) => [ATTRIBUTES[label]!, value]))
 }

@@ -1,9 +1,9 @@
 import type { RedisClient } from '../../stores/redis/clients.ts'
-import type { Duration } from '../../limits/limit.ts'
+import type { Duration } from '../../engine/limit.ts'
 import { milliseconds } from '../../util/validate.ts'
 import type { Rules } from '../rules.ts'
 import { type RulesFeed, type SourceOptions, startRules } from '../start.ts'
-import { LARGEST, parseText } from '../text/text.ts'
+import { LARGEST, parseText } from '../text.ts'
 import { RedisDocument, type RedisPlace } from './stored.ts'
 
 /** A separate connection for subscriptions: a connection that has subscribed can do nothing else. */

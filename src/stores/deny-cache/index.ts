@@ -1,5 +1,5 @@
-import type { Duration } from '../../limits/limit.ts'
-import { warnIfShort } from '../../limits/limit.ts'
+import type { Duration } from '../../engine/limit.ts'
+import { warnIfShort } from '../../engine/limit.ts'
 import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'

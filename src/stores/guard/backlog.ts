@@ -22,7 +22,7 @@ interface KeptLock {
 }
 
 /** Where a backlog sends to. */
-export interface BacklogTarget {
+interface BacklogTarget {
   readonly inner: AsyncStore
   isOutFor(charges: readonly Charge[]): boolean
   warnLost(error: unknown): void

@@ -29,7 +29,7 @@ const PROBE_LIMITER = '·probe'
 const TRIES = 5000
 
 /** What the options of `guard` mean. */
-export interface GuardSettings {
+interface GuardSettings {
   /** Milliseconds. */
   readonly deadline: number
   readonly onOutage: Degraded

@@ -1,5 +1,5 @@
 import { shared } from '../../util/copies.ts'
-import type { Duration } from '../../limits/limit.ts'
+import type { Duration } from '../../engine/limit.ts'
 import { knownOptions, milliseconds, oneOf, refuse } from '../../util/validate.ts'
 import { checkedMaxKeys } from '../memory/index.ts'
 import { assertStore, type AsyncStore, type Degraded, type Store, type SyncStore } from '../store.ts'

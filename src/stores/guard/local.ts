@@ -1,5 +1,5 @@
 import { LARGEST } from '../../algorithms/arithmetic.ts'
-import { compiled, type Limit, limit } from '../../limits/limit.ts'
+import { compiled, type Limit, limit } from '../../engine/limit.ts'
 import { background } from '../../util/clock.ts'
 import { standInStore } from '../memory/index.ts'
 import type { LockMode } from '../../engine/adjust.ts'

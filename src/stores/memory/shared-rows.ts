@@ -1,6 +1,6 @@
 import { reset } from '../../engine/adjust.ts'
 import { NOWHERE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
-import type { CompiledLimit } from '../../limits/compiled-limit.ts'
+import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { hasPassed, Slab } from './table.ts'
 
 const FEWEST_ROWS = 256

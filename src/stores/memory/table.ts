@@ -1,6 +1,6 @@
 import type { EntryArray } from '../../algorithms/entries.ts'
 import { NOWHERE, RARE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
-import type { CompiledLimit } from '../../limits/compiled-limit.ts'
+import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { copyText } from '../../util/copy-text.ts'
 import type { CacheEntry } from '../store.ts'
 

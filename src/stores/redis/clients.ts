@@ -14,7 +14,7 @@ export interface ScriptClient {
   readonly functions: FunctionClient | undefined
 }
 
-export interface FunctionClient {
+interface FunctionClient {
   call(name: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
   /** Loads a library, one Promise for each primary. */
   load(text: string): readonly Promise<unknown>[]

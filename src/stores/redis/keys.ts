@@ -1,5 +1,5 @@
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import type { CompiledLimit } from '../../limits/compiled-limit.ts'
+import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 
 /**
  * What wrote a state: the algorithm, and its parameters, which Lua reads from it. It is short, since Redis packs only small values, and

@@ -1,6 +1,22 @@
-import { fixedWindow, leakyBucket } from '../../limits/factories.ts'
+import { fixedWindow, leakyBucket } from '../../engine/factories.ts'
 import { equal, holds } from '../behaviour.ts'
-import { ask, type Cases, dial, one, type Sink, statuses, until } from './world.ts'
+import {
+  type AnyOptions,
+  ask,
+  type Cases,
+  dial,
+  fault,
+  one,
+  type Sink,
+  statuses,
+  until,
+  warningsOf,
+  type World,
+} from './world.ts'
+import { everyone } from '../../limiter/keyers.ts'
+import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
+import type { Decision } from '../../limiter/decision.ts'
+import { memoryStore } from '../../stores/memory/index.ts'
 
 export const delayCases: Cases = {
   'delays a request until its slot': async ({ limit, serve }) => {
@@ -128,5 +144,163 @@ export const endCases: Cases = {
     unfinished[1]!.end('b')
     equal((await second).headers['ratelimit'], '"tokens";r=43;t=60')
     equal(await statuses(server, 1), [429])
+  },
+}
+
+/** Where a client hangs up: before the first byte of the response, or after it. */
+type Moment = 'before' | 'midway'
+
+/** Sends a request, and hangs up. Resolves when the server has noticed, with the rest of the response. */
+async function abort({ serve }: World, moment: Moment, options: AnyOptions, status = 200): Promise<Sink> {
+  let held: Sink | undefined
+  let closed = false
+  const server = await serve({
+    limits: [options],
+    handler: () => ({
+      status,
+      stream(sink) {
+        sink.closed(() => (closed = true))
+        if (moment === 'midway') sink.write('a')
+        held = sink
+      },
+    }),
+  })
+  const client = await dial(server)
+  const answered = moment === 'before' || new Promise((resolve) => client.once('data', resolve))
+  await until(() => held, 'the request')
+  await answered
+  client.destroy()
+  await until(() => closed, 'the end of the connection')
+  return held!
+}
+
+const ten = fixedWindow({ name: 'ten', quota: 10, window: '1m' })
+
+function limiterOf({ clock }: World): Limiter<unknown, Decision> {
+  return createLimiter<unknown>({ keyer: everyone, limits: ten, cost: () => 5, store: memoryStore({ clock }) })
+}
+
+/** Returns the units that were charged. */
+function used(limiter: Limiter<unknown, Decision>): number {
+  return 10 - limiter.peek({}, { cost: 0 }).limits[0]!.remaining
+}
+
+/** Waits until work that needs no timer would be done. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Returns the status of a response, in any framework. */
+function statusOf(response: unknown): unknown {
+  const { statusCode, status } = response as { readonly statusCode?: number; readonly status?: unknown }
+  return statusCode ?? status
+}
+
+export const abortCases: Cases = {
+  'that is a word does not follow a request that is aborted before it is answered': async (world) => {
+    for (const outcome of ['refundWhen', 'resetWhen'])
+      for (const when of ['success', 'failure']) {
+        const limiter = limiterOf(world)
+        const rest = await abort(world, 'before', { limiter, [outcome]: when })
+        await settled()
+        rest.end('late')
+        await settled()
+        equal(used(limiter), 5, `${outcome}: ${when}`)
+      }
+  },
+  'that is a function follows a request that is aborted before it is answered, with status 499': async (world) => {
+    for (const outcome of ['refundWhen', 'resetWhen', 'settleWith']) {
+      const limiter = limiterOf(world)
+      const seen: unknown[] = []
+      const note = (_request: unknown, response: unknown): unknown => {
+        seen.push(statusOf(response))
+        return outcome === 'settleWith' ? 0 : true
+      }
+      const rest = await abort(world, 'before', { limiter, [outcome]: note })
+      await until(() => used(limiter) === 0, `the call of ${outcome}`)
+      rest.end('late')
+      await settled()
+      equal([seen, used(limiter)], [[499], 0], outcome)
+    }
+  },
+  'that reads the status does not refund a request that is aborted before its response': async (world) => {
+    const limiter = limiterOf(world)
+    let asked = 0
+    const refundWhen = (_request: unknown, response: unknown): boolean => (asked++, Number(statusOf(response)) < 400)
+    await abort(world, 'before', { limiter, refundWhen })
+    await until(() => asked === 1, 'the call')
+    await settled()
+    equal(used(limiter), 5)
+  },
+  'uses the status that was sent when a response is aborted later': async (world) => {
+    for (const [status, units] of [
+      [200, 5],
+      [500, 0],
+    ] as const) {
+      const limiter = limiterOf(world)
+      let seen: unknown
+      const settleWith = (_request: unknown, response: unknown): undefined => void (seen = statusOf(response))
+      await abort(world, 'midway', { limiter, refundWhen: 'failure', settleWith }, status)
+      await until(() => seen === 200 || used(limiter) === 0, 'the outcome')
+      equal(used(limiter), units)
+    }
+  },
+  'charges the cost that a promise reports long after the client hung up': async (world) => {
+    for (const moment of ['before', 'midway'] as const)
+      for (const cost of [0, 2, 9]) {
+        const limiter = limiterOf(world)
+        let report: ((cost: number) => void) | undefined
+        const settleWith = (): Promise<number> => new Promise((resolve) => (report = resolve))
+        const rest = await abort(world, moment, { limiter, settleWith })
+        await until(() => report, 'the call of settleWith')
+        if (moment === 'before') rest.end('late')
+        await settled()
+        equal(used(limiter), 5, 'before the report')
+        report!(cost)
+        await until(() => used(limiter) === cost, `a charge of ${cost}`)
+      }
+  },
+  'that rejects after the client hung up causes one warning, and the charge stays': async (world) => {
+    const unhandled: unknown[] = []
+    const note = (reason: unknown): void => void unhandled.push(reason)
+    process.on('unhandledRejection', note)
+    try {
+      for (const moment of ['before', 'midway'] as const)
+        for (const outcome of ['refundWhen', 'settleWith', 'resetWhen']) {
+          const limiter = limiterOf(world)
+          let fail: (() => void) | undefined
+          const failing = (): Promise<never> =>
+            new Promise((_resolve, reject) => (fail = () => reject(new Error('no'))))
+          const codes = await warningsOf(async () => {
+            await abort(world, moment, { limiter, [outcome]: failing })
+            await until(() => fail, `the call of ${outcome}`)
+            fail!()
+            await settled()
+          })
+          equal([codes, used(limiter)], [['SLUICE_OUTCOME'], 5], `${outcome} ${moment}`)
+        }
+    } finally {
+      process.off('unhandledRejection', note)
+    }
+    equal(unhandled, [])
+  },
+  'does not follow a request whose client hangs up before its slot': async ({ limit, serve }) => {
+    let [decided, asked] = [0, 0]
+    const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
+    const onDecision = (): void => void decided++
+    const no = (): boolean => asked++ < 0
+    const nothing = (): undefined => void asked++
+    const limits = [limit(slow, { onDecision, refundWhen: no, resetWhen: no, settleWith: nothing })]
+    const server = await serve({ limits, handler: fault })
+    await ask(server)
+    await until(() => asked === 3, 'the outcome of the first request')
+    const client = await dial(server)
+    await until(() => decided === 2, 'a decision')
+    let closed = false
+    client.on('close', () => (closed = true)).destroy()
+    await until(() => closed, 'the end of the connection')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await settled()
+    equal(asked, 3)
   },
 }

@@ -1,6 +1,19 @@
 import type { Decision } from '../../limiter/decision.ts'
-import { equal, like } from '../behaviour.ts'
-import { ask, type Cases, fault, hundred, limitHeaders, one, outageStore, statuses, warningsOf } from './world.ts'
+import { equal, holds, like } from '../behaviour.ts'
+import {
+  type AnyOptions,
+  ask,
+  type Cases,
+  fault,
+  hundred,
+  limitHeaders,
+  one,
+  outageStore,
+  type Reply,
+  statuses,
+  warningsOf,
+  type World,
+} from './world.ts'
 
 export const denialCases: Cases = {
   'sends problem details that caches do not store': async ({ limit, serve }) => {
@@ -117,5 +130,119 @@ export const decisionCases: Cases = {
       [true, 'a'],
       [false, 'a'],
     ])
+  },
+}
+
+/** What a browser sends when it opens a page. */
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
+const HTML = 'text/html; charset=utf-8'
+
+/** Spends the only request, and returns the reply to the next one. */
+async function denied({ serve, limit }: World, options: AnyOptions, headers = {}): Promise<Reply> {
+  const server = await serve({ limits: [limit(one, options)] })
+  await ask(server)
+  return ask(server, '/', { headers })
+}
+
+export const bodyCases: Cases = {
+  'is a page for a browser': async (world) => {
+    const { status, headers, body } = await denied(world, { unit: '<b>"&' }, { accept: BROWSER })
+    equal([status, headers['content-type'], headers['cache-control']], [429, HTML, 'no-store'])
+    equal([headers['retry-after'], headers['vary']], ['60', 'Accept'])
+    holds(body.startsWith('<!doctype html><html lang="en">'), `not a page: ${body}`)
+    holds(body.includes('<h1>Too many requests</h1>') && body.includes('Try again in 1 minute.'), `incomplete: ${body}`)
+    holds(
+      body.includes('&#60;b&#62;&#34;&#38;') && !/<b>|<script|<style|style=|\shref=|\ssrc=/.test(body),
+      `unsafe: ${body}`,
+    )
+  },
+  'is a page only for a client that prefers HTML to JSON': async (world) => {
+    const server = await world.serve({ limits: [world.limit(one)] })
+    await ask(server)
+    for (const [accept, type] of [
+      ['*/*', 'application/problem+json'],
+      ['application/json, text/html', 'application/problem+json'],
+      ['text/html;q=0.4, application/json;q=0.5', 'application/problem+json'],
+      ['text/html;q=0, */*', 'application/problem+json'],
+      ['text/html;q=0.5, application/json;q=0.4', HTML],
+      [`text/html,${'x'.repeat(2000)}`, 'application/problem+json'],
+    ] as const) {
+      const { headers } = await ask(server, '/', { headers: { accept } })
+      equal([headers['content-type'], headers['vary']], [type, 'Accept'], accept.slice(0, 60))
+    }
+  },
+  'of a HEAD request of a browser has the headers of the page': async ({ serve, limit }) => {
+    const server = await serve({ limits: [limit(one)] })
+    await ask(server)
+    const head = await ask(server, '/', { method: 'HEAD', headers: { accept: BROWSER } })
+    equal([head.status, head.headers['content-type'], head.body], [429, HTML, ''])
+  },
+  'keeps a Vary of the application': async ({ harness, serve, limit }) => {
+    if (harness.lacks?.includes('early-headers')) return
+    for (const [given, vary] of [
+      ['Origin', 'Origin, Accept'],
+      ['*', '*'],
+    ] as const) {
+      const server = await serve({ limits: [limit(one)], before: ({ set }) => set('Vary', given) })
+      await ask(server)
+      equal((await ask(server)).headers['vary'], vary)
+    }
+  },
+  'is the message, as text': async (world) => {
+    const message = 'Zu viele Anfragen – später wieder\r\nSet-Cookie: a=b 🙂'
+    for (const accept of ['*/*', BROWSER, 'application/json']) {
+      const { status, headers, body } = await denied(world, { message }, { accept })
+      equal([status, body, headers['content-type']], [429, message, 'text/plain; charset=utf-8'])
+      equal([headers['cache-control'], headers['retry-after'], headers['set-cookie']], ['no-store', '60', undefined])
+      equal(headers['ratelimit'], '"one";r=0;t=60')
+    }
+  },
+  'is the message, as JSON': async (world) => {
+    const { status, headers, body } = await denied(world, { message: { error: 'zu früh', code: 7 } })
+    equal([status, headers['content-type']], [429, 'application/json'])
+    equal(JSON.parse(body), { error: 'zu früh', code: 7 })
+  },
+  'of a HEAD request with a message has its headers': async ({ serve, limit }) => {
+    const server = await serve({ limits: [limit(one, { message: 'é' })] })
+    await ask(server)
+    const { status, headers, body } = await ask(server, '/', { method: 'HEAD' })
+    equal([status, headers['content-type'], body], [429, 'text/plain; charset=utf-8', ''])
+    const { 'content-length': length = '2' } = headers
+    equal(length, '2')
+  },
+  'is what a message function returns, also with a promise': async (world) => {
+    const user = world.by('x-user')
+    const text = (decision: Decision, request: unknown): string => `${user(request)} waits ${decision.retryAfter} ms`
+    const json = async (decision: Decision): Promise<object> => ({ wait: decision.retryAfter })
+    equal((await denied(world, { message: text }, { 'x-user': 'ann' })).body, 'ann waits 60000 ms')
+    const later = await denied(world, { message: json })
+    equal([later.body, later.headers['content-type']], ['{"wait":60000}', 'application/json'])
+  },
+  'reaches the error handling of the framework when a message function fails': async ({ serve, limit }) => {
+    for (const message of [fault, async () => fault(), () => undefined, () => 5, async () => null]) {
+      const server = await serve({ limits: [limit(one, { message })] })
+      equal(await statuses(server, 2), [200, 500])
+      equal(server.errors.length, 1)
+    }
+  },
+  'has the given status': async (world) => {
+    for (const statusCode of [400, 403, 503, 599]) {
+      const plain = await denied(world, { statusCode })
+      equal(plain.status, statusCode)
+      like(JSON.parse(plain.body), { status: statusCode, title: 'Quota Exceeded' })
+      like(limitHeaders(plain), { 'retry-after': '60', ratelimit: '"one";r=0;t=60' })
+      const { status, body } = await denied(world, { statusCode, message: 'no' })
+      equal([status, body], [statusCode, 'no'])
+    }
+  },
+  'with onOutage closed has neither the given status nor the message': async (world) => {
+    const options = { store: outageStore(world, 'closed'), statusCode: 403, message: 'too many' }
+    const reply = await ask(await world.serve({ limits: [world.limit(one, options)] }))
+    equal([reply.status, reply.headers['content-type']], [503, 'application/problem+json'])
+    const page = await ask(await world.serve({ limits: [world.limit(one, options)] }), '/', {
+      headers: { accept: BROWSER },
+    })
+    equal([page.status, page.headers['content-type']], [503, HTML])
+    holds(page.body.includes('<title>503 Service unavailable</title>'), page.body)
   },
 }

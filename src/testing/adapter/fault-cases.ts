@@ -2,8 +2,24 @@ import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import { equal, fails, holds, like } from '../behaviour.ts'
-import { type AnyOptions, ask, type Cases, fault, laterStore, one, statuses } from './world.ts'
-import type { Operation, Reply } from '../../stores/store.ts'
+import {
+  type AnyOptions,
+  ask,
+  type Cases,
+  fault,
+  type Handler,
+  laterStore,
+  limitHeaders,
+  one,
+  type Served,
+  statuses,
+  three,
+  until,
+  warningsOf,
+  type World,
+} from './world.ts'
+import { type AsyncStore, isDeciding, type Operation, type Reply } from '../../stores/store.ts'
+import { guard } from '../../stores/guard/index.ts'
 
 export const faultCases: Cases = {
   'in a keyer, a LimitFunc, a cost or skip reaches the error handling of the framework': async ({ limit, serve }) => {
@@ -106,5 +122,141 @@ export const optionCases: Cases = {
     for (const [code, options] of wrong) {
       await fails(() => harness.make(options), { name: 'SluiceError', code }, JSON.stringify(options))
     }
+  },
+}
+
+/** A store that can stop to answer. `asked` has the limiter of each decision that it was asked for. */
+interface Patient {
+  readonly store: AsyncStore
+  readonly asked: string[]
+  isSilent: boolean
+}
+
+function silentStore(world: World): Patient {
+  const inner = laterStore(world)
+  const patient: Patient = {
+    asked: [],
+    isSilent: true,
+    store: {
+      ...inner,
+      run(operation, reply) {
+        if (isDeciding(operation)) patient.asked.push(operation.charges[0]!.policy.limiter)
+        return patient.isSilent && isDeciding(operation) ? () => undefined : inner.run(operation, reply)
+      },
+    },
+  }
+  return patient
+}
+
+/** Makes requests until the store is not asked any more. Late answers do not count while this process is busy. */
+async function lose(server: Served, { asked }: Patient, path?: string): Promise<void> {
+  const count = (): number => asked.filter((limiter) => !limiter.startsWith('·')).length
+  for (let i = 0; i < 50; i++) {
+    const before = count()
+    await statuses(server, 1, {}, path)
+    if (count() === before) return
+  }
+  throw new Error('The store is asked again and again')
+}
+
+const mode: Handler = ({ decision }) => ({ text: String(decision?.degraded) })
+
+/** Runs a case without printing the warning that an outage emits. */
+function quiet(run: (world: World) => Promise<void>): (world: World) => Promise<void> {
+  return async function runQuietly(world) {
+    await warningsOf(() => run(world))
+  }
+}
+
+export const outageCases: Cases = {
+  'is decided by the same limits in this process, by default': quiet(async (world) => {
+    for (const onOutage of [undefined, 'local']) {
+      const options = { store: silentStore(world).store, ...(onOutage && { onOutage }) }
+      const server = await world.serve({ limits: [world.limit(three, options)], handler: mode })
+      const first = await ask(server)
+      equal([first.status, first.body], [200, 'local'])
+      like(limitHeaders(first), { 'ratelimit-policy': '"three";q=3;w=60', ratelimit: '"three";r=2;t=60' })
+      equal(await statuses(server, 3), [200, 200, 429])
+    }
+  }),
+  'admits every request when it is open, without headers': quiet(async (world) => {
+    const options = { store: silentStore(world).store, onOutage: 'open' }
+    const server = await world.serve({ limits: [world.limit(one, options)], handler: mode })
+    for (let i = 0; i < 4; i++) {
+      const reply = await ask(server)
+      equal([reply.status, reply.body, limitHeaders(reply)], [200, 'open', {}])
+    }
+  }),
+  'denies every request with 503 and Retry-After when it is closed': quiet(async (world) => {
+    const options = { store: silentStore(world).store, onOutage: 'closed' }
+    const server = await world.serve({ limits: [world.limit(one, options)], handler: mode })
+    for (let i = 0; i < 4; i++) {
+      const reply = await ask(server)
+      equal([reply.status, limitHeaders(reply)], [503, { 'retry-after': '1' }])
+      like(JSON.parse(reply.body), {
+        type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+        status: 503,
+      })
+    }
+  }),
+  'is shared by all limits on a store, each of which decides in its own way': quiet(async (world) => {
+    const patient = silentStore(world)
+    const limit = (name: string, onOutage: string): AnyOptions =>
+      world.limit(one, { store: patient.store, name, onOutage })
+    const server = await world.serve({
+      limits: [],
+      routes: [
+        { path: '/open', limit: limit('a', 'open') },
+        { path: '/closed', limit: limit('b', 'closed') },
+        { path: '/local', limit: limit('c', 'local') },
+      ],
+    })
+    await lose(server, patient, '/open')
+    equal(await statuses(server, 1, {}, '/open'), [200])
+    equal(await statuses(server, 2, {}, '/closed'), [503, 503])
+    equal(await statuses(server, 2, {}, '/local'), [200, 429])
+    equal(patient.asked.slice(0, 3), ['a', 'a', 'a'])
+    holds(!patient.asked.includes('b') && !patient.asked.includes('c'), 'The store was asked during the outage')
+  }),
+  'ends when the store answers again': quiet(async (world) => {
+    const patient = silentStore(world)
+    const limits = [world.limit(three, { store: patient.store, onOutage: 'closed' })]
+    const server = await world.serve({ limits, handler: mode })
+    await lose(server, patient)
+    equal(await statuses(server, 1), [503])
+    patient.isSilent = false
+    const { length } = patient.asked
+    await until(() => patient.asked.length > length, 'a probe')
+    const { body, headers } = await ask(server)
+    equal([body, headers['ratelimit']], ['undefined', '"three";r=2;t=60'])
+  }),
+  'also applies to a given limiter, whose refunds then count in this process': quiet(async (world) => {
+    const { store } = silentStore(world)
+    const limiter = createLimiter<unknown>({ keyer: everyone, limits: one, store })
+    const handler: Handler = async ({ decision }) => {
+      await limiter.refund(decision!)
+      return { text: String(decision!.degraded) }
+    }
+    const server = await world.serve({ limits: [{ limiter, onOutage: 'local' }], handler })
+    for (let i = 0; i < 3; i++) like(await ask(server), { status: 200, body: 'local' })
+  }),
+  'refunds what was charged in this process': quiet(async (world) => {
+    const options = { store: silentStore(world).store, refundWhen: 'success' }
+    const server = await world.serve({ limits: [world.limit(one, options)] })
+    equal(await statuses(server, 4), [200, 200, 200, 200])
+  }),
+  'is decided by the options of `guard` for a store that is already guarded': quiet(async (world) => {
+    const store = guard(silentStore(world).store, { onOutage: 'open', deadline: 200 })
+    const own = await world.serve({ limits: [world.limit(one, { store, name: 'own' })], handler: mode })
+    const since = performance.now()
+    equal((await ask(own)).body, 'open')
+    holds(performance.now() - since > 190, 'The deadline of the guard did not apply')
+    const other = await world.serve({ limits: [world.limit(one, { store, name: 'other', onOutage: 'closed' })] })
+    equal(await statuses(other, 1), [503])
+  }),
+  'never happens to a store that decides at once': async (world) => {
+    const server = await world.serve({ limits: [world.limit(one, { onOutage: 'closed' })], handler: mode })
+    equal((await ask(server)).body, 'undefined')
+    equal(await statuses(server, 1), [429])
   },
 }

@@ -1,4 +1,4 @@
-import { fixedWindow } from '../../limits/factories.ts'
+import { fixedWindow } from '../../engine/factories.ts'
 import { equal, like } from '../behaviour.ts'
 import { ask, type Cases, hundred, limitHeaders, one } from './world.ts'
 

@@ -15,8 +15,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Decision } from '../../limiter/decision.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
-import { fixedWindow } from '../../limits/factories.ts'
-import type { Limit } from '../../limits/limit.ts'
+import { fixedWindow } from '../../engine/factories.ts'
+import type { Limit } from '../../engine/limit.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 
 /**

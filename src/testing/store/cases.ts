@@ -4,7 +4,7 @@ import type { LimiterOptions } from '../../limiter/options.ts'
 import type { MaybePromise } from '../../util/maybe-promise.ts'
 import type { Charge, Store } from '../../stores/store.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
-import { fixedWindow, gcra, slidingWindowLog } from '../../limits/factories.ts'
+import { fixedWindow, gcra, slidingWindowLog } from '../../engine/factories.ts'
 import { equal, like } from '../behaviour.ts'
 
 /** Makes a new, empty store that uses this clock. */

@@ -10,7 +10,7 @@ import {
   type RateLimitOptions,
 } from '../../../adapters/express/index.ts'
 import { everyone, keyers } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
 
 let server: Served | undefined

@@ -3,7 +3,7 @@ import express4 from 'express4'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type RateLimit, rateLimit } from '../../../adapters/express/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
 
 let server: Served | undefined

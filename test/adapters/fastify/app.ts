@@ -2,7 +2,7 @@ import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastif
 import { afterEach } from 'vitest'
 import type { RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 
 let apps: FastifyInstance[] = []
 afterEach(async () => {

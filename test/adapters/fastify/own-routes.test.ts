@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { create, handler, left, type Method, times } from './app.ts'
 
 describe('config.rateLimit', () => {

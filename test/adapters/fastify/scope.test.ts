@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { warningsOf } from '../../support/http.ts'
 import { create, handler, left, times } from './app.ts'
 

@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { byHeader, ipKeyer, rateLimit, rateLimitOf, type RateLimitOptions } from '../../../adapters/fetch/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow, leakyBucket } from '../../../src/limits/factories.ts'
+import { fixedWindow, leakyBucket } from '../../../src/engine/factories.ts'
 import { ask } from '../../support/http.ts'
 import { serveFetch } from '../web-frameworks.ts'
 

@@ -5,7 +5,7 @@ import { expect, expectTypeOf, test, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/hono/index.ts'
 import type { Decision } from '../../../src/limiter/decision.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 
 const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
   ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions

@@ -3,7 +3,7 @@ import Koa2 from 'koa2'
 import { afterEach, describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, type Served } from '../../support/http.ts'
 
 let server: Served | undefined

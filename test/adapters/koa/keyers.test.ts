@@ -5,7 +5,7 @@ import Koa2 from 'koa2'
 import { afterEach, describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
 import { everyone, keyers } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
 
 let server: Served | undefined

@@ -14,7 +14,7 @@ import {
   type RateLimitOptions,
 } from '../../../adapters/node/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, warningsOf } from '../../support/http.ts'
 
 const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>

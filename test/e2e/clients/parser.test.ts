@@ -2,7 +2,7 @@
 import { parseRateLimit } from 'ratelimit-header-parser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { frameworks } from '../../adapters/frameworks.ts'
 import { ask, type Served } from '../../support/http.ts'
 

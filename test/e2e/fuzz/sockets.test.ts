@@ -11,7 +11,7 @@ import { ipKeyer as expressIp, rateLimit as expressLimit } from '../../../adapte
 import { ipKeyer as fastifyIp, rateLimit as fastifyLimit } from '../../../adapters/fastify/index.ts'
 import { ipKeyer as koaIp, rateLimit as koaLimit } from '../../../adapters/koa/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { frameworks } from '../../adapters/frameworks.ts'
 import { ask, dial, serve, type Served, until } from '../../support/http.ts'
 import { diceOf, FIELD } from './inputs.ts'

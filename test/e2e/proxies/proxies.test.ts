@@ -14,7 +14,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ipKeyer as expressIp, rateLimit as expressLimit } from '../../../adapters/express/index.ts'
 import { ipKeyer as fastifyIp, rateLimit as fastifyLimit } from '../../../adapters/fastify/index.ts'
 import { ipKeyer as koaIp, rateLimit as koaLimit } from '../../../adapters/koa/index.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { serve, type Served } from '../../support/http.ts'
 import { freePort, type Nginx, nginxCommand, startNginx } from './nginx.ts'
 

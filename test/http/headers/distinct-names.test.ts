@@ -3,8 +3,8 @@ import { distinctNames, headerConfig, headerWriter } from '../../../src/http/hea
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
 import type { Decision } from '../../../src/limiter/decision.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
-import type { Limit } from '../../../src/limits/limit.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
+import type { Limit } from '../../../src/engine/limit.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { denial } from '../../../src/http/denial.ts'
 

@@ -4,7 +4,7 @@ import { createOutcome } from '../../../src/algorithms/algorithm.ts'
 import { noEntries } from '../../../src/algorithms/entries.ts'
 import { wholeSeconds } from '../../../src/http/headers/styles.ts'
 import type { Decision } from '../../../src/limiter/decision.ts'
-import { compiled, limit, type LimitInput } from '../../../src/limits/limit.ts'
+import { compiled, limit, type LimitInput } from '../../../src/engine/limit.ts'
 import { decide, linear, NOW, status, windowed, written } from '../decisions.ts'
 
 describe('a number', () => {

@@ -6,7 +6,7 @@ import { isWholeAddress } from '../../../src/http/checks.ts'
 import { addressKeyer } from '../../../src/http/keys/address.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
 

@@ -1,7 +1,7 @@
 import express from 'express'
 import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { fixedWindow } from '../../../src/limits/factories.ts'
+import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
 import { proxyWarner, proxyWarning } from '../../../src/http/checks.ts'
 import { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from '../../../src/http/keys/address.ts'

@@ -7,7 +7,7 @@ import { rateLimit, type RateLimitOptions } from '../../../adapters/node/index.t
 import type { Decision } from '../../../src/limiter/decision.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { createLimiter, type Limiter } from '../../../src/limiter/limiter.ts'
-import { fixedWindow, leakyBucket } from '../../../src/limits/factories.ts'
+import { fixedWindow, leakyBucket } from '../../../src/engine/factories.ts'
 import { until } from '../../support/http.ts'
 
 let stop = (): unknown => undefined

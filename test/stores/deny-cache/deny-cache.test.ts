@@ -13,7 +13,7 @@ import {
   stack,
   type Store,
 } from '../../../src/index.ts'
-import { compiled } from '../../../src/limits/limit.ts'
+import { compiled } from '../../../src/engine/limit.ts'
 import { Charge, isDeciding } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'

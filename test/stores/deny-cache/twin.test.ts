@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type Decision, denyCache, memoryStore, type Store } from '../../../src/index.ts'
-import { compiled } from '../../../src/limits/limit.ts'
+import { compiled } from '../../../src/engine/limit.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
 import { limiterOn, type Trace, traces } from '../../support/two-processes.ts'

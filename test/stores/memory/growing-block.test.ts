@@ -12,7 +12,7 @@ import {
   memoryStore,
   type SyncStore,
 } from '../../../src/index.ts'
-import type { GrowingBlock } from '../../../src/limits/compiled-limit.ts'
+import type { GrowingBlock } from '../../../src/engine/compiled-limit.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
 

@@ -21,7 +21,7 @@ const quota = fc.integer({ min: 1, max: 30 })
 const window = fc.constantFrom(1, 7, 100, 1000, 60_000)
 const modelled = names().filter((name) => name !== 'exponential')
 
-/** A huge capacity would be counted in milliseconds. The calendar has its own model, in `test/limits/calendar.test.ts`. */
+/** A huge capacity would be counted in milliseconds. The calendar has its own model, in `test/engine/calendar.test.ts`. */
 const hasModel = (each: Limit): boolean =>
   Number(each['burst'] ?? each['capacity'] ?? 0) < 1e6 && each['anchor'] !== 'calendar'
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, type Limiter, memoryStore } from '../../../src/index.ts'
-import { type Limit, limit, type LimitInput } from '../../../src/limits/limit.ts'
+import { type Limit, limit, type LimitInput } from '../../../src/engine/limit.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'

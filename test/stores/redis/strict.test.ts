@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, memoryStore, spacing } from '../../../src/index.ts'
-import { limit } from '../../../src/limits/limit.ts'
+import { limit } from '../../../src/engine/limit.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'

@@ -13,7 +13,7 @@ import {
   stack,
 } from '../../../src/index.ts'
 import { decodeRecord, decodeRow, encodeRecord, MOST_BYTES } from '../../../src/engine/codec.ts'
-import { compiled as compiledOf, type Limit } from '../../../src/limits/limit.ts'
+import { compiled as compiledOf, type Limit } from '../../../src/engine/limit.ts'
 import { storeBehaviours, virtualClock } from '../../../src/testing.ts'
 
 interface Clock {

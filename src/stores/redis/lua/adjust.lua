@@ -1,6 +1,6 @@
 -- Locks, and adjustments: what is added later, or refunded, under the configuration that wrote the state.
 
--- The twin of `lockLength` of `limits/compiled-limit.ts`.
+-- The twin of `lockLength` of `engine/compiled-limit.ts`.
 local function lockLength(block, growth, denials)
   if denials % growth.after ~= 0 then return 0 end
   local length, step, steps = block, 1, min(denials / growth.after, MOST_STEPS)

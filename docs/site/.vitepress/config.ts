@@ -4,16 +4,16 @@ import type { UserConfig } from 'vitepress'
 import { anchorOf, linkedFiles, followLinks } from '../links.ts'
 import { sidebar } from '../navigation.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
+const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** The site: README.md as the home page, and all other pages under the paths that they have in the repository. */
 const config: UserConfig = {
   title: 'sluice',
   description: 'A rate limiter for Node web servers',
   lang: 'en',
-  srcDir: '..',
+  srcDir: '../..',
   srcExclude: ['bench/**', 'test/**', 'coverage/**'],
-  outDir: '../dist/site',
+  outDir: '../../dist/site',
   rewrites: { 'README.md': 'index.md' },
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: { anchor: { slugify: anchorOf }, config: followLinks },

@@ -13,21 +13,21 @@ export function anchorOf(heading: string): string {
 /**
  * Returns where a link of a page leads on the site. Pages keep their relative links. A program in examples/ has its own page.
  * @param page path from the root of the repository
- * @example siteLink('docs/guides/testing.md', '../../examples/plans.ts') // '/site/examples/plans'
+ * @example siteLink('docs/guides/testing.md', '../../examples/plans.ts') // '/docs/site/examples/plans'
  */
 export function siteLink(page: string, link: string): string {
   if (/^(https?:|#|\/)/.test(link)) return link
   const [file, anchor] = link.split('#') as [string, string?]
   const target = posix.join(posix.dirname(page), file)
   const example = /^examples\/([\w-]+)\.ts$/.exec(target)
-  if (example !== null) return `/site/examples/${example[1]}`
+  if (example !== null) return `/docs/site/examples/${example[1]}`
   if (target === 'README.md') return anchor === undefined ? '/' : `/#${anchor}`
   return /\.(md|png|svg)$/.test(target) ? link : `/${target}`
 }
 
 /** Returns whether a link from `siteLink` leads to a file that is no page. */
 function isFile(link: string): boolean {
-  return /^\/(?!site\/examples\/)[^#]/.test(link)
+  return /^\/(?!docs\/site\/examples\/)[^#]/.test(link)
 }
 
 /** Lets links of pages lead to where the site has their targets. */

@@ -9,7 +9,7 @@
  * @module
  */
 
-export * from './stores/redis/index.ts'
-export { pullRules, pushRules, type PushOptions } from './rules/redis/stored.ts'
-export { redisRules, type RedisRulesOptions } from './rules/redis/source.ts'
-export type { PulledRules, RedisPlace, RulesPush } from './rules/redis/stored.ts'
+export * from '../../stores/redis/index.ts'
+export { pullRules, pushRules, type PushOptions } from './stored.ts'
+export { redisRules, type RedisRulesOptions } from './source.ts'
+export type { PulledRules, RedisPlace, RulesPush } from './stored.ts'

@@ -1,10 +1,17 @@
 import type { Alias, CST, Document, LineCounter, Node, YAMLMap } from 'yaml'
 import type * as Yaml from 'yaml'
-import { builtin } from '../../util/builtin.ts'
-import { shown, SluiceError } from '../../util/errors.ts'
-import { Problems, type RulesProblem, untilEnough } from '../document.ts'
-import { hasMoreValues } from '../shape.ts'
-import { type ParsedText, partsOf, type PathPart, problem } from './text.ts'
+import { builtin } from '../util/builtin.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import {
+  type ParsedText,
+  partsOf,
+  type PathPart,
+  problem,
+  Problems,
+  type RulesProblem,
+  untilEnough,
+} from './document.ts'
+import { hasMoreValues } from './shape.ts'
 
 /** The deepest nesting. Documents of rules need less than twenty levels. */
 const DEEPEST = 64

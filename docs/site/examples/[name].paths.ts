@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-const folder = new URL('../../examples/', import.meta.url)
+const folder = new URL('../../../examples/', import.meta.url)
 
 interface ExamplePage {
   readonly params: { readonly name: string }

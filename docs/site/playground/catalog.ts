@@ -1,5 +1,5 @@
 import type { Algorithm, OptionField } from 'sluice'
-import { builtIn } from '../../src/algorithms/index.ts'
+import { builtIn } from '../../../src/algorithms/index.ts'
 
 /** An option of a limit, as the form shows it. */
 export interface Field {

@@ -1,16 +1,7 @@
-import { Problems, type RulesProblem } from '../document.ts'
+import { type ParsedText, partsOf, type PathPart, problem, type RulesProblem } from './document.ts'
 
 /** The formats of a document as text. */
 export type RulesFormat = 'json' | 'yaml'
-
-/** The content of a text: a value that is not checked yet, or why there is none. */
-export type ParsedText =
-  | {
-      readonly value: unknown
-      /** Returns mistakes in the value with their lines. */
-      readonly located: (problems: readonly RulesProblem[]) => readonly RulesProblem[]
-    }
-  | { readonly problems: readonly RulesProblem[] }
 
 /**
  * The largest text that is parsed, in bytes. Both take less than 100 ms for any text of this size. YAML takes much longer to parse
@@ -56,13 +47,6 @@ export function tooLarge(format: RulesFormat): ParsedText {
   )
 }
 
-/** Returns a problem of the text as a whole. */
-export function problem(message: string): ParsedText {
-  const problems = new Problems()
-  problems.add({ path: '', message })
-  return { problems: problems.list }
-}
-
 function parseJson(text: string): ParsedText {
   try {
     const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''))
@@ -70,18 +54,6 @@ function parseJson(text: string): ParsedText {
   } catch (error) {
     return problem(`expected JSON. ${(error as Error).message}`)
   }
-}
-
-/** A part of a path: the name of a value in an object, or the place of one in a list. */
-export type PathPart = string | number
-
-/** Splits `policies[2].match["a b"]` into its names and numbers. */
-export function partsOf(path: string): PathPart[] {
-  const parts = path.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g)
-  return Array.from(parts, ([, index, quoted, name]) => {
-    if (index !== undefined) return Number(index)
-    return quoted === undefined ? name! : (JSON.parse(quoted) as string)
-  })
 }
 
 /** The paths of mistakes as a tree, and the lines of the values that were found. */

@@ -18,28 +18,28 @@
  * @module
  */
 
-export type { Decision } from './limiter/decision.ts'
-export type { HeaderOptions } from './http/headers/options.ts'
-export type { HttpAdapter } from './http/adapter.ts'
-export { type Denial, denial, rawResponse } from './http/denial.ts'
-export { clientAddress } from './http/keys/address.ts'
+export type { Decision } from '../limiter/decision.ts'
+export type { HeaderOptions } from './headers/options.ts'
+export type { HttpAdapter } from './adapter.ts'
+export { type Denial, denial, rawResponse } from './denial.ts'
+export { clientAddress } from './keys/address.ts'
 export {
   type AddressOptions,
   type ClientInfo,
   clientKeyer,
   givenAddressKeyer,
   type IpKeyerOptions,
-} from './http/keys/address.ts'
-export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/keys/address.ts'
-export { headerKeyer, routeKey, type RoutePattern, unroutedKey } from './http/keys/request-keyers.ts'
-export type { HttpOptions, LimiterSource } from './http/options.ts'
+} from './keys/address.ts'
+export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './keys/address.ts'
+export { headerKeyer, routeKey, type RoutePattern, unroutedKey } from './keys/request-keyers.ts'
+export type { HttpOptions, LimiterSource } from './options.ts'
 export {
   type HeaderRecord,
   headersFor,
   problemFor,
   type ProblemOptions,
   type ProblemResponse,
-} from './http/responses-for.ts'
-export { createRequestLimiter, type RequestLimiter } from './http/request-limiter.ts'
-export { markAborted, whenClosed } from './http/response/node.ts'
-export { ResponseEnd } from './http/response/web.ts'
+} from './responses-for.ts'
+export { createRequestLimiter, type RequestLimiter } from './request-limiter.ts'
+export { markAborted, whenClosed } from './response/node.ts'
+export { ResponseEnd } from './response/web.ts'

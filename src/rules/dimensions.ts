@@ -1,0 +1,305 @@
+import { addRoute, createRouter, findAllRoutes, type RouterContext } from 'rou3'
+import type { Limit } from '../engine/limit.ts'
+import { NetworkMap } from '../http/keys/networks.ts'
+import type { AttributeValue, MatchRule, PolicyRule } from './document.ts'
+import type { Facts } from './facts.ts'
+import type { CompiledKey } from './keys.ts'
+import type { CompiledOverride, LimitReader } from './limits.ts'
+import { canonicalPattern, pathForms, WHOLE } from './paths.ts'
+
+/** A value that policies name, such as one path. All policies that name it share the cell. */
+export class Cell {
+  /** How many policies name it. */
+  uses = 0
+  /** The policies that are found by it. */
+  readonly policies: CompiledPolicy[] = []
+}
+
+/** A part of a request on which policies set conditions: the method, the path, a header. It finds the cells of a request. */
+export interface Dimension {
+  /** As in a document: `path`, `header.x-device`, `attributes.plan`. */
+  readonly part: string
+  find(facts: Facts): readonly Cell[]
+  /**
+   * Returns true if a request has one of these cells whatever a router takes for this part. Default: if `find` finds one of them.
+   */
+  surelyHas?(facts: Facts, cells: ReadonlySet<Cell>): boolean
+  /** Returns the readings of the path that have one of these cells. Only the dimension of paths has it. */
+  readings?(facts: Facts, cells: ReadonlySet<Cell>): readonly string[]
+  /** Returns what a request has, for explanations. */
+  actual(facts: Facts): string | undefined
+}
+
+/** One part of a `match`: a request matches if it has one of its cells. */
+export interface Condition {
+  readonly dimension: Dimension
+  readonly cells: ReadonlySet<Cell>
+  /** As in the document, for explanations. */
+  readonly expected: string
+}
+
+/** A policy as requests are matched with it. */
+export interface CompiledPolicy {
+  readonly rule: PolicyRule
+  /** Its place in the document. */
+  readonly index: number
+  readonly conditions: readonly Condition[]
+  /** Absent in a policy with `allow: true`. */
+  readonly key: CompiledKey | undefined
+  readonly limits: readonly Limit[]
+  readonly overrides: ReadonlyMap<string, CompiledOverride>
+  /** When it ends, in epoch milliseconds; `Infinity` for never. */
+  readonly until: number
+}
+
+/** A document as requests are matched with it. It never changes. */
+export interface CompiledRules {
+  readonly policies: readonly CompiledPolicy[]
+  /** Policies that match every request, or are found by nothing else. */
+  readonly always: readonly CompiledPolicy[]
+  /** What policies are found by. */
+  readonly indexed: readonly Dimension[]
+  /** The attributes that policies name, each with the name of the first policy that does. */
+  readonly attributes: ReadonlyMap<string, string>
+  /** True if a policy or an override has an end, so that the time is needed. */
+  readonly usesTime: boolean
+  readonly limits: LimitReader
+}
+
+const NOTHING: readonly Cell[] = Object.freeze([])
+
+/** Values that are compared as a whole. */
+class Values {
+  readonly #cells = new Map<string, Cell>()
+  readonly #found = new Map<string, readonly Cell[]>()
+
+  of(value: string): Cell {
+    const cell = this.#cells.get(value) ?? new Cell()
+    this.#cells.set(value, cell)
+    this.#found.set(value, [cell])
+    return cell
+  }
+
+  find(value: string | undefined): readonly Cell[] {
+    return value === undefined ? NOTHING : (this.#found.get(value) ?? NOTHING)
+  }
+}
+
+class MethodDimension implements Dimension {
+  readonly part = 'method'
+  readonly #values = new Values()
+
+  /** Returns the cells of a method. A router answers HEAD where there is GET. */
+  of(method: string): readonly Cell[] {
+    const name = method.toUpperCase()
+    return name === 'GET' ? [this.#values.of(name), this.#values.of('HEAD')] : [this.#values.of(name)]
+  }
+
+  find(facts: Facts): readonly Cell[] {
+    return this.#values.find(facts.method)
+  }
+
+  actual(facts: Facts): string {
+    return facts.method
+  }
+}
+
+class AttributeDimension implements Dimension {
+  readonly part: string
+  readonly #name: string
+  readonly #values = new Values()
+
+  constructor(name: string) {
+    this.#name = name
+    this.part = `attributes.${name}`
+  }
+
+  of(value: string | number | boolean): Cell {
+    return this.#values.of(String(value))
+  }
+
+  find(facts: Facts): readonly Cell[] {
+    return this.#values.find(facts.attributeText(this.#name))
+  }
+
+  actual(facts: Facts): string | undefined {
+    return facts.attributeText(this.#name)
+  }
+}
+
+class HeaderDimension implements Dimension {
+  readonly part: string
+  readonly #name: string
+  readonly #values = new Values()
+  #present: Cell | undefined
+
+  /** @param name in lower case */
+  constructor(name: string) {
+    this.#name = name
+    this.part = `header.${name}`
+  }
+
+  /** Returns the cell of a value, or of any value. */
+  of(value: string | true): Cell {
+    return value === true ? (this.#present ??= new Cell()) : this.#values.of(value)
+  }
+
+  find(facts: Facts): readonly Cell[] {
+    const value = facts.header(this.#name)
+    if (value === undefined) return NOTHING
+    const found = this.#values.find(value)
+    return this.#present === undefined ? found : [...found, this.#present]
+  }
+
+  actual(facts: Facts): string | undefined {
+    return facts.header(this.#name)
+  }
+}
+
+class NetworkDimension implements Dimension {
+  readonly part = 'ip'
+  readonly #networks = new NetworkMap<Cell>()
+
+  of(network: string): Cell {
+    return this.#networks.of(network, () => new Cell())
+  }
+
+  find(facts: Facts): readonly Cell[] {
+    return this.#networks.find(facts.address)
+  }
+
+  actual(facts: Facts): string | undefined {
+    return facts.address === '' ? undefined : facts.address
+  }
+}
+
+/** A pattern in the router: the number of its segments, unless it ends with `*`. */
+interface Route {
+  readonly cell: Cell
+  readonly length: number | undefined
+}
+
+class PathDimension implements Dimension {
+  readonly part = 'path'
+  readonly #router: RouterContext<Route> = createRouter<Route>()
+  readonly #cells = new Map<string, Cell>()
+  #size = { segments: 0, characters: 0 }
+  /** The cells of the readings of a request. */
+  readonly #cellsOf = new WeakMap<Facts, Map<string, readonly Cell[]>>()
+
+  of(pattern: string): Cell {
+    const canonical = canonicalPattern(pattern)
+    const known = this.#cells.get(canonical)
+    if (known !== undefined) return known
+    const cell = new Cell()
+    this.#cells.set(canonical, cell)
+    const length = lengthOf(canonical)
+    const segments = Math.max(this.#size.segments, length)
+    this.#size = { segments, characters: Math.max(this.#size.characters, canonical.length) }
+    addRoute(this.#router, '', canonical, { cell, length: canonical.endsWith('**') ? undefined : length })
+    return cell
+  }
+
+  find(facts: Facts): readonly Cell[] {
+    const readings = facts.paths.flat()
+    if (readings.length < 2) return readings.length === 0 ? NOTHING : this.#found(readings[0]!)
+    return [...new Set(readings.flatMap((reading) => this.#remembered(facts, reading)))]
+  }
+
+  surelyHas({ paths }: Facts, cells: ReadonlySet<Cell>): boolean {
+    const forms = paths.flat().flatMap((reading) => pathForms(reading, this.#size, true))
+    return forms.length > 0 && forms.every((form) => this.#match(form).some((cell) => cells.has(cell)))
+  }
+
+  readings(facts: Facts, cells: ReadonlySet<Cell>): readonly string[] {
+    const [first, ...others] = facts.paths
+    if (first === undefined || (first.length === 1 && others.length === 0)) return first ?? []
+    const matching = (readings: readonly string[]): string[] =>
+      readings.filter((reading) => this.#remembered(facts, reading).some((cell) => cells.has(cell)))
+    return facts.paths.map(matching).find(({ length }) => length > 0) ?? []
+  }
+
+  actual({ paths }: Facts): string | undefined {
+    return paths[0] === undefined ? undefined : pathForms(paths[0][0]!, WHOLE)[0]
+  }
+
+  #remembered(facts: Facts, reading: string): readonly Cell[] {
+    const known = this.#cellsOf.get(facts) ?? new Map<string, readonly Cell[]>()
+    this.#cellsOf.set(facts, known)
+    const found = known.get(reading) ?? this.#found(reading)
+    known.set(reading, found)
+    return found
+  }
+
+  /** Returns the cells of all spellings of a reading. */
+  #found(reading: string): Cell[] {
+    const [first, ...others] = pathForms(reading, this.#size)
+    const found = this.#match(first!)
+    for (const form of others) for (const cell of this.#match(form)) if (!found.includes(cell)) found.push(cell)
+    return found
+  }
+
+  /** The router takes a parameter at the end for optional, so that the number of segments is compared, too. */
+  #match(form: string): Cell[] {
+    const cells: Cell[] = []
+    const length = lengthOf(form)
+    for (const { data } of findAllRoutes(this.#router, '', form, { params: false })) {
+      if (data.length === undefined || data.length === length) cells.push(data.cell)
+    }
+    return cells
+  }
+}
+
+/** Returns the number of segments of a canonical path. */
+function lengthOf(path: string): number {
+  return path === '/' ? 0 : path.split('/').length - 1
+}
+
+/** The dimensions of a document. */
+export class Dimensions {
+  readonly #method = new MethodDimension()
+  readonly #path = new PathDimension()
+  readonly #networks = new NetworkDimension()
+  readonly #headers = new Map<string, HeaderDimension>()
+  readonly #attributes = new Map<string, AttributeDimension>()
+
+  /** Returns the conditions of a `match`. The first of equally selective ones is used to find the policy. */
+  conditions({ method, path, header, ip, attributes = {} }: MatchRule): readonly Condition[] {
+    const conditions: Condition[] = []
+    if (path !== undefined) conditions.push(condition(this.#path, path, (each) => [this.#path.of(each)]))
+    if (ip !== undefined) conditions.push(condition(this.#networks, ip, (each) => [this.#networks.of(each)]))
+    for (const [name, values] of Object.entries(attributes)) {
+      const dimension = this.#attribute(name)
+      conditions.push(condition(dimension, values, (each) => [dimension.of(each)]))
+    }
+    for (const [name, values] of Object.entries(header ?? {})) {
+      const dimension = this.#header(name.toLowerCase())
+      conditions.push(condition(dimension, values, (each) => [dimension.of(each)]))
+    }
+    if (method !== undefined) conditions.push(condition(this.#method, method, (each) => this.#method.of(each)))
+    return conditions
+  }
+
+  #attribute(name: string): AttributeDimension {
+    const dimension = this.#attributes.get(name) ?? new AttributeDimension(name)
+    this.#attributes.set(name, dimension)
+    return dimension
+  }
+
+  #header(name: string): HeaderDimension {
+    const dimension = this.#headers.get(name) ?? new HeaderDimension(name)
+    this.#headers.set(name, dimension)
+    return dimension
+  }
+}
+
+function condition<Value extends AttributeValue>(
+  dimension: Dimension,
+  given: Value | readonly Value[],
+  cellsOf: (value: Value) => readonly Cell[],
+): Condition {
+  const values = Array.isArray(given) ? (given as readonly Value[]) : [given as Value]
+  const cells = new Set(values.flatMap(cellsOf))
+  for (const cell of cells) cell.uses++
+  return { dimension, cells, expected: values.join(', ') }
+}
