@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, posix, relative } from 'node:path'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
+import { texts } from './texts.mjs'
 
 /** Small packages that become part of the build. They are not installed, and a program does not load their files one by one. */
 const BUILT_IN = ['@lukeed/ms', 'cluster-key-slot', 'ipaddr.js', 'leven', 'rou3', 'structured-headers']
@@ -31,7 +32,7 @@ function chunkName({ moduleIds }) {
 }
 
 /** Builds into one folder, or the same into several. */
-async function build(folders, input, output, plugins = []) {
+async function build(folders, input, output, plugins = [texts()]) {
   const bundle = await rolldown({
     cwd: root,
     input,

@@ -1,7 +1,10 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import type { ViteUserConfig } from 'vitest/config'
+import type { Plugin, ViteUserConfig } from 'vitest/config'
 import manifest from './package.json' with { type: 'json' }
+
+/** It is JavaScript without types. */
+const { texts } = (await import(new URL('texts.mjs', import.meta.url).href)) as { texts(): Plugin }
 
 /** Maps the names of the package to its sources, so that tests and examples run the current code. */
 function ownNames(): { find: RegExp; replacement: string }[] {
@@ -26,8 +29,11 @@ const REAL_TIME = [
 ]
 
 const config: ViteUserConfig = {
+  plugins: [texts()],
   resolve: { alias: ownNames() },
   test: {
+    // Vitest would empty the style sheet of the dashboard.
+    css: { include: /\?raw$/ },
     // Many files wait for servers and processes most of the time, so more of them run at once than there are processors.
     maxWorkers: availableParallelism() + 1,
     testTimeout: 20_000,

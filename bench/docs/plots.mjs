@@ -4,6 +4,7 @@ import { compile } from 'vega-lite'
 /** The floor is grey, our build red, and each peer the same colour in every plot. */
 const COLOURS = {
   floor: '#9e9e9e',
+  'one statement': '#9e9e9e',
   before: '#e8a0a0',
   after: '#d62728',
   sluice: '#d62728',
@@ -26,6 +27,11 @@ const PLOTS = [
     group: 'Memory per key and limit',
     title: 'Bytes per key, beyond the string of the key',
   },
+  ...['PostgreSQL', 'MariaDB', 'SQLite'].map((name) => ({
+    name: `performance-${name.toLowerCase()}.svg`,
+    group: `${name}, one limit, 10,000 keys, decisions per second`,
+    title: `Decisions per second, ${name}`,
+  })),
 ]
 
 /**

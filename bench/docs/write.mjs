@@ -7,11 +7,17 @@ import { plots } from './plots.mjs'
 const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
 const BEGIN = '<!-- results: written by `npm run bench -- --write` -->'
 const END = '<!-- /results -->'
-const TITLES = { memory: 'In memory', server: 'In a server', redis: 'On Redis', replay: 'Replay of a log' }
+const TITLES = {
+  memory: 'In memory',
+  server: 'In a server',
+  redis: 'On Redis',
+  databases: 'In databases',
+  replay: 'Replay of a log',
+}
 
 /** Writes the results into docs/internals/performance.md, between its markers, and the plots into docs/img. */
 export async function writeDocs(parts) {
-  const drawn = await plots(parts.memory?.rows ?? [])
+  const drawn = await plots([parts.memory, parts.databases].flatMap((part) => part?.rows ?? []))
   for (const { name, svg } of drawn) writeFileSync(`${docs}img/${name}`, svg)
   const file = `${docs}internals/performance.md`
   const page = readFileSync(file, 'utf8')

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-export const PARTS = ['memory', 'server', 'redis', 'replay']
+export const PARTS = ['memory', 'server', 'redis', 'databases', 'replay']
 
 const HELP = `npm run bench -- [part …] [options]
 

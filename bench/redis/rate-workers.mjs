@@ -1,19 +1,20 @@
 import { messageFrom, startWorker } from '../lib/processes.mjs'
 import { repeater } from '../lib/undisturbed.mjs'
-import { serverWork } from './server.mjs'
 
 const WORKER = new URL('./rate.worker.mjs', import.meta.url)
 
 /**
  * Workers of one experiment, one for each subject: fresh ones in every round, which then take turns at each number in flight.
  * @param {Record<string, object>} jobs by subject
+ * @param {{ server: { pid?: number, reset: () => Promise<void>, work: () => Promise<{ calls: number, cpu: number }> } }} run
+ *   `work`: what the server has done since it started; microseconds of processor time
  */
 export function rateWorkers(jobs, { server, core, ms, warmUpMs, patienceMs }) {
   const workers = new Map()
   const undisturbed = repeater(patienceMs)
   return {
     async begin() {
-      await server.client.flushall()
+      await server.reset()
       for (const [subject, job] of Object.entries(jobs)) {
         const worker = startWorker(WORKER, { keys: 10_000, startMs: 2 * warmUpMs, port: server.port, ...job }, { core })
         workers.set(subject, worker)
@@ -22,11 +23,11 @@ export function rateWorkers(jobs, { server, core, ms, warmUpMs, patienceMs }) {
     },
     async measure(subject, inFlight) {
       const worker = workers.get(subject)
-      return undisturbed([worker.pid, server.pid], async () => {
-        const before = await serverWork(server.client)
+      return undisturbed([worker.pid, server.pid].filter(Boolean), async () => {
+        const before = await server.work()
         worker.send({ inFlight, warmUpMs, ms })
         const { decided, cpu, ...figures } = await messageFrom(worker)
-        const after = await serverWork(server.client)
+        const after = await server.work()
         return {
           ...figures,
           cpu: (cpu + after.cpu - before.cpu) / decided,

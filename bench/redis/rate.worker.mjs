@@ -1,10 +1,10 @@
 // Keeps so many decisions in flight whenever it is asked to, and reports how many were made a second and how long they took.
 import { job } from '../lib/worker.mjs'
-import { others, ours } from './subjects.mjs'
 
 const MOST = 2_000_000
 const keys = Array.from({ length: job.keys }, (_, i) => `user-${i}`)
-const decide = await (job.root === undefined ? others[job.name](job.port) : ours(job))
+const { others, ours } = await import(job.subjects ?? './subjects.mjs')
+const decide = await (job.root === undefined ? others[job.name](job.port ?? job.url) : ours(job))
 const times = new Float64Array(MOST)
 
 /** Keeps `inFlight` decisions in flight for so long. */

@@ -29,6 +29,8 @@ export async function startRedis(core) {
     port,
     pid: server.pid,
     client,
+    reset: () => client.flushall(),
+    work: () => serverWork(client),
     version: `${command.replace('-server', '')} ${await version(client)}`,
     async close() {
       client.disconnect()
@@ -57,7 +59,7 @@ async function forbidFunctions(client) {
  * What the server has done since it started: scripts and functions that were called, and processor time in microseconds.
  * @returns {Promise<{ calls: number, cpu: number }>}
  */
-export async function serverWork(client) {
+async function serverWork(client) {
   const [stats, cpu] = await Promise.all([client.info('commandstats'), client.info('cpu')])
   const sum = (matches) => [...matches].reduce((total, [, number]) => total + Number(number), 0)
   return {

@@ -94,7 +94,7 @@ export interface OptionField {
 
 /**
  * An algorithm. `step`, `adjust` and `convert` each have a counterpart of the same name in `lua`. The counterparts of a built-in
- * algorithm `gcra.ts` are in `gcra.lua.ts`, so that only a bundle with a store that runs Lua contains them.
+ * algorithm `gcra.ts` are in `gcra.lua`, so that only a bundle with a store that runs Lua contains them.
  *
  * The package reads everything that it needs from this object: no other file depends on the name of an algorithm.
  *

@@ -19,14 +19,3 @@ export function rescale(ticks: number, from: Parameters, to: Parameters): number
   if (to.perMs >= from.perMs) return ticks * (to.perMs / from.perMs)
   return Math.floor(ticks / (from.perMs / to.perMs))
 }
-
-/** The same in Lua, and short names that every Lua text can use. */
-export const luaPrelude = `
-local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
-local LARGEST = 4503599627370496
-
-local function rescale(ticks, from, to)
-  if to.perMs >= from.perMs then return ticks * (to.perMs / from.perMs) end
-  return floor(ticks / (from.perMs / to.perMs))
-end
-`

@@ -20,18 +20,6 @@ function step(
   out.next[0] = 0
 }
 
-/** The same functions in Lua. */
-export const closedLua = `
-local function step(params, cells, offset, now, cost)
-  return cost == 0, now, cost == 0 and 0 or huge, 0, 0, 0, cost, false, 0
-end
-
-local function adjust() return false, 0 end
-local function convert() return 0 end
-
-return { step = step, adjust = adjust, convert = convert }
-`
-
 /**
  * Decides in place of every other algorithm when a limit has a quota or a capacity of 0: nothing is admitted, except a cost of 0.
  * It counts nothing and reads no state of others, so the usage that a key had under an earlier quota stays in the store until it

@@ -67,48 +67,6 @@ function life({ window }: Rate, rate: number): number {
   return rate < 0.5 ? 0 : Math.floor(window * ln(2 * rate)) + 1
 }
 
-/** Returns the same functions in Lua. */
-export function luaMath(): string {
-  return `
-local function nearZero(x)
-  local q = x * x
-  return 2 / (2 + x + q * (${P[0]} + q * (${P[1]} + q * (${P[2]} + q * (${P[3]} + q * ${P[4]})))))
-end
-
-local function decay(x)
-  local halvings = floor(x / ${LN2} + 0.5)
-  local f = x - halvings * ${LN2_HIGH} - halvings * ${LN2_LOW}
-  local a = 1 - f * nearZero(f)
-  while halvings >= 16 do a, halvings = a / 65536, halvings - 16 end
-  while halvings > 0 do a, halvings = a / 2, halvings - 1 end
-  return a
-end
-
-local function share(x, a)
-  return x < 0.25 and nearZero(x) or (1 - a) / x
-end
-
-local function ln(y)
-  local doublings = 0
-  while y > 65536 do y, doublings = y / 65536, doublings + 16 end
-  while y > ${SQRT2} do y, doublings = y / 2, doublings + 1 end
-  local f = y - 1
-  local s = f / (2 + f)
-  local z = s * s
-  local rest = z * (${L[0]} + z * (${L[1]} + z * (${L[2]} + z * (${L[3]} + z * (${L[4]} + z * (${L[5]} + z * ${L[6]}))))))
-  return doublings * ${LN2_HIGH} - (s * (f - rest) - doublings * ${LN2_LOW} - f)
-end
-
-local function full(p)
-  return p.quota + (2 * p.quota) / p.window
-end
-
-local function life(p, r)
-  return r < 0.5 and 0 or floor(p.window * ln(2 * r)) + 1
-end
-`
-}
-
 /**
  * `exponential`: measures the rate of a client as Exim does. A request is admitted if the rate including it is at most
  * `quota` per `window`.

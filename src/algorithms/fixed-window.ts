@@ -48,21 +48,6 @@ function findCalendarWindow(params: Parameters<CalendarName | 'window'>, time: n
   return found
 }
 
-/** The twin of `findCalendarWindow`. */
-export const calendarLua = `
-local function findCalendarWindow(params, time)
-  local window, second = params.window, params.perMs * 1000
-  local start = params.first * second
-  local ending = start + params.before * second
-  if time >= ending then start, ending = ending, ending + params.current * second end
-  if time >= ending then start, ending = ending, ending + params.after * second end
-  if time >= start and time < ending then return start, ending end
-  local beyond = time < start and start or ending
-  start = beyond + floor((time - beyond) / window) * window
-  return start, start + window
-end
-`
-
 /**
  * `fixedWindow`: `quota` in each window, counted from zero.
  *

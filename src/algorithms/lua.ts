@@ -1,37 +1,51 @@
 import type { Algorithm } from './algorithm.ts'
-import { closed, closedLua } from './closed.ts'
+import { closed } from './closed.ts'
+import closedText from './closed.lua?raw'
+import initial from './token-bucket-initial.lua?raw'
+import interval from './token-bucket-interval.lua?raw'
 // Written from the algorithms: `npm run record`.
 
-import { lua as gcra } from './gcra.lua.ts'
-import { lua as tokenBucket } from './token-bucket.lua.ts'
-import { lua as fixedWindow } from './fixed-window.lua.ts'
-import { lua as slidingWindowCounter } from './sliding-window-counter.lua.ts'
-import { lua as slidingWindowLog } from './sliding-window-log.lua.ts'
-import { lua as slidingWindowBuckets } from './sliding-window-buckets.lua.ts'
-import { lua as quotaLinear } from './quota-linear.lua.ts'
-import { lua as exponential } from './exponential.lua.ts'
+import gcra from './gcra.lua?raw'
+import fixedWindow from './fixed-window.lua?raw'
+import slidingWindowCounter from './sliding-window-counter.lua?raw'
+import slidingWindowLog from './sliding-window-log.lua?raw'
+import quotaLinear from './quota-linear.lua?raw'
+import exponential from './exponential.lua?raw'
 
-const written: readonly Readonly<Record<string, string>>[] = [
+const written: Readonly<Record<string, string>> = {
   gcra,
-  tokenBucket,
+  leakyBucket: gcra,
+  spacing: gcra,
   fixedWindow,
   slidingWindowCounter,
   slidingWindowLog,
-  slidingWindowBuckets,
   quotaLinear,
   exponential,
-]
+}
 
 // End of what is written.
+
+/** A bucket whose new keys start part full, around the text of the bucket. */
+function partFull(bucket: string): string {
+  return `local bucket = (function()\n${bucket}\nend)()\n${initial}`
+}
 
 /**
  * The Lua texts of the built-in algorithms, by name. Only a store that runs Lua imports this file, so that no bundle without one holds
  * these texts.
  */
-const texts: ReadonlyMap<string, string> = new Map([
-  ...written.flatMap((each) => Object.entries(each)),
-  [closed.name, closedLua],
-])
+const texts: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...written,
+    [closed.name]: closedText,
+    calendar: fixedWindow,
+    slidingWindowBuckets: slidingWindowLog,
+    tokenBucket: gcra,
+    tokenBucketInterval: interval,
+    tokenBucketPartFull: partFull(gcra),
+    tokenBucketIntervalPartFull: partFull(interval),
+  }),
+)
 
 /** Returns the Lua text of an algorithm. For one without a text it returns a text that fails, so that only its own requests fail. */
 export function luaOf({ name, lua }: Algorithm): string {

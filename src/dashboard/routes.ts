@@ -3,7 +3,19 @@ import { SluiceError, textOf } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
 import type { Feed } from './feed.ts'
 import type { KeyAnswer, Keys } from './keys.ts'
-import { files } from './page/index.ts'
+import icon from './page/icon.svg?raw'
+import html from './page/index.html?raw'
+// oxlint-disable-next-line import/default
+import script from './page/main.ts?script'
+import style from './page/style.css?raw'
+
+/** The files of the page by their paths: the type and the text of each. */
+export const files: ReadonlyMap<string, { readonly type: string; readonly text: string }> = new Map([
+  ['/', { type: 'text/html', text: html }],
+  ['/style.css', { type: 'text/css', text: style }],
+  ['/icon.svg', { type: 'image/svg+xml', text: icon }],
+  ['/main.js', { type: 'text/javascript', text: script }],
+])
 
 /** Milliseconds between two warnings, at least. */
 const WARN_EVERY = 60_000

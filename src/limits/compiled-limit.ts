@@ -29,7 +29,7 @@ export interface Growth {
 }
 
 /** Lock-outs do not grow any more after this many, so that their length is found in bounded time. */
-const MOST_STEPS = 1000
+export const MOST_STEPS = 1000
 
 const OPTIONS = ['after', 'for', 'factor', 'upTo']
 const DAY = 86_400_000
@@ -79,18 +79,6 @@ export function lockLength(block: number, { after, factor, upTo }: Growth, denia
   for (let i = 1; i < steps && length < upTo; i++) length *= factor
   return Math.floor(Math.min(length, upTo))
 }
-
-/** The twin of `lockLength`. */
-export const luaLockLength: string = `
-local function lockLength(block, growth, denials)
-  if denials % growth.after ~= 0 then return 0 end
-  local length, step, steps = block, 1, min(denials / growth.after, ${MOST_STEPS})
-  while step < steps and length < growth.upTo do
-    length, step = length * growth.factor, step + 1
-  end
-  return floor(min(length, growth.upTo))
-end
-`
 
 /**
  * Everything that is needed to step a limit. It is derived once, when the limit is made.

@@ -7,7 +7,7 @@ import { faultCases, optionCases } from './adapter/fault-cases.ts'
 import { type AdapterHarness, createWorld, type Lack } from './adapter/world.ts'
 import { earlyHeaderCases, headerCases } from './adapter/header-cases.ts'
 import { addressCases, keyerCases, proxyCases, skipCases } from './adapter/keyer-cases.ts'
-import { limitCases } from './adapter/limit-cases.ts'
+import { checkCases, limitCases } from './adapter/limit-cases.ts'
 import { outageCases } from './adapter/outage-cases.ts'
 import { preflightCases } from './adapter/preflight-cases.ts'
 import { resetCases } from './adapter/reset-cases.ts'
@@ -29,6 +29,7 @@ export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[]
     'the headers': { ...headerCases, ...(can('early-headers') && earlyHeaderCases) },
     'a denial': { ...denialCases, ...bodyCases },
     'the limits': limitCases,
+    checks: checkCases,
     'the address': { ...addressCases, ...(can('proxy-trust') && proxyCases) },
     'the keyers': keyerCases,
     skip: skipCases,

@@ -83,8 +83,7 @@ export const probe: Algorithm<Name> = {
 }
 `
 
-const lua = `const text = \`
-local function timeOf(params, cells, offset, now)
+const lua = `local function timeOf(params, cells, offset, now)
   return cells[offset + 2] > 0 and max(now, cells[offset + 1] * params.window) or now
 end
 
@@ -119,11 +118,7 @@ local function convert(params, from, cells, offset, now)
 end
 
 return { step = step, adjust = adjust, convert = convert }
-\`
-
-/** The functions of \\\`probe.ts\\\` in Lua. */
-export const lua: Readonly<Record<string, string>> = { probe: text }
-`.replaceAll('\\`', '`')
+`
 
 const yaml = `policies:
   - name: api
@@ -209,7 +204,7 @@ describe('an algorithm that was added', () => {
     copy = await mkdtemp(join(tmpdir(), 'sluice-added-'))
     const parts = ['src', 'adapters', 'bench', 'docs', 'examples', 'site', 'test', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
     const files = ['package.json', 'rules.schema.json', 'vitest.config.ts', '.prettierrc', 'tsconfig.json']
-    for (const part of [...parts, ...files, 'build.mjs'])
+    for (const part of [...parts, ...files, 'build.mjs', 'texts.mjs'])
       await cp(join(root, part), join(copy, part), {
         recursive: true,
         filter: (source) =>
@@ -217,7 +212,7 @@ describe('an algorithm that was added', () => {
       })
     await symlink(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
     await writeFile(join(copy, 'src/algorithms/probe.ts'), steps)
-    await writeFile(join(copy, 'src/algorithms/probe.lua.ts'), lua)
+    await writeFile(join(copy, 'src/algorithms/probe.lua'), lua)
     await appendFile(join(copy, 'src/algorithms/registry.ts'), "export { probe } from './probe.ts'\n")
     const manifest = JSON.parse(await text('package.json')) as { scripts: { record: string } }
     const [, command] = manifest.scripts.record.split(/^vitest /)

@@ -3,14 +3,15 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Algorithm, createOutcome, isCompatible, type Parameters } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
-import { luaPrelude, rescale } from '../../src/algorithms/arithmetic.ts'
+import arithmetic from '../../src/algorithms/arithmetic.lua?raw'
+import { rescale } from '../../src/algorithms/arithmetic.ts'
 import { luaOf } from '../../src/algorithms/lua.ts'
 import { EntryList } from '../../src/testing/algorithm-behaviours.ts'
 import { capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 /** What a twin is called with, and nothing else: the rest of a store is not under test here. */
-const PRELUDE = `${luaPrelude}
+const PRELUDE = `${arithmetic}
 local function number(x)
   if x == 'inf' then return math.huge elseif x == '-inf' then return -math.huge else return x end
 end

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { LARGEST, luaPrelude, rescale } from '../../src/algorithms/arithmetic.ts'
+import arithmetic from '../../src/algorithms/arithmetic.lua?raw'
+import { LARGEST, rescale } from '../../src/algorithms/arithmetic.ts'
 import type { Parameters } from '../../src/algorithms/algorithm.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
@@ -20,7 +21,7 @@ describe('the Lua prelude', () => {
   })
 
   async function lua(expression: string): Promise<number> {
-    return Number(await redis.eval(`${luaPrelude}\nreturn string.format('%.17g', ${expression})`, 0))
+    return Number(await redis.eval(`${arithmetic}\nreturn string.format('%.17g', ${expression})`, 0))
   }
 
   it('has the same largest number', async () => expect(await lua('LARGEST')).toBe(LARGEST))

@@ -1,6 +1,6 @@
 // What cannot read the registry of algorithms at run time is written from it: source texts, the JSON schema and tables of the docs.
 // `npm run record` writes them. `test/algorithms/added.test.ts` adds an algorithm in a copy of the repository.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
 import { describe, expect, it } from 'vitest'
@@ -91,12 +91,15 @@ needsCall(${name}, "${name}({ quota: 100, window: '1m' })")
 `
 }
 
+/** The Lua texts beside the files of algorithms, by the names of the algorithms. */
 function luaTable(): string {
-  const twins = [...new Set(files.values())]
+  const written = [...files].filter(([, file]) => existsSync(join(root, `src/algorithms/${file}.lua`)))
   const nameOf = (file: string): string => file.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
-  return `${twins.map((file) => `import { lua as ${nameOf(file)} } from './${file}.lua.ts'`).join('\n')}
+  const imported = [...new Set(written.map(([, file]) => file))]
+  const entries = written.map(([name, file]) => (name === nameOf(file) ? name : `${name}: ${nameOf(file)}`))
+  return `${imported.map((file) => `import ${nameOf(file)} from './${file}.lua?raw'`).join('\n')}
 
-const written: readonly Readonly<Record<string, string>>[] = [${twins.map(nameOf).join(', ')}]
+const written: Readonly<Record<string, string>> = { ${entries.join(', ')} }
 `
 }
 

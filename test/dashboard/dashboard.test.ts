@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Feed, MOST_VISITORS } from '../../src/dashboard/feed.ts'
 import { dashboard, type DashboardOptions } from '../../src/dashboard/index.ts'
-import { files } from '../../src/dashboard/page/index.ts'
+import { files } from '../../src/dashboard/routes.ts'
 import {
   createLimiter,
   denyCache,

@@ -17,7 +17,7 @@ import {
   spacing,
   tokenBucket,
 } from '../../src/index.ts'
-import { BLOCK_ENTRIES } from '../../src/stores/redis/lua/entries.ts'
+import { BLOCK_ENTRIES } from '../../src/stores/redis/keys.ts'
 import { root } from '../support/programs.ts'
 import { admitted, burst, each, edge, many, worstAttack } from '../support/worst-case.ts'
 

@@ -23,7 +23,7 @@ function filesInRows(markdown: string): string[][] {
     if (!row.startsWith('|')) return []
     const spans = [...row.matchAll(/`([\w./-]+)`/g)].map(([, span]) => span!)
     const folders = spans.filter((span) => span.endsWith('/'))
-    const files = spans.filter((span) => /^\w[\w-]*(?:\.lua)?\.ts$/.test(span))
+    const files = spans.filter((span) => /^\w[\w-]*\.(?:lua|ts)$/.test(span))
     return files.map((file) => folders.map((folder) => `${folder}${file}`))
   })
 }

@@ -19,7 +19,7 @@ let folder: string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-examples-'))
-  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'build.mjs']) {
+  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'build.mjs', 'texts.mjs']) {
     await cp(join(root, part), join(folder, part), { recursive: true })
   }
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')

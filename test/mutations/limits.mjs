@@ -2,7 +2,7 @@ import { inFile } from './mutation.mjs'
 
 const closedTests = { files: ['test/limits/closed.test.ts'] }
 const closed = inFile('src/algorithms/closed.ts', closedTests)
-const closedInLua = inFile('src/algorithms/closed.ts', closedTests, 'Lua')
+const closedInLua = inFile('src/algorithms/closed.lua', closedTests, 'Lua')
 const compiled = inFile('src/limits/compiled-limit.ts', closedTests)
 const local = inFile('src/stores/guard/local.ts', closedTests)
 const values = inFile('src/http/headers/styles.ts', closedTests)
@@ -24,7 +24,7 @@ const calendarTests = { files: ['test/util/calendar.test.ts'] }
 const calendar = inFile('src/util/calendar.ts', calendarTests)
 const windowTests = { files: ['test/limits/calendar.test.ts'] }
 const calendarWindow = inFile('src/algorithms/fixed-window.ts', windowTests)
-const calendarWindowInLua = inFile('src/algorithms/fixed-window.ts', windowTests, 'Lua')
+const calendarWindowInLua = inFile('src/algorithms/fixed-window.lua', windowTests, 'Lua')
 const store = inFile('src/stores/store.ts', windowTests)
 const share = inFile('src/stores/guard/local.ts', windowTests)
 

@@ -17,49 +17,53 @@ const logs = {
   name: 'entries|slidingWindowLog|keeps what was used',
 }
 
-const prelude = inFile('src/algorithms/arithmetic.ts', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
-const linear = inFile('src/algorithms/gcra.lua.ts', twins('gcra|leakyBucket'), 'Lua')
-const interval = inFile('src/algorithms/token-bucket-interval.ts', twins('tokenBucket'), 'Lua')
-const partFullBucket = inFile('src/algorithms/token-bucket-initial.ts', twins('tokenBucket'), 'Lua')
-const fixed = inFile('src/algorithms/fixed-window.lua.ts', twins('fixedWindow'), 'Lua')
-const log = inFile('src/algorithms/sliding-window-log.lua.ts', twins('slidingWindow(Log|Buckets)'), 'Lua')
-const counter = inFile('src/algorithms/sliding-window-counter.lua.ts', twins('slidingWindowCounter'), 'Lua')
-const hybrid = inFile('src/algorithms/quota-linear.lua.ts', twins('quotaLinear'), 'Lua')
-const measured = inFile('src/algorithms/exponential.lua.ts', twins('exponential'), 'Lua')
-const exponentialMath = inFile('src/algorithms/exponential.ts', twins('exponential'), 'Lua')
+const prelude = inFile('src/algorithms/arithmetic.lua', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
+const linear = inFile('src/algorithms/gcra.lua', twins('gcra|leakyBucket'), 'Lua')
+const interval = inFile('src/algorithms/token-bucket-interval.lua', twins('tokenBucket'), 'Lua')
+const partFullBucket = inFile('src/algorithms/token-bucket-initial.lua', twins('tokenBucket'), 'Lua')
+const fixed = inFile('src/algorithms/fixed-window.lua', twins('fixedWindow'), 'Lua')
+const log = inFile('src/algorithms/sliding-window-log.lua', twins('slidingWindow(Log|Buckets)'), 'Lua')
+const counter = inFile('src/algorithms/sliding-window-counter.lua', twins('slidingWindowCounter'), 'Lua')
+const hybrid = inFile('src/algorithms/quota-linear.lua', twins('quotaLinear'), 'Lua')
+const measured = inFile('src/algorithms/exponential.lua', twins('exponential'), 'Lua')
+const exponentialMath = inFile('src/algorithms/exponential.lua', twins('exponential'), 'Lua')
 
 const library = inFile('src/stores/redis/library.ts', decisions, 'Lua')
-const requests = inFile('src/stores/redis/lua/requests.ts', decisions, 'Lua')
-const decide = inFile('src/stores/redis/lua/decide.ts', decisions, 'Lua')
+const requests = inFile('src/stores/redis/lua/requests.lua', decisions, 'Lua')
+const decide = inFile('src/stores/redis/lua/decide.lua', decisions, 'Lua')
 const locks = inFile(
-  'src/stores/redis/lua/decide.ts',
+  'src/stores/redis/lua/decide.lua',
   { files: ['test/testing/testing.test.ts'], name: 'redisStore' },
   'Lua',
 )
-const adjust = inFile('src/stores/redis/lua/adjust.ts', decisions, 'Lua')
-const locking = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/blocks.test.ts'] }, 'Lua')
-const changes = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/adjust.test.ts'] }, 'Lua')
+const adjust = inFile('src/stores/redis/lua/adjust.lua', decisions, 'Lua')
+const locking = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores/redis/blocks.test.ts'] }, 'Lua')
+const changes = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores/redis/adjust.test.ts'] }, 'Lua')
 const lockedAndNew = inFile(
-  'src/stores/redis/lua/adjust.ts',
+  'src/stores/redis/lua/adjust.lua',
   { files: ['test/stores/redis/changed-retry.test.ts'] },
   'Lua',
 )
-const reset = inFile('src/stores/redis/lua/adjust.ts', { files: ['test/stores/redis/reset.test.ts'] }, 'Lua')
-const reply = inFile('src/stores/redis/lua/requests.ts', decisions, 'Lua')
-const state = inFile('src/stores/redis/lua/state.ts', decisions, 'Lua')
-const records = inFile('src/stores/redis/lua/records.ts', decisions, 'Lua')
-const names = inFile('src/stores/redis/lua/records.ts', logs, 'Lua')
-const manyNames = inFile('src/stores/redis/lua/records.ts', { files: ['test/stores/redis/names.test.ts'] }, 'Lua')
+const reset = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores/redis/reset.test.ts'] }, 'Lua')
+const reply = inFile('src/stores/redis/lua/call.lua', decisions, 'Lua')
+const state = inFile('src/stores/redis/lua/state.lua', decisions, 'Lua')
+const records = inFile('src/stores/redis/lua/records.lua', decisions, 'Lua')
+const names = inFile('src/stores/redis/lua/records.lua', logs, 'Lua')
+const manyNames = inFile('src/stores/redis/lua/records.lua', { files: ['test/stores/redis/names.test.ts'] }, 'Lua')
 const failures = inFile(
-  'src/stores/redis/lua/requests.ts',
+  'src/stores/redis/lua/requests.lua',
   { files: ['test/stores/redis/own-algorithm.test.ts'] },
   'Lua',
 )
-const checks = inFile('src/stores/redis/lua/requests.ts', { files: ['test/stores/redis/own-algorithm.test.ts'] }, 'Lua')
-const logState = inFile('src/stores/redis/lua/state.ts', logs, 'Lua')
+const checks = inFile('src/stores/redis/lua/call.lua', { files: ['test/stores/redis/own-algorithm.test.ts'] }, 'Lua')
+const logState = inFile('src/stores/redis/lua/state.lua', logs, 'Lua')
 const blocks = { files: ['test/stores/redis/blocks.test.ts'] }
-const entries = inFile('src/stores/redis/lua/entries.ts', blocks, 'Lua')
-const edits = inFile('src/stores/redis/lua/entries.ts', blocks, 'Lua')
+const entries = inFile('src/stores/redis/lua/entries.lua', blocks, 'Lua')
+const edits = inFile('src/stores/redis/lua/entries.lua', blocks, 'Lua')
+
+const linted = { files: ['test/package/lua.test.ts'] }
+const lint = inFile('src/algorithms/gcra.lua', linted, 'Lua')
+const shared = inFile('src/stores/redis/library.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')
 
 /** Small mistakes in Lua only, so that TypeScript and Lua differ. */
 export const lua = [
@@ -128,10 +132,21 @@ export const lua = [
   ),
   exponentialMath('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
   measured('the smaller of two rates', 'isFresh and cost or max(cost,', 'isFresh and cost or min(cost,'),
-  exponentialMath('a logarithm of another half', 'while y > ${SQRT2} do', 'while y > ${LN2} do'),
+  exponentialMath('a logarithm of another half', 'while y > 1.4142135623730951 do', 'while y > 0.6931471805599453 do'),
+
+  lint('a variable that is not used', 'local lag = time - now', 'local lag, left = time - now, 0'),
+  lint('a name that nothing has', 'return kept, debt == 0 and -huge', 'return kept, debt == 0 and -hugh'),
+  inFile('.luacheckrc', linted, 'Lua')(
+    'a global that Redis does not have',
+    "'unpack', 'xpcall',",
+    "'unpack', 'xpcall', 'print',",
+  ),
+  inFile('texts.mjs', linted)('comments sent to Redis', '(?:--.*)?/gm', '/gm'),
+  inFile('texts.mjs', linted)('Lua with other numbers of lines', '(?:--.*)?/gm', '(?:--.*\\n)?/gm'),
+  shared('another tolerance of clocks in Lua', '= ${[TOLERANCE_MS,', '= ${[1e9,'),
 
   library('a new key in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),
-  library('milliseconds taken for microseconds', "perMs == '' and 1000 or", "perMs == '' and 1 or"),
+  reply('milliseconds taken for microseconds', "words[1] == '' and 1000 or", "words[1] == '' and 1 or"),
 
   requests('a shadow limit that is enforced', "shadow = mark == 'shadow'", "shadow = mark ~= 'shadow'"),
   requests('strict ignored', "strict = mark == 'strict'", "strict = mark == ''"),

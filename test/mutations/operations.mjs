@@ -8,11 +8,11 @@ const routes = inDashboard('routes')
 const feed = inDashboard('feed')
 const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
 const dashboardSeries = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
-const tables = inFile('src/dashboard/page/tables-script.ts', {
+const tables = inFile('src/dashboard/page/tables.ts', {
   files: ['test/dashboard/page.test.ts'],
   name: 'shows keys as text',
 })
-const onPage = (file, name) => inFile(`src/dashboard/page/${file}.ts`, { files: ['test/dashboard/page.test.ts'], name })
+const onPage = (file, name) => inFile(`src/dashboard/page/${file}`, { files: ['test/dashboard/page.test.ts'], name })
 const report = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
 
 const prometheusTests = { files: ['test/metrics/prometheus.test.ts'] }
@@ -68,20 +68,20 @@ export const operations = [
   counters('gives every limit a series', 'this.#limits.size < MOST_LIMITS ?', 'this.#limits.size < Infinity ?'),
   tables('writes keys as HTML', 'made.textContent = text', 'made.innerHTML = text'),
   tables('shows characters that change the direction of text', '\\u202a-\\u202e', ''),
-  onPage('main-script', 'outage first')('is live during an outage', "problem === '' ? 'Live' : problem", "'Live'"),
-  onPage('tables-script', 'outage first')('shows no problem first', 'showProblems(problems)\n', ''),
-  onPage('main-script', 'one figure')('names no limit that denies', "names === '' ? 'No limit", "true ? 'No limit"),
-  onPage('model-script', 'since its start')(
+  onPage('main.ts', 'outage first')('is live during an outage', "problem === '' ? 'Live' : problem", "'Live'"),
+  onPage('tables.ts', 'outage first')('shows no problem first', 'showProblems(problems)\n', ''),
+  onPage('main.ts', 'one figure')('names no limit that denies', "names === '' ? 'No limit", "true ? 'No limit"),
+  onPage('model.ts', 'since its start')(
     'shows ten empty minutes after the start',
     'Math.max(60, 10 * Math.ceil(countedSeconds() / 10))',
     'SECONDS',
   ),
-  onPage('plot-script', 'axis with units')(
+  onPage('plot.ts', 'axis with units')(
     'has another scale than its axis',
     '(each / top) * HEIGHT',
     '(each / 2) * HEIGHT',
   ),
-  onPage('style', 'readable on a phone in light')(
+  onPage('style.css', 'readable on a phone in light')(
     'breaks or cuts headers on a phone',
     '@media (max-width: 40rem)',
     '@media (max-width: 4rem)',

@@ -28,7 +28,7 @@ const watch = inTests('file.ts', 'file')
 const shapes = inTests('shapes.ts', 'check')
 const explain = inFile('src/cli/rules/explain.ts', { files: ['test/cli/rules.test.ts'] })
 const command = inFile('src/cli/rules/command.ts', { files: ['test/cli/rules.test.ts'] })
-const stored = inTests('redis/stored.ts', 'redis')
+const stored = inFile('src/rules/redis/stored.lua', { files: ['test/rules/redis.test.ts'] }, 'Lua')
 const compare = inFile('src/cli/rules/diff.ts', { files: ['test/cli/rules.test.ts'] })
 
 export const rules = [
@@ -136,7 +136,7 @@ export const rules = [
   explain('what is left is shown after the request', 'counted.peek(input, { cost: 0 })', 'counted.peek(input)'),
   explain('a limit in shadow denies', '&& !isShadow', ''),
   command('an option of another command is ignored', 'throw misuse(`no --${token.name} with ${name}`)', 'continue'),
-  stored('the last of two writers wins', "if ARGV[1] ~= '' and ARGV[1] ~= version then", 'if false then'),
-  stored('a push is not announced', "redis.pcall('PUBLISH', KEYS[1], next)", ''),
+  stored('the last of two writers wins', "if expected ~= '' and expected ~= version then", 'if false then'),
+  stored('a push is not announced', "redis.pcall('PUBLISH', key, following)", ''),
   compare('less is more', "after < before ? 'tightened' : 'loosened'", "after > before ? 'tightened' : 'loosened'"),
 ]

@@ -19,10 +19,12 @@ const PARTS = [
   'CONTRIBUTING.md',
   'LICENSE',
   'README.md',
+  '.luacheckrc',
   '.prettierrc',
   'build.mjs',
   'package.json',
   'rules.schema.json',
+  'texts.mjs',
   'tsconfig.json',
   'vitest.config.ts',
 ]

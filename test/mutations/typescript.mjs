@@ -261,13 +261,13 @@ export const typescript = [
   deciding('a wait in ticks', 'outcome.retry / charge.policy', 'outcome.retry * charge.policy'),
   row('a fault within a second', 'TOLERANCE_MS * perMs', '0'),
   row('a state left in the future', 'moved[newest]! * newestTicks - this.tick', '0'),
-  inFile('src/stores/redis/lua/state.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
+  inFile('src/stores/redis/lua/state.lua', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
     'a state left in the future in Lua',
     'params, kind.times[newest]) - tick',
     'params, kind.times[newest]) * 0',
   ),
   row('a lock-out of a wrong clock kept', 'since > now + TOLERANCE_MS * 1000 ?', 'since < now - TOLERANCE_MS * 1e9 ?'),
-  inFile('src/stores/redis/lua/state.ts', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
+  inFile('src/stores/redis/lua/state.lua', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
     'a lock-out of a wrong clock kept in Lua',
     '1000 and now + (ending',
     '1000 and since + (ending',

@@ -13,7 +13,13 @@ export const pages: readonly string[] = [
 ]
 
 /** The pages about the package, and those about the repository. */
-export const allPages: readonly string[] = [...pages, 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']
+export const allPages: readonly string[] = [
+  ...pages,
+  'ARCHITECTURE.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+]
 
 /** Returns the text of a page. */
 export function readPage(path: string): string {

@@ -89,7 +89,7 @@ export class Programs {
     postgres = 'postgres://localhost:5432/shop',
   ): Promise<Programs> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
-    for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'build.mjs']) {
+    for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'build.mjs', 'texts.mjs']) {
       await cp(join(root, part), join(folder, part), { recursive: true })
     }
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')

@@ -6,6 +6,7 @@ import { messageOf, SluiceError } from '../../util/errors.ts'
 import { boolean, knownOptions, oneOf, refuse, wholeNumber } from '../../util/validate.ts'
 import { LARGEST, parseText, type RulesFormat } from '../text/text.ts'
 import { hostname, userInfo } from 'node:os'
+import script from './stored.lua?raw'
 import { checkRules } from '../compile.ts'
 import { invalidRules, type RulesDocument } from '../document.ts'
 
@@ -53,34 +54,7 @@ interface StoredDocument {
   readonly json: string | undefined
 }
 
-interface Script {
-  readonly text: string
-  readonly sha: string
-}
-
-const PUSH = script(`
-local held = redis.call('HMGET', KEYS[1], 'version', 'writer', 'pushedAt')
-local version = held[1] or '0'
-if ARGV[1] ~= '' and ARGV[1] ~= version then return { 'other', version, held[2] or '', held[3] or '0' } end
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local next = string.format('%.0f', version + 1)
-redis.call('HSET', KEYS[1], 'version', next, 'writer', ARGV[2], 'pushedAt', now, 'format', ARGV[3], 'text', ARGV[4],
-  'json', ARGV[5], 'identity', next .. '-' .. now .. '-' .. redis.sha1hex(ARGV[4]))
--- Without the permission to publish, processes find it when they poll.
-redis.pcall('PUBLISH', KEYS[1], next)
-return { 'pushed', next, ARGV[2], now }
-`)
-
-const READ = script(`
-local held = redis.call('HMGET', KEYS[1], 'version', 'identity')
-if not held[1] then return { 'none' } end
-if held[2] == ARGV[1] then return { 'same' } end
-if redis.call('HSTRLEN', KEYS[1], 'json') > tonumber(ARGV[2]) then return { 'large', held[1], held[2] } end
-return { 'document', held[1], held[2], redis.call('HGET', KEYS[1], 'json') }
-`)
-
-const PULL = script(`return redis.call('HMGET', KEYS[1], 'version', 'writer', 'pushedAt', 'format', 'text')`)
+const sha = createHash('sha1').update(script).digest('hex')
 
 /** The document of one name in Redis: one hash, written and read by scripts. */
 export class RedisDocument {
@@ -105,29 +79,29 @@ export class RedisDocument {
    */
   async push(next: NewRules, expected: number | undefined): Promise<{ isPushed: boolean; push: RulesPush }> {
     const { writer, format, text, json } = next
-    const reply = await this.#run(PUSH, [expected === undefined ? '' : String(expected), writer, format, text, json])
+    const reply = await this.#run('push', expected === undefined ? '' : String(expected), writer, format, text, json)
     const [outcome, ...push] = reply as [string, string, string, string]
     return { isPushed: outcome === 'pushed', push: pushOf(push) }
   }
 
   /** Reads the document for a process. Returns `'same'` if its identity is the given one, `undefined` if there is none. */
   async read(identity: string): Promise<StoredDocument | 'same' | undefined> {
-    const [outcome, version, found, json] = await this.#run(READ, [identity, String(LARGEST.json)])
+    const [outcome, version, found, json] = await this.#run('read', identity, String(LARGEST.json))
     if (outcome === 'none') return undefined
     if (outcome === 'same') return 'same'
     return { version: Number(version), identity: found!, json }
   }
 
   async pull(): Promise<PulledRules | undefined> {
-    const [version, writer, pushedAt, format, text] = await this.#run(PULL, [])
+    const [version, writer, pushedAt, format, text] = await this.#run('pull')
     if (version === undefined) return undefined
     return { ...pushOf([version, writer!, pushedAt!]), format: format as RulesFormat, text: text! }
   }
 
-  async #run({ sha, text }: Script, args: readonly string[]): Promise<(string | undefined)[]> {
+  async #run(...args: readonly [action: 'push' | 'read' | 'pull', ...string[]]): Promise<(string | undefined)[]> {
     const reply = await this.#client.evalsha(sha, [this.#key], args).catch((error: unknown) => {
       if (!isScriptMissing(error)) throw error
-      return this.#client.eval(text, [this.#key], args)
+      return this.#client.eval(script, [this.#key], args)
     })
     return (reply as (string | number | null)[]).map((each) => (each === null ? undefined : String(each)))
   }
@@ -142,10 +116,6 @@ function unreachable(cause: unknown): SluiceError {
 
 function pushOf([version, writer, pushedAt]: readonly string[]): RulesPush {
   return { version: Number(version), writer: writer!, pushedAt: Number(pushedAt) }
-}
-
-function script(text: string): Script {
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
 /** Options of `pushRules`. */

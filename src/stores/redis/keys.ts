@@ -32,6 +32,15 @@ function read(word: string): number {
   return word.startsWith('=') ? Number(word.slice(1)) : parseInt(word, 36)
 }
 
+/** The bytes of an entry of a log: its time and its cost. */
+export const ENTRY = 16
+
+/** How many entries a full block holds: with its length, it just fits into 4 KiB. */
+export const BLOCK_ENTRIES = 248
+
+/** The bytes of a block's record: its number, the time of its last entry, their cost, and its bytes. */
+export const RECORD = 22
+
 /** The default prefix of keys in Redis. */
 export const PREFIX = 'sluice:'
 

@@ -1,15 +1,21 @@
 import { createHash } from 'node:crypto'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import { luaPrelude } from '../../algorithms/arithmetic.ts'
+import arithmetic from '../../algorithms/arithmetic.lua?raw'
 import { luaOf } from '../../algorithms/lua.ts'
-import { luaLockLength } from '../../limits/compiled-limit.ts'
-import { luaAdjust, luaReset } from './lua/adjust.ts'
-import { luaClockFault, luaState } from './lua/state.ts'
-import { luaDecide } from './lua/decide.ts'
-import { luaEdits, luaEntries } from './lua/entries.ts'
-import { luaNames, luaRecords } from './lua/records.ts'
-import { luaKinds, luaReply, luaRequests } from './lua/requests.ts'
-import { kindName } from './keys.ts'
+import { TOLERANCE_MS } from '../../engine/row.ts'
+import { MOST_STEPS } from '../../limits/compiled-limit.ts'
+import adjust from './lua/adjust.lua?raw'
+import call from './lua/call.lua?raw'
+import decide from './lua/decide.lua?raw'
+import entries from './lua/entries.lua?raw'
+import library from './lua/library.lua?raw'
+import records from './lua/records.lua?raw'
+import requests from './lua/requests.lua?raw'
+import state from './lua/state.lua?raw'
+import { BLOCK_ENTRIES, ENTRY, kindName, RECORD } from './keys.ts'
+
+/** The numbers that Lua shares with TypeScript. */
+const NUMBERS = `local TOLERANCE_MS, MOST_STEPS, ENTRY, RECORD, BLOCK_ENTRIES = ${[TOLERANCE_MS, MOST_STEPS, ENTRY, RECORD, BLOCK_ENTRIES].join(', ')}\n`
 
 /** The program that decides, in the two forms in which a server takes it. */
 export interface Program {
@@ -42,22 +48,9 @@ export function programFor(algorithms: readonly Algorithm[]): Program {
   const distinct = new Map(all.map((each) => [each.name, each]))
   // In one order, whichever a process met first: all processes share one program.
   const sorted = [...distinct.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
-  const text = [
-    luaPrelude,
-    luaKindTable(sorted),
-    luaKinds,
-    sorted.some(({ entries }) => entries) ? luaEntries + luaEdits : '',
-    luaClockFault,
-    luaNames,
-    luaRecords,
-    luaState,
-    luaReply,
-    luaLockLength,
-    luaAdjust,
-    luaReset,
-    luaDecide,
-    luaRequests,
-  ].join('')
+  const hasEntries = sorted.some((each) => each.entries)
+  const parts = [call, hasEntries ? entries : '', records, state, adjust, decide, requests]
+  const text = [arithmetic, kindTable(sorted), NUMBERS, ...parts].join('\n')
   const name = `sluice_${sha1(text).slice(0, 16)}`
   const script = `${text}\nreturn decide(KEYS, ARGV)\n`
   return { name, peekName: `${name}_peek`, library: libraryOf(name, text), script, sha: sha1(script) }
@@ -67,65 +60,30 @@ function sha1(text: string): string {
   return createHash('sha1').update(text).digest('hex')
 }
 
-/** A call that is killed or fails half-way may leave tables half-written: the next one builds the program again. */
 function libraryOf(name: string, text: string): string {
-  return `#!lua name=${name}
-local function build()
-${text}
-return decide
-end
-
-local decide, isWhole
-
-local function run(keys, args)
-  if not isWhole then decide = build() end
-  isWhole = false
-  local reply = decide(keys, args)
-  isWhole = true
-  return reply
-end
-
-redis.register_function('${name}', run)
-redis.register_function{ function_name = '${name}_peek', callback = run, flags = { 'no-writes' } }
-`
+  return `#!lua name=${name}\nlocal NAME = '${name}'\nlocal function build()\n${text}\nreturn decide\nend\n${library}`
 }
 
-/** The algorithms by their names. Those that share a text share its functions. */
-function luaKindTable(algorithms: readonly Algorithm[]): string {
+/** The algorithms by their names, as a table in Lua. Those that share a text share its functions. */
+function kindTable(algorithms: readonly Algorithm[]): string {
   const texts = [...new Set(algorithms.map(luaOf))]
-  const loads = texts.map((lua) => `  function()\n${lua}\n  end,`)
-  return `
-local loads = {
-${loads.join('\n')}
-}
-
-local function numberIn(word)
-  if word == '' then return 0 end
-  return tonumber(word, 36) or tonumber(string.sub(word, 2))
-end
-
-local kinds = {}
-${algorithms.map((each) => kindOf(each, texts.indexOf(luaOf(each)) + 1)).join('')}`
+  const loads = texts.map((lua) => `function()\n${lua}\nend,\n`)
+  const kinds = algorithms.map((each) => kindOf(each, texts.indexOf(luaOf(each)) + 1))
+  return `local loads = {\n${loads.join('')}}\nlocal kinds = {\n${kinds.join('')}}\n`
 }
 
 function kindOf(algorithm: Algorithm, load: number): string {
   const { initialState, entries = false, compatibleWith, parameters } = algorithm
   const newest = algorithm.cells.findIndex((cell) => cell.newest) + 1
   const cells = initialState.map((cell) => (cell === -Infinity ? '-huge' : String(cell)))
-  const words = ['perMs', ...parameters.map((_, i) => `w${i}`)].join(', ')
-  const numbers = parameters.map((name, i) => `[${quoted(name)}] = numberIn(w${i})`)
-  return `
-kinds[${quoted(kindName(algorithm))}] = {
-  cells = ${cells.length}, blank = { ${cells.join(', ')} }, entries = ${entries}, load = loads[${load}],
-  ${newest === 0 ? '' : `newest = ${newest}, times = { ${timesOf(algorithm)} },`}
-  ${compatibleWith === undefined ? '' : `family = ${quoted(familyOf(algorithm))}, `}${entries ? `format = '<${'d'.repeat(cells.length)}I2I2I4I4',` : ''}
-  parameters = function(signature, strict)
-    local ${words} = string.match(signature, '${',([^,]*)'.repeat(parameters.length + 1)}')
-    local ticks = perMs == '' and 1000 or numberIn(perMs)
-    return { perMs = ticks, strict = strict, ${numbers.join(', ')} }
-  end,
-}
-`
+  const fields = [
+    `cells = ${cells.length}, blank = { ${cells.join(', ')} }, entries = ${entries}, load = loads[${load}]`,
+    `parameters = { ${parameters.map(quoted).join(', ')} }`,
+    ...(newest === 0 ? [] : [`newest = ${newest}, times = { ${timesOf(algorithm)} }`]),
+    ...(compatibleWith === undefined ? [] : [`family = ${quoted(familyOf(algorithm))}`]),
+    ...(entries ? [`format = '<${'d'.repeat(cells.length)}I2I2I4I4'`] : []),
+  ]
+  return `[${quoted(kindName(algorithm))}] = { ${fields.join(', ')} },\n`
 }
 
 /** The cells that are points in time, by their places, and the ticks of each: 1 or a parameter. */

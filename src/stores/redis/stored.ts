@@ -1,22 +1,11 @@
 import type { ScriptClient } from './clients.ts'
-import { readSignature } from './keys.ts'
-import { ENTRY, RECORD } from './lua/entries.ts'
+import { ENTRY, readSignature, RECORD } from './keys.ts'
+import script from './stored.lua?raw'
 import type { Entry, Stored, StoredState } from '../held.ts'
-
-/** Replies in hexadecimal digits: values are binary, and clients decode binary replies differently. */
-const SCRIPT = `
-local function hex(text)
-  return (string.gsub(text, '.', function(each) return string.format('%02x', string.byte(each)) end))
-end
-local time = redis.call('TIME')
-local reply = { time[1], time[2], tostring(redis.call('PTTL', KEYS[1])) }
-for _, each in ipairs(redis.call('HGETALL', KEYS[1])) do reply[#reply + 1] = hex(each) end
-return reply
-`
 
 /** Reads the state of a key, its expiry and the time in one call. */
 export async function fetchStored(runner: ScriptClient, key: string): Promise<Stored> {
-  const [seconds, micros, ttl, ...rest] = ((await runner.eval(SCRIPT, [key], [])) as unknown[]).map(String)
+  const [seconds, micros, ttl, ...rest] = ((await runner.eval(script, [key], [])) as unknown[]).map(String)
   const fields = new Map<string, Buffer>()
   for (let i = 0; i < rest.length; i += 2) {
     fields.set(Buffer.from(rest[i]!, 'hex').toString(), Buffer.from(rest[i + 1]!, 'hex'))

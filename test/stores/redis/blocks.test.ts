@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BLOCK_ENTRIES, luaEdits, luaEntries } from '../../../src/stores/redis/lua/entries.ts'
+import { BLOCK_ENTRIES, ENTRY, RECORD } from '../../../src/stores/redis/keys.ts'
+import luaEntries from '../../../src/stores/redis/lua/entries.lua?raw'
 import { type Change, changes, type EditedBy, EditModel } from '../../support/entry-edits.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
@@ -10,8 +11,8 @@ local commands, reads = 0, 0
 local function call(...) commands = commands + 1 return redis.call(...) end
 local pack, sub, floor, max, huge = struct.pack, string.sub, math.floor, math.max, math.huge
 local function unpacked(...) reads = reads + 1 return struct.unpack(...) end
+local ENTRY, RECORD, BLOCK_ENTRIES = ${ENTRY}, ${RECORD}, ${BLOCK_ENTRIES}
 ${luaEntries}
-${luaEdits}
 local kind, key = { cells = 0, format = '<I2I2I4I4' }, KEYS[1]
 local entries = newEntries('log')
 
@@ -75,7 +76,7 @@ return { commands, reads, fields }
 
 /** With chunks of 2 entries and blocks of 4, so that there are many of them. */
 const small = (script: string): string =>
-  script.replace(/local ENTRY, CHUNK, BLOCK, RECORD = 16, \d+, \d+/, 'local ENTRY, CHUNK, BLOCK, RECORD = 16, 32, 64')
+  script.replace('CHUNK, BLOCK = 8 * ENTRY, BLOCK_ENTRIES * ENTRY', 'CHUNK, BLOCK = 2 * ENTRY, 4 * ENTRY')
 
 describe('entries in blocks', () => {
   const redis = redisForAll()

@@ -1,11 +1,5 @@
-import { TOLERANCE_MS } from '../../../engine/row.ts'
-
-/**
- * The counterparts of `isAhead`, `lockEnd` and `moveToPresent` of `engine/row.ts`. `kind.times` has the places of the cells that are points in
- * time, and the ticks of each. The entries of a state that is moved become one.
- */
-export const luaClockFault: string = `
-local TOLERANCE_MS = ${TOLERANCE_MS}
+-- The counterparts of `isAhead`, `lockEnd` and `moveToPresent` of `engine/row.ts`. `kind.times` has the places of the cells that are points in
+-- time, and the ticks of each. The entries of a state that is moved become one.
 
 local function unitOf(params, ticks)
   return ticks == 1 and 1 or params[ticks]
@@ -33,14 +27,11 @@ local function moveToPresent(attempt, kind, params, cells, offset, tick)
   applyEdit(attempt.own)
   goOn(attempt.own)
 end
-`
 
-/**
- * The states of a key in Lua. The field "names" lists the limits of the key: it is the header. The field "states" has the
- * header's hash and the numbers of all limits of fixed size; a log has a separate field, in which its entries are. States whose
- * header is the plan's are read and written here, at once; any others go by records.
- */
-export const luaState: string = String.raw`
+-- The states of a key in Lua. The field "names" lists the limits of the key: it is the header. The field "states" has the
+-- header's hash and the numbers of all limits of fixed size; a log has a separate field, in which its entries are. States whose
+-- header is the plan's are read and written here, at once; any others go by records.
+
 -- Calls a command in slices: a log may have more fields than the stack has room for.
 local function inSlices(command, key, list)
   for i = 1, #list, 2000 do call(command, key, unpack(list, i, min(i + 1999, #list))) end
@@ -218,4 +209,3 @@ local function write(group, lasting, isChanged, isPartial)
   else call('HSET', key, 'names', group.header, 'states', states) end
   if needed then prolong(key, needed) end
 end
-`

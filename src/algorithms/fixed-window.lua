@@ -1,6 +1,17 @@
-import { calendarLua } from './fixed-window.ts'
+-- The functions of `fixed-window.ts` in Lua.
 
-const text = `
+local function findCalendarWindow(params, time)
+  local window, second = params.window, params.perMs * 1000
+  local start = params.first * second
+  local ending = start + params.before * second
+  if time >= ending then start, ending = ending, ending + params.current * second end
+  if time >= ending then start, ending = ending, ending + params.after * second end
+  if time >= start and time < ending then return start, ending end
+  local beyond = time < start and start or ending
+  start = beyond + floor((time - beyond) / window) * window
+  return start, start + window
+end
+
 local function findWindow(params, time)
   local clock, window = params.clock, params.window
   if clock == 2 then return findCalendarWindow(params, time) end
@@ -48,7 +59,3 @@ local function convert(params, from, cells, offset, now)
 end
 
 return { step = step, adjust = adjust, convert = convert }
-`
-
-/** The functions of `fixed-window.ts` in Lua. */
-export const lua: Readonly<Record<string, string>> = { fixedWindow: calendarLua + text, calendar: calendarLua + text }

@@ -1,5 +1,5 @@
-/** The functions of `gcra.ts` in Lua. */
-export const linear = `
+-- The functions of `gcra.ts` in Lua.
+
 local function advance(params, cells, offset, now)
   local debt, last = cells[offset + 1], cells[offset + 2]
   local drained = now > last and (now - last) * params.drain or 0
@@ -39,6 +39,3 @@ local function convert(params, from, cells, offset, now)
 end
 
 return { step = step, adjust = adjust, convert = convert }
-`
-
-export const lua: Readonly<Record<string, string>> = { gcra: linear, leakyBucket: linear, spacing: linear }

@@ -1,14 +1,12 @@
-/** Draws a series as SVG. */
-export const plotScript: string = String.raw`// @ts-check
-import { plottedSeconds, sum, total } from './model.js'
-/** @typedef {import('./model.js').Series} Series */
+// Draws a series as SVG.
+import { plottedSeconds, type Series, sum, total } from './model.ts'
 
 const NAMESPACE = 'http://www.w3.org/2000/svg'
 const HEIGHT = 100
 const CLASSES = ['area', 'denied-line', 'shadow-line']
 
 /** Creates an empty plot. */
-export function createPlot() {
+export function createPlot(): SVGSVGElement {
   const svg = document.createElementNS(NAMESPACE, 'svg')
   svg.setAttribute('preserveAspectRatio', 'none')
   for (const each of CLASSES) {
@@ -17,15 +15,11 @@ export function createPlot() {
     path.setAttribute('vector-effect', 'non-scaling-stroke')
     svg.append(path)
   }
-  return /** @type {SVGSVGElement} */ (svg)
+  return svg
 }
 
-/**
- * Draws a series. Each step is the rate per second over so many seconds.
- * @param {SVGSVGElement} svg @param {Series} series @param {number} span
- * @returns {number} the rate at the top of the plot
- */
-export function draw(svg, series, span) {
+/** Draws a series. Each step is the rate per second over so many seconds. Returns the rate at the top of the plot. */
+export function draw(svg: SVGSVGElement, series: Series, span: number): number {
   const rates = CLASSES.map((_, kind) => ratesOf(series, kind, span))
   const top = roundTop(Math.max(...rates.flat(), 0))
   svg.setAttribute('viewBox', '0 0 ' + plottedSeconds() / span + ' ' + HEIGHT)
@@ -33,16 +27,14 @@ export function draw(svg, series, span) {
   return top
 }
 
-/** The next of 1, 2, 5, 10, 20, 50 and so on. @param {number} rate */
-function roundTop(rate) {
+/** The next of 1, 2, 5, 10, 20, 50 and so on. */
+function roundTop(rate: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(rate, 1)))
   return power * ([1, 2, 5].find((each) => each * power >= rate) ?? 10)
 }
 
-/** @param {Series} series @param {number} kind @param {number} span */
-function ratesOf(series, kind, span) {
-  /** @type {number[]} */
-  const rates = []
+function ratesOf(series: Series, kind: number, span: number): number[] {
+  const rates: number[] = []
   if (total(series, kind) === 0) return rates
   for (let from = series.second - plottedSeconds() + 1; from <= series.second; from += span) {
     rates.push(sum(series, kind, from, from + span - 1) / span)
@@ -50,11 +42,9 @@ function ratesOf(series, kind, span) {
   return rates
 }
 
-/** @param {number[]} rates @param {number} top @param {boolean} isArea */
-function pathOf(rates, top, isArea) {
+function pathOf(rates: readonly number[], top: number, isArea: boolean): string {
   if (rates.length === 0) return ''
   const heights = rates.map((each) => (HEIGHT - (each / top) * HEIGHT).toFixed(1))
   const steps = heights.map((height, i) => 'V' + height + 'H' + (i + 1)).join('')
   return isArea ? 'M0 ' + HEIGHT + steps + 'V' + HEIGHT + 'Z' : 'M0 ' + heights[0] + steps
 }
-`

@@ -1,4 +1,5 @@
-const text = `
+-- The functions of `quota-linear.ts` in Lua.
+
 local FRESH, BURSTY, SMOOTH = 0, 1, 2
 
 local function advance(params, cells, offset, now)
@@ -66,7 +67,3 @@ local function convert(params, from, cells, offset, now)
 end
 
 return { step = step, adjust = adjust, convert = convert }
-`
-
-/** The functions of `quota-linear.ts` in Lua. */
-export const lua: Readonly<Record<string, string>> = { quotaLinear: text }

@@ -1,26 +1,11 @@
-/** The bytes of an entry: its time and its cost. */
-export const ENTRY = 16
+-- The entries of a log in Lua, oldest first: the first chunk, blocks, the open chunk. The chunks are part of the log's value. Each block is a
+-- separate field, which is read when it is needed. Of the blocks between the oldest and the newest, an index says what they hold, so that a
+-- search reads a few texts however many entries there are.
+--
+-- Where there are blocks, neither chunk is empty. Where there are none, all entries are in the first chunk, which is then up to twice as long.
 
-/** The bytes of a chunk: 8 entries. */
-const CHUNK = 8 * ENTRY
-
-/** How many entries a full block holds: with its length, it just fits into 4 KiB. */
-export const BLOCK_ENTRIES = 248
-
-const BLOCK = BLOCK_ENTRIES * ENTRY
-
-/** The bytes of a block's record: its number, the time of its last entry, their cost, and its bytes. */
-export const RECORD = 22
-
-/**
- * The entries of a log in Lua, oldest first: the first chunk, blocks, the open chunk. The chunks are part of the log's value. Each block is a
- * separate field, which is read when it is needed. Of the blocks between the oldest and the newest, an index says what they hold, so that a
- * search reads a few texts however many entries there are.
- *
- * Where there are blocks, neither chunk is empty. Where there are none, all entries are in the first chunk, which is then up to twice as long.
- */
-export const luaEntries: string = String.raw`
-local ENTRY, CHUNK, BLOCK, RECORD = ${ENTRY}, ${CHUNK}, ${BLOCK}, ${RECORD}
+-- The bytes of a chunk, 8 entries, and of a full block.
+local CHUNK, BLOCK = 8 * ENTRY, BLOCK_ENTRIES * ENTRY
 
 -- Blocks are numbered from 1. These say that an entry is in one of the chunks.
 local FIRST, OPEN = 0, -1
@@ -185,13 +170,10 @@ end
 local function aimAtNone(entries, key)
   return aim(entries, key, '', 1, 0, 0, 0, 0)
 end
-`
 
-/**
- * What becomes of a log's entries in Lua when its state is kept. What is to be written is noted in `set` and `gone`: a push writes the open
- * chunk, and every eighth one the newest block; a drop removes whole blocks; a refund writes one block at most, or two small ones as one.
- */
-export const luaEdits: string = String.raw`
+-- What becomes of a log's entries in Lua when its state is kept. What is to be written is noted in `set` and `gone`: a push writes the open
+-- chunk, and every eighth one the newest block; a drop removes whole blocks; a refund writes one block at most, or two small ones as one.
+
 local function setBlock(entries, number, text)
   entries.set, entries.texts = entries.set or {}, entries.texts or {}
   entries.texts[number] = text
@@ -412,4 +394,3 @@ local function valueOf(entries, kind, cells)
   local rest = entries.at == 1 and entries.value or sub(entries.value, entries.at)
   return pack(kind.format, unpack(cells, 1, width + 4)) .. rest .. entries.added
 end
-`

@@ -1,34 +1,40 @@
-/** Looks a key up and resets it. */
-export const keysScript: string = String.raw`// @ts-check
-import { element, figure, make, makeCell, makeHead, setText, shownKey } from './tables.js'
+// Looks a key up and resets it.
+import { element, figure, make, makeCell, makeHead, setText, shownKey } from './tables.ts'
 
-/**
- * @typedef {{ limit: string, allowed: boolean, used: number | null, remaining: number | null, retryAfter: number | null,
- *   resetAfter: number | null }} KeyState
- * @typedef {{ limits?: KeyState[], isReset?: boolean, problem?: string }} Answer
- */
+interface KeyState {
+  readonly limit: string
+  readonly allowed: boolean
+  readonly used: number | null
+  readonly remaining: number | null
+  readonly retryAfter: number | null
+  readonly resetAfter: number | null
+}
 
-const limiterInput = /** @type {HTMLInputElement} */ (element('limiter'))
-const keyInput = /** @type {HTMLInputElement} */ (element('key'))
-const confirmation = /** @type {HTMLDialogElement} */ (element('confirm'))
+interface Answer {
+  readonly limits?: readonly KeyState[]
+  readonly isReset?: boolean
+  readonly problem?: string
+}
+
+const limiterInput = element('limiter') as HTMLInputElement
+const keyInput = element('key') as HTMLInputElement
+const confirmation = element('confirm') as HTMLDialogElement
 
 /** The key that was looked up last. */
 let found = { limiter: '', key: '' }
 
-/** @param {string} path @param {{ limiter: string, key: string }} named @returns {Promise<Answer>} */
-async function ask(path, named) {
+async function ask(path: string, named: { readonly limiter: string; readonly key: string }): Promise<Answer> {
   try {
     const headers = { 'X-Sluice-Key': encodeURIComponent(JSON.stringify(named)) }
     const response = await fetch(path, { method: 'POST', headers })
     if (response.status === 401) return { problem: 'You are no longer authorized. Reload the page.' }
-    return /** @type {Answer} */ (await response.json())
+    return (await response.json()) as Answer
   } catch {
     return { problem: 'The server did not answer as expected.' }
   }
 }
 
-/** @param {string} limiter @param {string} key */
-export async function lookUp(limiter, key) {
+export async function lookUp(limiter: string, key: string): Promise<void> {
   limiterInput.value = limiter
   keyInput.value = key
   const asked = { limiter, key }
@@ -37,8 +43,7 @@ export async function lookUp(limiter, key) {
   if (found === asked) showAnswer(answer)
 }
 
-/** @param {Answer} answer */
-function showAnswer({ limits = [], isReset, problem }) {
+function showAnswer({ limits = [], isReset, problem }: Answer): void {
   const { limiter, key } = found
   setText(element('answer'), problem ?? (limits.length > 0 ? 'Found.' : 'This key has no state.'))
   setText(element('found-title'), limiter + ': ' + shownKey(key))
@@ -48,8 +53,7 @@ function showAnswer({ limits = [], isReset, problem }) {
   element('answer').scrollIntoView({ block: 'nearest' })
 }
 
-/** @param {KeyState} state */
-function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter }) {
+function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter }: KeyState): HTMLElement {
   const row = make('tr')
   const denied = retryAfter === null ? 'denied' : 'denied for ' + duration(retryAfter)
   const reset = resetAfter === null ? 'never' : resetAfter === 0 ? '–' : 'in ' + duration(resetAfter)
@@ -58,19 +62,17 @@ function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter }) {
   return row
 }
 
-/** @param {number | null} value */
-function count(value) {
+function count(value: number | null): string {
   return value === null ? '∞' : figure(value)
 }
 
-/** @param {number} ms */
-function duration(ms) {
+function duration(ms: number): string {
   if (ms < 60000) return figure(ms / 1000) + ' s'
   if (ms < 3600000) return figure(ms / 60000) + ' min'
   return ms < 86400000 ? figure(ms / 3600000) + ' h' : figure(ms / 86400000) + ' d'
 }
 
-async function reset() {
+async function reset(): Promise<void> {
   confirmation.close()
   const asked = found
   const { isReset, problem } = await ask('reset', asked)
@@ -81,11 +83,11 @@ async function reset() {
   if (element('reset').hidden) element('answer').focus()
 }
 
-/** Offers the names of limiters. @param {Iterable<string>} names */
-export function offerNames(names) {
+/** Offers the names of limiters. */
+export function offerNames(names: Iterable<string>): void {
   const list = element('limiters')
-  const wanted = [...new Set(names)].filter((name) => name !== '').sort()
-  const shown = Array.from(list.children, (each) => /** @type {HTMLOptionElement} */ (each).value)
+  const wanted = [...new Set(names)].filter((name) => name !== '').toSorted()
+  const shown = Array.from(list.children, (each) => (each as HTMLOptionElement).value)
   if (wanted.join('\n') === shown.join('\n')) return
   list.replaceChildren(...wanted.map((name) => new Option('', name)))
   if (limiterInput.value === '' && wanted.length > 0) limiterInput.value = wanted[0]
@@ -96,9 +98,11 @@ element('look-up').addEventListener('submit', (event) => {
   void lookUp(limiterInput.value, keyInput.value)
 })
 element('reset').addEventListener('click', () => {
-  setText(element('confirm-text'), 'All limits of ' + found.limiter + ' forget what ' + shownKey(found.key) + ' has used.')
+  setText(
+    element('confirm-text'),
+    'All limits of ' + found.limiter + ' forget what ' + shownKey(found.key) + ' has used.',
+  )
   confirmation.showModal()
 })
 element('cancel').addEventListener('click', () => confirmation.close())
 element('confirm-reset').addEventListener('click', () => void reset())
-`

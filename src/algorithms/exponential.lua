@@ -1,7 +1,42 @@
-import { luaMath } from './exponential.ts'
+-- The functions of `exponential.ts` in Lua.
 
-/** Behind the functions of `luaMath`. */
-const text = `
+local function nearZero(x)
+  local q = x * x
+  return 2 / (2 + x + q * (0.16666666666666602 + q * (-0.0027777777777015593 + q * (0.00006613756321437934 + q * (-0.0000016533902205465252 + q * 4.1381367970572385e-8)))))
+end
+
+local function decay(x)
+  local halvings = floor(x / 0.6931471805599453 + 0.5)
+  local f = x - halvings * 0.6931471803691238 - halvings * 1.9082149292705877e-10
+  local a = 1 - f * nearZero(f)
+  while halvings >= 16 do a, halvings = a / 65536, halvings - 16 end
+  while halvings > 0 do a, halvings = a / 2, halvings - 1 end
+  return a
+end
+
+local function share(x, a)
+  return x < 0.25 and nearZero(x) or (1 - a) / x
+end
+
+local function ln(y)
+  local doublings = 0
+  while y > 65536 do y, doublings = y / 65536, doublings + 16 end
+  while y > 1.4142135623730951 do y, doublings = y / 2, doublings + 1 end
+  local f = y - 1
+  local s = f / (2 + f)
+  local z = s * s
+  local rest = z * (0.6666666666666735 + z * (0.3999999999940942 + z * (0.2857142874366239 + z * (0.22222198432149784 + z * (0.1818357216161805 + z * (0.15313837699209373 + z * 0.14798198605116586))))))
+  return doublings * 0.6931471803691238 - (s * (f - rest) - doublings * 1.9082149292705877e-10 - f)
+end
+
+local function full(p)
+  return p.quota + (2 * p.quota) / p.window
+end
+
+local function life(p, r)
+  return r < 0.5 and 0 or floor(p.window * ln(2 * r)) + 1
+end
+
 local function moment(p, r, elapsed, n)
   local low = max(elapsed, 1)
   local high = life(p, r)
@@ -78,7 +113,3 @@ local function convert(params, from, cells, offset, now)
 end
 
 return { step = step, adjust = adjust, convert = convert }
-`
-
-/** The functions of `exponential.ts` in Lua. */
-export const lua: Readonly<Record<string, string>> = { exponential: luaMath() + text }

@@ -1,9 +1,7 @@
-/**
- * Decides a transaction: reads all its limits, steps all, then writes all or nothing.
- *
- * A server that is out of memory refuses the first write of a call or none, so all writes of a transaction succeed or none.
- */
-export const luaDecide: string = String.raw`
+-- Decides a transaction: reads all its limits, steps all, then writes all or nothing.
+--
+-- A server that is out of memory refuses the first write of a call or none, so all writes of a transaction succeed or none.
+
 -- Steps every limit of a transaction, whose keys are behind the first, and writes nothing. Returns whether the enforced limits admit the
 -- request.
 local function evaluate(first)
@@ -102,4 +100,3 @@ local function commit(admitted)
     end
   end
 end
-`

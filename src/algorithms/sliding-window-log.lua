@@ -1,5 +1,5 @@
-/** The functions of a log in Lua, for any grain. */
-export const log = `
+-- The functions of `sliding-window-log.ts` in Lua, for any grain.
+
 local function advance(params, cells, offset, now, entries)
   local grain, life, sum = params.grain, params.life, cells[offset + 1]
   local newest = sum > 0 and cells[offset + 2] or -huge
@@ -59,7 +59,3 @@ local function convert(params, from, cells, offset, now, entries)
 end
 
 return { step = step, adjust = adjust, convert = convert }
-`
-
-/** The functions of `sliding-window-log.ts` in Lua. */
-export const lua: Readonly<Record<string, string>> = { slidingWindowLog: log }

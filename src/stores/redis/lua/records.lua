@@ -1,8 +1,6 @@
-/**
- * Which records a key keeps. Names of limits may come from user data, so records in which nothing counts any longer are dropped, and a key
- * has a most number of names.
- */
-export const luaNames: string = String.raw`
+-- Which records a key keeps. Names of limits may come from user data, so records in which nothing counts any longer are dropped, and a key
+-- has a most number of names.
+
 local function tickOf(params)
   return params.perMs == 1000 and now or millis
 end
@@ -68,13 +66,10 @@ local function makeRoom(group)
   dropExpired(group)
   if #group.records >= MOST_NAMES then error({ err = 'SLUICE_MANY_LIMITS' }) end
 end
-`
 
-/**
- * States by records, one for each limit that a header names: of other limits, of changed ones, of locked ones. They are read and written out
- * of line, as they are rare.
- */
-export const luaRecords: string = String.raw`
+-- States by records, one for each limit that a header names: of other limits, of changed ones, of locked ones. They are read and written out
+-- of line, as they are rare.
+
 -- A limit in the header: its name, the number of its cells, + for a log, ! for one that is locked, ~ for one that has changed, # for one
 -- with denials that count, and what wrote it.
 local function heading(name, width, isLog, isLocked, isChanged, isDenied, signature)
@@ -279,4 +274,3 @@ local function setRecords(group, kept)
   set[#set + 1], set[#set + 2] = 'names', header
   set[#set + 1], set[#set + 2] = 'states', hashOf(header) .. pack('<I4' .. rep('d', #numbers - 1), unpack(numbers))
 end
-`

@@ -1,4 +1,5 @@
-const text = `
+-- The functions of `sliding-window-counter.ts` in Lua.
+
 local function advance(params, cells, offset, now)
   local window, number, current, previous = params.window, cells[offset + 1], cells[offset + 2], cells[offset + 3]
   local time = (current > 0 or previous > 0) and max(now, number * window) or now
@@ -62,7 +63,3 @@ local function convert(params, from, cells, offset, now)
 end
 
 return { step = step, adjust = adjust, convert = convert }
-`
-
-/** The functions of `sliding-window-counter.ts` in Lua. */
-export const lua: Readonly<Record<string, string>> = { slidingWindowCounter: text }

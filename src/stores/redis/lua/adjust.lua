@@ -1,5 +1,15 @@
-/** Locks, and adjustments: what is added later, or refunded, under the configuration that wrote the state. */
-export const luaAdjust: string = String.raw`
+-- Locks, and adjustments: what is added later, or refunded, under the configuration that wrote the state.
+
+-- The twin of `lockLength` of `limits/compiled-limit.ts`.
+local function lockLength(block, growth, denials)
+  if denials % growth.after ~= 0 then return 0 end
+  local length, step, steps = block, 1, min(denials / growth.after, MOST_STEPS)
+  while step < steps and length < growth.upTo do
+    length, step = length * growth.factor, step + 1
+  end
+  return floor(min(length, growth.upTo))
+end
+
 -- Returns the microseconds of the lock-out that a denial begins; 0 if it begins none.
 local function countDenial(attempt)
   local block, growth = attempt.block, attempt.growth
@@ -188,10 +198,9 @@ local function changeAll(first, place)
     end
   end
 end
-`
 
-/** Resets: the state of a key is deleted, and what was charged before is not refunded. */
-export const luaReset: string = String.raw`
+-- Resets: the state of a key is deleted, and what was charged before is not refunded.
+
 -- Notes for each limit of a key, in place of its state, until when that would have counted: what was charged until now is not refunded.
 -- Returns whether there was a state.
 local function reset(group)
@@ -225,4 +234,3 @@ local function forget(key)
   if #group.set > 0 then writeFields(group, group.lasting + 2 * slack) end
   return isHeld and 1 or 0
 end
-`

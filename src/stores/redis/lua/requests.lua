@@ -1,87 +1,8 @@
-/** The reply of a call, which `../reply.ts` reads. A charge that was made as requested, or that was denied, has a short form. */
-export const luaReply: string = String.raw`
--- Adds a number. Whole ones go as they are; a reply would cut off the rest of others.
-local function addReply(value)
-  if value == huge then value = -1 elseif type(value) == 'number' and value % 1 ~= 0 then value = format('%.17g', value) end
-  replied = replied + 1
-  reply[replied] = value
-end
+-- Reads the arguments of a call and decides its transactions one after another. A transaction that fails leaves the others alone.
+--
+-- A plan is the text of what a transaction asks: its mode, and a line for each charge. It is one argument, so that it is read once and
+-- then found by its text.
 
-local function replyInFull(attempt, isCharged, retry)
-  reply[replied + 1] = -3
-  replied = replied + 1
-  addReply(attempt.allowed and 1 or 0)
-  addReply(attempt.remaining)
-  addReply(retry)
-  addReply(attempt.reset)
-  addReply(attempt.delay)
-  addReply(attempt.lockedFor)
-  addReply(isCharged and attempt.at or 0)
-  addReply(isCharged and attempt.charged or 0)
-end
-
--- Notes what the short form of a reply has no room for, once it is known to be numbers.
-local function noteDetails(attempt, at, retry, delay, charged)
-  if not (attempt.remaining > -huge and attempt.reset < huge and retry >= 0 and at < huge and delay < huge and charged < huge) then
-    error('the result is not a number', 0)
-  end
-  attempt.isDetailed, attempt.at, attempt.delay, attempt.charged, attempt.lockedFor = true, at, delay, charged, 0
-end
-`
-
-/** What a call shares between its functions, and what is found by a signature. */
-export const luaKinds: string = String.raw`
-local call = redis.call
-local pack, unpacked = struct.pack, struct.unpack
-local byte, find, format, gmatch, match = string.byte, string.find, string.format, string.gmatch, string.match
-local rep, sub, concat = string.rep, string.sub, table.concat
-
--- Of the call that is running: its keys and arguments, the time, for how many seconds clocks may differ, the second that any of them
--- may show, its reply, and the charge whose algorithm runs.
-local keys, args, now, second, millis, slack, latest, isForeign, current
-local reply, replied = {}, 0
-
--- The plan that is carried out, its charges, how many they are, those of each key, how many keys there are, whether nothing has
--- denied yet, and whether anything is written.
-local plan, attempts, total, groups, width, admits, writes
-
--- What was read before, by its text: at most 1,000 of a kind.
-local function newCache() return { size = 0, values = {} } end
-
-local function remember(cache, text, value)
-  if cache.size >= 1000 then cache.size, cache.values = 0, {} end
-  cache.size = cache.size + 1
-  cache.values[text] = value
-  return value
-end
-
-local derived = newCache()
-
--- The parameters in a signature. A variant is '' or 'strict'; each has a table of its own.
-local function parametersOf(kind, signature, variant)
-  local text = signature .. ';' .. variant
-  return derived.values[text]
-    or remember(derived, text, kind.parameters(signature, variant == 'strict' and 1 or 0))
-end
-
-local function kindOf(signature)
-  return kinds[match(signature, '^[^,]*')]
-end
-
--- The functions of an algorithm, made when they are first needed: a text that fails then fails its own transactions.
-local function twinOf(kind)
-  if not kind.twin then kind.twin = kind.load() end
-  return kind.twin
-end
-`
-
-/**
- * Reads the arguments of a call and decides its transactions one after another. A transaction that fails leaves the others alone.
- *
- * A plan is the text of what a transaction asks: its mode, and a line for each charge. It is one argument, so that it is read once and
- * then found by its text.
- */
-export const luaRequests: string = String.raw`
 local plans = newCache()
 
 local changesOf = { adjust = adjust, release = adjust, lock = lock, extend = lock }
@@ -219,4 +140,3 @@ local function decide(callKeys, callArgs)
     replyFailure(failure)
   end
 end
-`

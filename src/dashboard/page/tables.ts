@@ -1,20 +1,38 @@
-/** The tables of limits, minutes and keys, and the lists of stores and rules. Each text is set as text, never as HTML. */
-export const tablesScript: string = String.raw`// @ts-check
-import { all, countedSeconds, nameOf, now, rate, sum, total, words } from './model.js'
-import { createPlot, draw } from './plot.js'
-/** @typedef {import('./model.js').Message} Message */
-/** @typedef {import('./model.js').Series} Series */
-/** @typedef {{ name: string, row: HTMLElement, words: HTMLElement, cells: HTMLElement[], plot: SVGSVGElement, drawnAt: number }} Row */
+// The tables of limits, minutes and keys, and the lists of stores and rules. Each text is set as text, never as HTML.
+import {
+  all,
+  countedSeconds,
+  type DeniedKey,
+  type Message,
+  nameOf,
+  now,
+  rate,
+  type RulesState,
+  type Series,
+  type StoreState,
+  sum,
+  total,
+  words,
+} from './model.ts'
+import { createPlot, draw } from './plot.ts'
 
-/** @param {string} id @returns {HTMLElement} */
-export function element(id) {
+interface Row {
+  readonly name: string
+  readonly row: HTMLElement
+  readonly words: HTMLElement
+  readonly cells: readonly HTMLElement[]
+  readonly plot: SVGSVGElement
+  drawnAt: number
+}
+
+export function element(id: string): HTMLElement {
   const found = document.getElementById(id)
   if (found === null) throw new Error('The page has no ' + id)
   return found
 }
 
-/** Creates an element with a text. @param {string} tag @param {string} [text] @param {string} [name] */
-export function make(tag, text = '', name = '') {
+/** Creates an element with a text. */
+export function make(tag: string, text = '', name = ''): HTMLElement {
   const made = document.createElement(tag)
   made.textContent = text
   if (name !== '') made.className = name
@@ -24,48 +42,46 @@ export function make(tag, text = '', name = '') {
 /**
  * A key for people. Control characters, and those that change the direction of text, are written as JSON writes them: they would change
  * how the text beside the key is shown.
- * @param {string} key
  */
-export function shownKey(key) {
+export function shownKey(key: string): string {
   if (key === '') return '(no key)'
-  const escaped = (/** @type {string} */ each) => '\\u' + each.charCodeAt(0).toString(16).padStart(4, '0')
+  const escaped = (each: string): string => '\\u' + each.charCodeAt(0).toString(16).padStart(4, '0')
+  // oxlint-disable-next-line no-control-regex
   return key.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped)
 }
 
-/** Creates the cell that names a row. @param {string} text */
-export function makeHead(text) {
+/** Creates the cell that names a row. */
+export function makeHead(text: string): HTMLElement {
   const head = make('th', text)
   head.setAttribute('scope', 'row')
   return head
 }
 
-/** Creates a cell with the label that a phone shows above it. @param {string} label @param {string} [text] @param {string} [name] */
-export function makeCell(label, text = '', name = '') {
+/** Creates a cell with the label that a phone shows above it. */
+export function makeCell(label: string, text = '', name = ''): HTMLElement {
   const cell = make('td', text, name)
   cell.dataset.label = label
   return cell
 }
 
-/** @param {number} value */
-export function figure(value) {
+export function figure(value: number): string {
   return value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 1 : 0 })
 }
 
-/** Sets a text unless it is the same, so that a screen reader reports changes only. @param {Element} target @param {string} text */
-export function setText(target, text) {
+/** Sets a text unless it is the same, so that a screen reader reports changes only. */
+export function setText(target: Element, text: string): void {
   if (target.textContent !== text) target.textContent = text
 }
 
-/** @type {Map<number, Row>} */
-const rows = new Map()
+const rows = new Map<number, Row>()
 
 /** The limits by their names. */
-export function limits() {
+export function limits(): Series[] {
   const list = [...all.values()].filter(({ id }) => id !== 0)
-  return list.sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
+  return list.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))
 }
 
-export function showLimits() {
+export function showLimits(): void {
   const list = limits()
   const body = element('limits')
   element('no-limits').hidden = list.length > 0
@@ -80,8 +96,7 @@ export function showLimits() {
   }
 }
 
-/** @param {Series} series @returns {Row} */
-function showLimit(series) {
+function showLimit(series: Series): Row {
   const row = rowOf(series)
   setText(row.words, words[series.id] ?? '')
   const admitted = total(series, 0)
@@ -93,8 +108,7 @@ function showLimit(series) {
   return row
 }
 
-/** @param {Series} series @returns {Row} */
-function rowOf(series) {
+function rowOf(series: Series): Row {
   const known = rows.get(series.id)
   if (known !== undefined && known.name === nameOf(series)) return known
   known?.row.remove()
@@ -103,8 +117,7 @@ function rowOf(series) {
   return made
 }
 
-/** @param {Series} series @returns {Row} */
-function createRow(series) {
+function createRow(series: Series): Row {
   const row = make('tr')
   const head = makeHead(series.limiter === '' ? nameOf(series) : series.limit)
   const what = make('span', '', 'detail')
@@ -120,8 +133,8 @@ function createRow(series) {
   return { name: nameOf(series), row, words: what, cells, plot, drawnAt: 0 }
 }
 
-/** Shows a row for each minute since the start, at most ten, the newest first. @param {Series} series */
-export function showMinutes(series) {
+/** Shows a row for each minute since the start, at most ten, the newest first. */
+export function showMinutes(series: Series): void {
   const list = Array.from({ length: Math.ceil(countedSeconds() / 60) }, (_, minute) => {
     const row = make('tr')
     const to = series.second - minute * 60
@@ -132,8 +145,7 @@ export function showMinutes(series) {
   element('minutes').replaceChildren(...list)
 }
 
-/** @param {Message} message @param {(limiter: string, key: string) => void} lookUp */
-export function showTop({ top }, lookUp) {
+export function showTop({ top }: Message, lookUp: (limiter: string, key: string) => void): void {
   // The list does not change while the keyboard is in it: that would take the focus away.
   if (top === undefined || element('top').contains(document.activeElement)) return
   element('top-table').hidden = top.keys.length === 0
@@ -141,8 +153,10 @@ export function showTop({ top }, lookUp) {
   element('top').replaceChildren(...top.keys.map((denied) => topRow(denied, lookUp)))
 }
 
-/** @param {import('./model.js').DeniedKey} denied @param {(limiter: string, key: string) => void} lookUp */
-function topRow({ key, limiter, limit, count, error }, lookUp) {
+function topRow(
+  { key, limiter, limit, count, error }: DeniedKey,
+  lookUp: (limiter: string, key: string) => void,
+): HTMLElement {
   const row = make('tr')
   const button = make('button', 'Look up')
   button.setAttribute('aria-label', 'Look up ' + shownKey(key))
@@ -158,9 +172,8 @@ function topRow({ key, limiter, limit, count, error }, lookUp) {
 /**
  * Shows the states, and first what does not work. Returns that in a few words, nothing if all is well, and undefined if the message
  * has no states.
- * @param {Message} message @returns {string | undefined}
  */
-export function showStates({ stores, rules }) {
+export function showStates({ stores, rules }: Message): string | undefined {
   if (stores === undefined || rules === undefined) return undefined
   element('no-state').hidden = stores.length + rules.length > 0
   element('stores').replaceChildren(...stores.map(storeItem))
@@ -173,14 +186,17 @@ export function showStates({ stores, rules }) {
   return wrong.length > 0 ? 'Problem with rules' : ''
 }
 
-/** @param {import('./model.js').StoreState} store @returns {string[]} */
-function outageText({ name, reason, since = 0 }) {
+function outageText({ name, reason, since = 0 }: StoreState): string[] {
   const effect = 'Until it answers, limits decide without it.'
-  return ['Outage: ' + name + ' does not answer.', reason === '' ? '' : 'Cause: ' + reason, 'Since ' + timeOf(since) + '. ' + effect]
+  return [
+    'Outage: ' + name + ' does not answer.',
+    reason === '' ? '' : 'Cause: ' + reason,
+    'Since ' + timeOf(since) + '. ' + effect,
+  ]
 }
 
-/** Shows each problem as a first sentence and more lines. The same problems are not reported twice. @param {string[][]} problems */
-function showProblems(problems) {
+/** Shows each problem as a first sentence and more lines. The same problems are not reported twice. */
+function showProblems(problems: readonly (readonly string[])[]): void {
   const box = element('problems')
   const text = JSON.stringify(problems)
   if (box.dataset.shown === text) return
@@ -194,8 +210,7 @@ function showProblems(problems) {
   )
 }
 
-/** @param {import('./model.js').StoreState} store */
-function storeItem({ name, state, reason, since }) {
+function storeItem({ name, state, reason, since }: StoreState): HTMLElement {
   const item = make('li', name + ': ')
   const isDegraded = state === 'degraded'
   const known = (isDegraded ? 'does not answer' : 'answers') + ', since ' + timeOf(since ?? 0)
@@ -204,18 +219,16 @@ function storeItem({ name, state, reason, since }) {
   return item
 }
 
-/** @param {import('./model.js').RulesState} rules */
-function rulesItem({ version, policies, loadedAt, problem }) {
+function rulesItem({ version, policies, loadedAt, problem }: RulesState): HTMLElement {
   const counted = policies === 1 ? '1 policy' : policies + ' policies'
   const item = make('li', 'rules: version ' + version + ', ' + counted + ', current since ' + timeOf(loadedAt))
   if (problem !== '') item.append(make('p', problem, 'bad'))
   return item
 }
 
-/** The time of day, with the date if it is another day. @param {number} ms */
-export function timeOf(ms) {
+/** The time of day, with the date if it is another day. */
+export function timeOf(ms: number): string {
   const date = new Date(ms)
   const isToday = date.toDateString() === new Date(now).toDateString()
   return isToday ? date.toLocaleTimeString() : date.toLocaleString()
 }
-`

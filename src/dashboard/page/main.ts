@@ -1,61 +1,58 @@
-/** Connects to the server, and shows each message. */
-export const mainScript: string = String.raw`// @ts-check
-import { lookUp, offerNames } from './keys.js'
-import { all, countedSeconds, nameOf, plottedSeconds, rate, receive, SECONDS, since } from './model.js'
-import { createPlot, draw } from './plot.js'
-import { element, figure, limits, setText, showLimits, showMinutes, showStates, showTop, timeOf } from './tables.js'
+// Connects to the server, and shows each message.
+import { lookUp, offerNames } from './keys.ts'
+import { all, countedSeconds, type Message, nameOf, plottedSeconds, rate, receive, SECONDS, since } from './model.ts'
+import { createPlot, draw } from './plot.ts'
+import { element, figure, limits, setText, showLimits, showMinutes, showStates, showTop, timeOf } from './tables.ts'
 
 /** Milliseconds before the page connects again after the server has refused it. */
 const RETRY = 5000
 /** Milliseconds between two announcements to a screen reader. */
 const ANNOUNCE = 10000
 
-const chosen = /** @type {HTMLSelectElement} */ (element('chosen'))
+const chosen = element('chosen') as HTMLSelectElement
 const plot = createPlot()
 plot.setAttribute('role', 'img')
 element('plot').append(plot)
 
-/** @type {string[]} */
-let names = []
+let names: readonly string[] = []
 /** What does not work now; nothing if all is well. */
 let problem = ''
 let isDue = false
 let drawnAt = -1
 let announcedAt = -Infinity
 
-function connect() {
+function connect(): void {
   const source = new EventSource('events')
-  source.onmessage = ({ data }) => {
-    const message = /** @type {import('./model.js').Message} */ (JSON.parse(data))
+  source.addEventListener('message', ({ data }: MessageEvent<string>) => {
+    const message = JSON.parse(data) as Message
     receive(message)
     names = message.names ?? names
-    showTop(message, lookUpFromList)
+    showTop(message, (limiter, key) => void lookUpFromList(limiter, key))
     problem = showStates(message) ?? problem
     // The page is live, and says so only if all is well.
     showConnection(problem === '' ? 'live' : 'problem', problem === '' ? 'Live' : problem)
     schedule()
-  }
-  source.onerror = () => {
+  })
+  source.addEventListener('error', () => {
     showConnection('lost', 'Connection lost. The page shows what came before. Trying again…')
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY)
-  }
+  })
 }
 
-/** The focus leaves the list, so that the list changes again. @param {string} limiter @param {string} key */
-async function lookUpFromList(limiter, key) {
+/** The focus leaves the list, so that the list changes again. */
+async function lookUpFromList(limiter: string, key: string): Promise<void> {
   await lookUp(limiter, key)
   element('answer').focus()
 }
 
-/** @param {string} state @param {string} text */
-function showConnection(state, text) {
+function showConnection(state: 'live' | 'problem' | 'lost', text: string): void {
   element('connection').dataset.state = state
   setText(element('connection'), text)
-  document.title = (state === 'live' || state === 'waiting' ? '' : text.split('.')[0] + ' – ') + 'Rate limits'
+  document.title = (state === 'live' ? '' : text.split('.')[0] + ' – ') + 'Rate limits'
 }
 
 /** Draws in the next frame. A page in the background has none, so it draws nothing. */
-function schedule() {
+function schedule(): void {
   if (isDue) return
   isDue = true
   requestAnimationFrame(() => {
@@ -64,7 +61,7 @@ function schedule() {
   })
 }
 
-function show() {
+function show(): void {
   const everything = all.get(0)
   if (everything === undefined) return
   const ids = ['now-allowed', 'now-denied', 'now-shadow']
@@ -78,16 +75,19 @@ function show() {
 }
 
 /** Shows the time that plots and tables are about. */
-function showSince() {
+function showSince(): void {
   const isFull = countedSeconds() === SECONDS
   setText(element('plot-title'), isFull ? 'Ten minutes' : 'Since the start')
   setText(element('since'), 'The dashboard started at ' + timeOf(since) + '. It has no figures of the time before.')
   element('since').hidden = isFull
   const seconds = plottedSeconds()
-  setText(element('plot-start'), Math.floor(seconds / 60) + ' min ' + (seconds % 60 === 0 ? '' : (seconds % 60) + ' s ') + 'ago')
+  setText(
+    element('plot-start'),
+    Math.floor(seconds / 60) + ' min ' + (seconds % 60 === 0 ? '' : (seconds % 60) + ' s ') + 'ago',
+  )
 }
 
-function showChoices() {
+function showChoices(): void {
   const list = [...all.values()].filter(({ id }) => id === 0).concat(limits())
   const shown = Array.from(chosen.options, (each) => each.value + each.text).join('\n')
   if (shown === list.map((each) => each.id + nameOf(each)).join('\n')) return
@@ -97,7 +97,7 @@ function showChoices() {
 }
 
 /** Draws the chosen series once a second. */
-function showChosen() {
+function showChosen(): void {
   const series = all.get(Number(chosen.value))
   if (series === undefined || series.second === drawnAt) return
   drawnAt = series.second
@@ -111,7 +111,7 @@ function showChosen() {
  * Shows which limits deny now. A screen reader hears of it at most every ten seconds, from a text that is not shown and has no figures:
  * a figure would be as old as the text.
  */
-function showDenying() {
+function showDenying(): void {
   const denying = limits().filter((each) => rate(each, 1) > 0)
   const names = denying.map(nameOf).join(', ')
   setText(element('denying'), names === '' ? 'No limit denies requests now.' : 'Denying now: ' + names)
@@ -127,4 +127,3 @@ chosen.addEventListener('change', () => {
   showChosen()
 })
 connect()
-`

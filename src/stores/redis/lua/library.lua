@@ -1,0 +1,15 @@
+-- Registers the program as a library. A call that is killed or fails half-way may leave tables half-written: the next one builds the
+-- program again.
+
+local decide, isWhole
+
+local function run(keys, args)
+  if not isWhole then decide = build() end
+  isWhole = false
+  local reply = decide(keys, args)
+  isWhole = true
+  return reply
+end
+
+redis.register_function(NAME, run)
+redis.register_function{ function_name = NAME .. '_peek', callback = run, flags = { 'no-writes' } }
