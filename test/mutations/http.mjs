@@ -369,9 +369,9 @@ export const http = [
   standard('takes a text of another time', 'known?.left === left && known.seconds === seconds', 'known?.left === left'),
   standard('takes a text of another client', 'known?.left === left && known.seconds', 'known?.seconds'),
   scope(
-    'reads the options of each route once for all routes',
-    '    let config: Config | undefined\n    return function limitRequest',
-    '    return function limitRequest',
+    'reads the options of one route for all routes',
+    'function limitRoute(): LimitHook {\n    let config: Config | undefined',
+    'let config: Config | undefined\n  function limitRoute(): LimitHook {',
   ),
   gate('checks although checks are off', 'options.checks === false ? undefined : ', ''),
   gate('checks every request', '++requestsSeen <= CHECKED_FIRST || requestsSeen % SAMPLE === 0', 'true'),
