@@ -183,6 +183,7 @@ function keepHeadersOnErrors(app: Application): void {
   if (keeping.has(app)) return
   keeping.add(app)
   const { onerror } = app.context
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a method of Koa
   app.context.onerror = function keepHeaders(this: Context, error) {
     // Koa calls it at the end of every response, without an error.
     const latest = (error as Error | null) === null ? undefined : latestPass(adapter, this)

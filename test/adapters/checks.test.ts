@@ -54,6 +54,27 @@ test('the first thousand requests of a rate limit are checked, and then one of e
   expect(reads).toBe(1010)
 })
 
+test.each([undefined, false])(
+  'a request of Express that is not checked is asked for each property once, checks: %s',
+  (checks) => {
+    const reads: string[] = []
+    const request = (): unknown =>
+      new Proxy({ method: 'GET', ip: '127.0.0.1', headers: {}, app: express() } as Record<string, unknown>, {
+        get(target, name) {
+          reads.push(String(name))
+          return target[String(name)]
+        },
+      })
+    const many = fixedWindow({ quota: 1e6, window: '1h' })
+    const limit = forExpress.rateLimit({ keyer: forExpress.byIP, limits: many, ...(checks === false && { checks }) })
+    const send = (): void => limit(request() as never, { getHeader() {}, setHeader() {} } as never, () => {})
+    for (let i = 0; i < 1000; i++) send()
+    reads.length = 0
+    send()
+    expect(reads.toSorted()).toEqual(['ip', 'method', 'rateLimit'])
+  },
+)
+
 describe.each([true, false])('with checks: %s,', (checks) => {
   const expected = (code: string): readonly string[] => (checks ? [code] : [])
   const codesOf = async (listener: unknown, headers = {}): Promise<readonly string[]> => {

@@ -53,9 +53,10 @@ describe.each([
       server = await serve(app.callback() as never)
       await ask(server)
       const { status, headers } = await ask(server)
-      expect([status, headers['ratelimit'], headers['cache-control']]).toEqual([
+      expect([status, headers['ratelimit'], headers['cache-control'], headers['retry-after']]).toEqual([
         500,
         '"1-per-1h";r=0;t=3600',
+        undefined,
         undefined,
       ])
     })

@@ -1,10 +1,11 @@
 import express from 'express'
 import type { RequestHandler } from 'express'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/express/index.ts'
 import { mergeDecisions } from '../../../src/http/passes.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
+import { createLimiter } from '../../../src/limiter/limiter.ts'
 import { type Degraded, isDeciding, type SyncStore } from '../../../src/stores/store.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
@@ -58,6 +59,32 @@ describe('request limiters in order', () => {
     }
     expect(headers['ratelimit-policy']).toContain('qu="content-bytes"')
   })
+
+  test('write a limiter with the options of each place, also if it is used in several', async () => {
+    const limiter = createLimiter(requests)
+    const spare = { keyer: everyone, limits: fixedWindow({ name: 'spare', quota: 5, window: '1s' }) }
+    for (const unit of ['first', 'second', 'first']) {
+      const { headers } = await passing({ limiter, unit }, spare)
+      expect(headers['ratelimit-policy']).toBe(`"reqs";q=100;qu="${unit}";w=60, "spare";q=5;w=1`)
+      await server?.close()
+    }
+    expect((await passing({ limiter }, spare)).headers['ratelimit-policy']).toBe('"reqs";q=100;w=60, "spare";q=5;w=1')
+  })
+
+  test.each([{}, { headers: false }, { headers: 'legacy' }, { unit: 'tokens' }] as const)(
+    'store nothing for a request with one of them: %j',
+    (options) => {
+      const limit = rateLimit({ ...requests, ...options, limits: fixedWindow({ quota: 1e6, window: '1h' }) })
+      const send = (): void =>
+        limit({ method: 'GET', headers: {} } as never, { getHeader() {}, setHeader() {} } as never, () => {})
+      for (let i = 0; i < 1000; i++) send()
+      const set = vi.spyOn(WeakMap.prototype, 'set')
+      send()
+      const entries = set.mock.calls.length
+      set.mockRestore()
+      expect(entries).toBe(0)
+    },
+  )
 
   test('write each of three limits with its own options', async () => {
     const spare = { keyer: everyone, limits: fixedWindow({ name: 'spare', quota: 5, window: '1s' }), unit: 'tokens' }

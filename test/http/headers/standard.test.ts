@@ -14,6 +14,17 @@ test.each(['standard', 'draft-8'] as const)('writes the worked values of %s', (s
   expect(written(style, D4)).toEqual({ 'RateLimit-Policy': two, RateLimit: '"burst";r=0;t=1, "hourly";r=0;t=1800' })
 })
 
+test('writes the units and the seconds of each request, in any order', () => {
+  const limit = windowed('n', 300, 3_600_000)
+  const textOf = (left: number, seconds: number): unknown =>
+    written('standard', decide([status(limit, { remaining: left, resetAfter: seconds * 1000 })]))['RateLimit']
+  for (let round = 0; round < 2; round++) {
+    for (let left = 1; left <= 150; left++) {
+      for (const seconds of [1, 2, 65, 66, 129, 3600]) expect(textOf(left, seconds)).toBe(`"n";r=${left};t=${seconds}`)
+    }
+  }
+})
+
 describe('the name of a limit', () => {
   test('is escaped when it has quotes or backslashes', () => {
     const decided = decide([status(windowed('a"b\\c', 5, 1000), { remaining: 4, resetAfter: 1000 })])
