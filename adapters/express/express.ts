@@ -17,13 +17,13 @@ import {
   proxyHeaderIn,
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
-import { warnOfLateMount } from '../../src/http/checks.ts'
+import { warnOfLateMount, warnOfNoRoute } from '../../src/http/checks.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { byteLength, denialStatus } from '../../src/http/denial.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
-import { createRequestLimiter, onceForEachApp } from '../../src/http/request-limiter.ts'
+import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 
@@ -206,7 +206,7 @@ export const byMethod: SyncKeyer<Request> = (request) => {
 export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], (request: Request) => {
   refuseOwnCall('byRoute', request)
   const route = request.route as Route | undefined
-  return route === undefined ? unroutedKey(request.app) : keyOfRoute(request.app, route)
+  return route === undefined ? unroutedKey(request, request.app) : keyOfRoute(request.app, route)
 })
 
 /** What is read of a request of Express. */
@@ -280,7 +280,7 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, response, next, decision) =>
     callStarted(
-      { onDenied, response, status: denialStatus(decision), beforeError: () => skipUnreadBody(request) },
+      { request, onDenied, response, status: denialStatus(decision), beforeError: () => skipUnreadBody(request) },
       (undo) => {
         const goOn = (...reason: [unknown?]): void => {
           undo(isError(reason[0]))
@@ -302,14 +302,11 @@ function isError(reason: unknown): boolean {
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
-  const requestLimiter = createRequestLimiter(options, adapter)
-  const needsRoute = readsRoute(options.keyer)
-  const checkApp = onceForEachApp<Application>((app) => {
-    if (isMountedLate(app, limitRate)) warnOfLateMount()
-    if (needsRoute && isMountedWithUse(app, limitRate)) unroutedKey(app)
+  const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
+    if (isMountedLate(app as Application, limitRate)) warnOfLateMount()
+    if (readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate)) warnOfNoRoute(app)
   })
   const limitRate: RateLimit = function limitRate(request, response, next) {
-    checkApp(request.app)
     const admitted = requestLimiter.admit(request as unknown as Request, response as Response, next)
     if (admitted === true) next()
     else if (admitted !== false) admitted.then((yes) => void (yes && next()), next)

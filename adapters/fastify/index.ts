@@ -92,7 +92,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, reply, _next, decision) =>
-    callStarted({ onDenied, response: headOf(reply), status: denialStatus(decision) }, () =>
+    callStarted({ request, onDenied, response: headOf(reply), status: denialStatus(decision) }, () =>
       chain(
         onDenied(request, reply, decision),
         (answer) => void (answer === undefined || reply.sent || reply.send(answer)),

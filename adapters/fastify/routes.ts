@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { refuse } from '../../src/util/validate.ts'
-import { warn } from '../../src/util/warn.ts'
 
 /** The point in the life of a request at which a limit decides. */
 export type Hook = 'onRequest' | 'preHandler'
@@ -322,13 +321,5 @@ function declaredTooEarly(route: string): SluiceError {
     `The \`config.rateLimit\` of route ${route} has another \`hook\` than its scope, but the route was declared before ` +
       "sluice was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
       '`await app.register(rateLimit)`.',
-  )
-}
-
-export function warnOfEarlyRoute(): void {
-  warn(
-    'SLUICE_EARLY_ROUTE',
-    "A limit with `hook: 'preHandler'` runs before the preHandler hooks of a route or a 404 handler that was declared before " +
-      "sluice was loaded. A keyer cannot use what these hooks set. Import 'sluice/fastify' before the app is created.",
   )
 }

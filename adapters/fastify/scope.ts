@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import {
   addOwnHook,
   checkRouteHooks,
@@ -22,8 +22,8 @@ import {
   type OwnRoute,
   registeredTwice,
   routeName,
-  warnOfEarlyRoute,
 } from './routes.ts'
+import { warnOfEarlyRoute } from '../../src/http/checks.ts'
 
 /** A limit of the scope that it is registered in. */
 interface ScopeLimit extends Inheritable {
@@ -96,14 +96,18 @@ export function limitScope(
   // `reply.callNotFound` runs the preHandler hooks again, as the hooks of a 404 handler without a route.
   const passed = hook === 'preHandler' ? new WeakSet<FastifyRequest>() : undefined
 
-  function limitRequest(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
-    if (passed?.has(request)) return done()
-    passed?.add(request)
-    const config = request.routeOptions.config as unknown as Config
-    if (config.rateLimit === undefined) return limit(request, reply, done)
-    if (config.rateLimit === false) return done()
-    const own = (config[OWN_LIMIT] ??= ownLimitOf(request))
-    return own?.caller === scopeLimit ? own.limit!(request, reply, done) : done()
+  /** Creates the hook of one route or 404 handler. `request.routeOptions` makes an object at each read, so it is read once. */
+  function limitRoute(): LimitHook {
+    let config: Config | undefined
+    return function limitRequest(request, reply, done) {
+      if (passed?.has(request)) return done()
+      passed?.add(request)
+      config ??= request.routeOptions.config as unknown as Config
+      if (config.rateLimit === undefined) return limit(request, reply, done)
+      if (config.rateLimit === false) return done()
+      const own = (config[OWN_LIMIT] ??= ownLimitOf(request))
+      return own?.caller === scopeLimit ? own.limit!(request, reply, done) : done()
+    }
   }
 
   /** Returns `undefined` for an early route whose limit is created by a scope within. */
@@ -117,7 +121,7 @@ export function limitScope(
     const counted = String(method) === 'HEAD' ? 'GET' : method
     return earlyLimit(request, scopeLimit.early, scopeLimit, hook, inheriting(nearest, create, counted, url ?? ''))
   }
-  addScopeHook(scopeLimit, hook, limitRequest)
+  addScopeHook(scopeLimit, hook, limitRoute)
 }
 
 /** Returns the limit of a scope or of the nearest one around it: the one at `hook`, if it has two. */
@@ -130,18 +134,22 @@ export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'
 }
 
 /** Adds the hook of a limit to its scope, and sets `attached` when Fastify puts it on a route or a 404 handler. */
-function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limit: LimitHook): void {
-  let isWarned = false
-  function limitEarly(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
-    if (!isWarned) warnOfEarlyRoute()
-    isWarned = true
-    limit(request, reply, done)
+function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limitRoute: CreateRouteHook): void {
+  let isWarned = scopeLimit.options['checks'] === false
+  function limitEarlyRoute(): LimitHook {
+    const limit = limitRoute()
+    return function limitEarly(request, reply, done) {
+      if (!isWarned) warnOfEarlyRoute()
+      isWarned = true
+      limit(request, reply, done)
+    }
   }
-  const { ofScope, last } = hook === 'preHandler' ? preHandlers(limit, limitEarly) : { ofScope: limit }
+  const isLate = hook === 'preHandler'
+  const { bind, last } = isLate ? preHandlers(limitRoute, limitEarlyRoute) : { bind: limitRoute }
   if (last !== undefined) scopeLimit.last = last
-  const bound = withBind(ofScope, () => {
+  const bound = withBind(isLate ? limitEarlyRoute : limitRoute, () => {
     scopeLimit.attached = true
-    return ofScope.bind(undefined)
+    return bind()
   })
   scopeLimit.scope.addHook(hook as 'onRequest', bound)
 }
@@ -265,10 +273,13 @@ function appendLast(hooked: Hooked, lastHooks: () => readonly LimitHook[]): void
   })
 }
 
+/** Creates the hook of one route or 404 handler. */
+type CreateRouteHook = () => LimitHook
+
 /** The two hooks of a limit at `preHandler`. On a route or a 404 handler that has both, only `last` limits. */
 interface PreHandlers {
-  /** For a scope. It runs before the hooks of routes, and before hooks that are added to the scope later. */
-  readonly ofScope: LimitHook
+  /** Binds the hook of a scope. It runs before the hooks of routes, and before hooks that are added to the scope later. */
+  readonly bind: CreateRouteHook
   /** For `appendLast`. */
   readonly last: LimitHook
 }
@@ -279,21 +290,22 @@ interface PreHandlers {
  *
  * @param early limits where `last` is missing, since Fastify created the app before this package was loaded
  */
-function preHandlers(limit: LimitHook, early: LimitHook): PreHandlers {
+function preHandlers(limit: CreateRouteHook, early: CreateRouteHook): PreHandlers {
   let latest = { isReplaced: false }
   function bindOfScope(): LimitHook {
     const bound = { isReplaced: false }
+    const limitEarly = early()
     latest = bound
-    return (request, reply, done) => (bound.isReplaced ? done() : early(request, reply, done))
+    return (request, reply, done) => (bound.isReplaced ? done() : limitEarly(request, reply, done))
   }
   function bindLast(): LimitHook {
     latest.isReplaced = true
-    return limit
+    return limit()
   }
-  return { ofScope: withBind(early, bindOfScope), last: withBind(limit, bindLast) }
+  return { bind: bindOfScope, last: withBind(limit, bindLast) }
 }
 
-/** Returns a hook with the same effect, and with another `bind`. */
-function withBind(hook: LimitHook, bind: () => LimitHook): LimitHook {
-  return Object.assign(((request, reply, done) => hook(request, reply, done)) satisfies LimitHook, { bind })
+/** Returns a hook that Fastify binds with `bind`, once for each route. Where it is called directly, `create` makes the hook of that call. */
+function withBind(create: CreateRouteHook, bind: CreateRouteHook): LimitHook {
+  return Object.assign(((request, reply, done) => create()(request, reply, done)) satisfies LimitHook, { bind })
 }

@@ -67,7 +67,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   callOnDenied(onDenied, request, draft, _next, decision) {
     draft.headers.set('Cache-Control', 'no-store')
     return chain(
-      warnIfPending(onDenied, onDenied(request, decision), () => false),
+      warnIfPending(request, onDenied, onDenied(request, decision), () => false),
       (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
     )
   },

@@ -99,7 +99,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
     }
     const answered = undoneByError(
       () => void (hasGoneOn || undo(true)),
-      () => warnIfPending(onDenied, onDenied(context, goOn, decision), () => hasGoneOn),
+      () => warnIfPending(context, onDenied, onDenied(context, goOn, decision), () => hasGoneOn),
     )
     return chain(answered, (answer) => {
       // Hono takes an empty 200 for a response.

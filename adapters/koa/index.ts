@@ -4,13 +4,13 @@ import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial, type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
 import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
-import { warnIfPending, warnOfLateMount } from '../../src/http/checks.ts'
-import { headerConfig, writtenHeaders } from '../../src/http/headers/styles.ts'
-import { createRequestLimiter, onceForEachApp } from '../../src/http/request-limiter.ts'
+import { warnIfPending, warnOfLateMount, warnOfNoRoute } from '../../src/http/checks.ts'
+import { mergeRetryAfter, withNames, writtenHeaders } from '../../src/http/headers/styles.ts'
+import { latestPass } from '../../src/http/passes.ts'
+import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { keepHeaders } from './error-headers.ts'
-import { readsRoute, unroutedKey } from '../../src/http/keys/request-keyers.ts'
+import { readsRoute } from '../../src/http/keys/request-keyers.ts'
 import { addressOf } from './keyers.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
@@ -86,7 +86,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
     const isAnswered = (): boolean => hasGoneOn || context.headerSent || context.res.destroyed
     return undoneByError(
       () => void (hasGoneOn || undo(true)),
-      () => warnIfPending(onDenied, onDenied(context, goOn, decision), isAnswered),
+      () => warnIfPending(context, onDenied, onDenied(context, goOn, decision), isAnswered),
     )
   },
 }
@@ -117,48 +117,106 @@ export function rateLimit<State = DefaultState, Custom = DefaultContext>(
 ): Middleware<State & RateLimitState, Custom> {
   // Only functions of the user read the state.
   const options = given as unknown as RateLimitOptions
-  const requestLimiter = createRequestLimiter(options, adapter)
-  const written = writtenHeaders(headerConfig(options))
-  const keepOnError = keepHeaders(written)
-  const keepOnDenial = keepHeaders([...written, 'Retry-After', 'Cache-Control', 'Connection'])
+  const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
+    if (isLastAfterRouter(app as Application, limitRate)) warnOfLateMount()
+    // An earlier router may have set a route.
+    if (readsRoute(options.keyer) && (app as Application).middleware.includes(limitRate as never)) warnOfNoRoute(app)
+  })
+  let latestApp: Application | undefined
 
-  function callNext(context: Context, next: Next): Promise<void> {
-    // Before `next`: an earlier middleware, or the stream of the body, can also fail.
-    keepOnError(context)
-    return next()
+  // An `onDenied` may throw its denial.
+  function failed(context: Context, hasGoneOn: boolean, error: unknown): never {
+    if (!hasGoneOn && context.state.rateLimit?.allowed === false) thrownDenials.add(context)
+    throw error
   }
 
-  const needsRoute = readsRoute(options.keyer)
-  const checkApp = onceForEachApp<Application>((app) => {
-    if (isLastAfterRouter(app, limitRate)) warnOfLateMount()
-    // An earlier router may have set a route.
-    if (needsRoute && app.middleware.includes(limitRate as never)) unroutedKey(app)
-  })
-  function limitRate(context: Context, next: Next): Promise<void> | void {
-    checkApp(context.app)
-    let hasGoneOn = false
-    function goOn(): Promise<void> {
-      hasGoneOn = true
-      return callNext(context, next)
-    }
-    // An `onDenied` may throw its denial.
-    function failed(error: unknown): never {
-      if (!hasGoneOn && context.state.rateLimit?.allowed === false) keepOnDenial(context)
-      throw error
-    }
+  function limit(context: Context, next: Next, goOn: Next, hasGoneOn: () => boolean): Promise<void> | void {
     try {
-      const nextOnDenied = options.onDenied === undefined ? next : goOn
-      const admitted = requestLimiter.admit(context, context.response, nextOnDenied)
-      if (typeof admitted === 'boolean') return admitted ? callNext(context, next) : keepOnError(context)
-      return admitted.then((yes) => (yes ? callNext(context, next) : keepOnError(context)), failed)
+      const admitted = requestLimiter.admit(context, context.response, goOn)
+      if (typeof admitted === 'boolean') return admitted ? next() : undefined
+      return admitted.then(
+        (yes) => (yes ? next() : undefined),
+        (error: unknown) => failed(context, hasGoneOn(), error),
+      )
     } catch (error) {
-      return failed(error)
+      return failed(context, hasGoneOn(), error)
     }
+  }
+
+  function limitRate(context: Context, next: Next): Promise<void> | void {
+    const { app } = context
+    if (app !== latestApp) keepHeadersOnErrors((latestApp = app))
+    if (options.onDenied === undefined) return limit(context, next, next, never)
+    let isCalled = false
+    function goOn(): Promise<void> {
+      isCalled = true
+      return next()
+    }
+    return limit(context, next, goOn, () => isCalled)
   }
   return limitRate as unknown as Middleware<State & RateLimitState, Custom>
+}
+
+function never(): boolean {
+  return false
 }
 
 /** Returns true for the last middleware of an app that comes after a router of `@koa/router`. */
 function isLastAfterRouter({ middleware }: Application, limitRate: unknown): boolean {
   return middleware.indexOf(limitRate as never) === middleware.length - 1 && middleware.some((each) => 'router' in each)
+}
+
+const EXPOSE_HEADERS = 'access-control-expose-headers'
+const DENIAL_HEADERS = ['retry-after', 'cache-control', 'connection']
+
+/** The requests whose `onDenied` has thrown the denial. */
+const thrownDenials = new WeakSet<Context>()
+/** The apps that keep headers. */
+const keeping = new WeakSet<Application>()
+
+/**
+ * Keeps headers on the response of an uncaught error. Koa removes all headers before it answers such an error, and then sets the
+ * `headers` of the error. The rate-limit headers do not change, since the request was counted. The error is not modified: it may be
+ * the same object for all requests.
+ */
+function keepHeadersOnErrors(app: Application): void {
+  if (keeping.has(app)) return
+  keeping.add(app)
+  const { onerror } = app.context
+  app.context.onerror = function keepHeaders(this: Context, error) {
+    // Koa calls it at the end of every response, without an error.
+    const latest = (error as Error | null) === null ? undefined : latestPass(adapter, this)
+    if (latest === undefined) return onerror.call(this, error)
+    const written = latest.headers.parts.flatMap(({ config }) => writtenHeaders(config))
+    answerWith(this.res, namesOf(written, thrownDenials.has(this)), () => onerror.call(this, error))
+  }
+}
+
+function namesOf(written: readonly string[], isDenial: boolean): readonly string[] {
+  return [...written.map((name) => name.toLowerCase()), EXPOSE_HEADERS, ...(isDenial ? DENIAL_HEADERS : [])]
+}
+
+/** Calls `answer`, which answers with an error. Those headers of these names that a response has stay. */
+function answerWith(res: Context['res'], names: readonly string[], answer: () => void): void {
+  const { removeHeader, setHeader } = res
+  const kept = new Set(names.filter((name) => res.hasHeader(name)))
+  const exposed = String(res.getHeader(EXPOSE_HEADERS)).split(', ')
+  res.removeHeader = (name) => (kept.has(name.toLowerCase()) ? undefined : removeHeader.call(res, name))
+  res.setHeader = (name, value) => {
+    const lower = name.toLowerCase()
+    if (kept.has(lower) && lower === 'retry-after')
+      return setHeader.call(res, name, laterOf(res.getHeader(name), value))
+    if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res
+    return setHeader.call(res, name, kept.has(lower) ? withNames(String(value), exposed) : value)
+  }
+  try {
+    answer()
+  } finally {
+    Object.assign(res, { removeHeader, setHeader })
+  }
+}
+
+/** Returns the later of two `Retry-After`. */
+function laterOf(ours: unknown, theirs: unknown): string {
+  return String(mergeRetryAfter(theirs, Number(ours), Date.now()))
 }

@@ -74,7 +74,7 @@ export const byMethod: SyncKeyer<Context> = (context) => {
 export const byRoute: SyncKeyer<Context> = define('byRoute', ['koa'], (context: Context) => {
   refuseOwnCall('byRoute', context)
   const { method, matched, _matchedRoute: current } = context as Matched
-  if (matched === undefined && current === undefined) return unroutedKey(context.app)
+  if (matched === undefined && current === undefined) return unroutedKey(context, context.app)
   const answers = ({ methods }: Layer): boolean => methods.includes(method)
   // A middleware after all routes with the same path does not run.
   const last = (matched?.findLastIndex(answers) ?? -1) + 1

@@ -113,8 +113,8 @@ export const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
   getStatus: ({ response }) => rawResponseOf(response!).statusCode,
   markAborted: ({ response }) => markAborted(rawResponseOf(response!)),
   onEnd: ({ response }, listener) => whenClosed(rawResponseOf(response!), listener),
-  callOnDenied: (onDenied, _request, exchange, _next, decision) =>
-    callStarted({ onDenied, response: headOf(exchange.response!), status: denialStatus(decision) }, (undo) =>
+  callOnDenied: (onDenied, request, exchange, _next, decision) =>
+    callStarted({ request, onDenied, response: headOf(exchange.response!), status: denialStatus(decision) }, (undo) =>
       chain(onDenied(exchange.context, decision), (answer) => {
         exchange.answer = answer
         if (answer === true) undo()

@@ -2,7 +2,7 @@ import type { ExecutionContext, OnApplicationBootstrap, OnModuleInit } from '@ne
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core'
 import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { refuse } from '../../src/util/validate.ts'
-import { warn } from '../../src/util/warn.ts'
+import { warnOfNoGuard } from '../../src/http/checks.ts'
 import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { limitsOf, type OwnLimits } from './decorators.ts'
@@ -57,14 +57,9 @@ export class RateLimits implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
-  /** Warns if there is no guard. */
+  /** Warns if there is no guard, unless checks are off. */
   onApplicationBootstrap(): void {
-    if (this.#isUsed) return
-    warn(
-      'SLUICE_NO_GUARD',
-      'RateLimitModule is imported, but no RateLimitGuard was created, so nothing is limited. Add ' +
-        '{ provide: APP_GUARD, useClass: RateLimitGuard } to the providers of a module, or @UseGuards(RateLimitGuard) to a class.',
-    )
+    if (!this.#isUsed && this.#options.checks !== false) warnOfNoGuard()
   }
 
   #prepare(type: Parameters<typeof limitsOf>[0]): void {

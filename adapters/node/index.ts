@@ -125,7 +125,9 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
     void response.writeHead(status, { 'Content-Length': byteLength(body) }).end(body),
   onEnd: (response, listener) => whenClosed(response, listener),
   callOnDenied: (onDenied, request, response, _next, decision) =>
-    callStarted({ onDenied, response, status: denialStatus(decision) }, () => onDenied(request, response, decision)),
+    callStarted({ request, onDenied, response, status: denialStatus(decision) }, () =>
+      onDenied(request, response, decision),
+    ),
 }
 
 /**

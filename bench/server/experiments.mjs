@@ -1,58 +1,67 @@
 import { figure } from '../lib/experiment.mjs'
 import { ask, messageFrom, startWorker } from '../lib/processes.mjs'
 import { budget, oursIn, ratioBudget, row } from '../lib/row.mjs'
-import { byRound, median, ratios } from '../lib/statistics.mjs'
+import { byRound, median } from '../lib/statistics.mjs'
 import { repeater } from '../lib/undisturbed.mjs'
 
 const APP = new URL('./app.worker.mjs', import.meta.url)
 const ADDED = new URL('./added.worker.mjs', import.meta.url)
-/** Ours keeps so many more per cent of the bare app's requests than a peer that writes headers. */
-const POINTS = 5
+const FLOOR = 'two headers'
+const WITHOUT = 'headers: false'
 
 /**
  * A framework and its peers.
- * @typedef {{ framework: string, title: string, peers: string[], withHeaders: string[] }} Framework
+ * @typedef {{ framework: string, title: string, peers: string[], withHeaders: string[], atMost: number }} Framework  `atMost`: the
+ *   microseconds that ours may add to the floor
  */
 
 /** The jobs of all apps of a framework, by subject. */
 function jobsOf({ framework, peers }, builds) {
-  const others = ['bare', 'two headers', ...peers].map((limiter) => [limiter, { framework, limiter }])
+  const others = ['bare', FLOOR, ...peers].map((limiter) => [limiter, { framework, limiter }])
   return Object.fromEntries([...others, ...builds.map(({ name, root }) => [name, { framework, root }])])
 }
 
 /**
- * Requests per second of processor time of the same app with each limiter: as many as it serves on its own core. All
- * apps run throughout and are loaded in turn.
+ * Processor time of the server's own process per request, in a new process for each measurement: one process differs from the next by more
+ * than a limiter costs.
  */
-export function requestsPerSecond(framework, { builds, core, load, rounds, seconds, patienceMs }) {
-  const jobs = jobsOf(framework, builds)
-  const apps = new Map()
+export function processorTimes(
+  framework,
+  { builds, core, load, starts, warmUpRequests, measuredRequests, patienceMs },
+) {
+  const { root } = builds.at(-1)
+  const jobs = { ...jobsOf(framework, builds), [WITHOUT]: { framework: framework.framework, root, headers: false } }
   const undisturbed = repeater(patienceMs)
 
-  async function open(subject) {
-    const child = startWorker(APP, jobs[subject], { core })
-    const { port } = await messageFrom(child)
-    apps.set(subject, { child, port })
-    await load(port, seconds)
-  }
-
   async function measure(subject) {
-    if (!apps.has(subject)) await open(subject)
-    const { child, port } = apps.get(subject)
-    return undisturbed([child.pid], async () => {
-      const before = await processorTime(child)
-      const requests = await load(port, seconds)
-      return { rate: (requests * 1e6) / ((await processorTime(child)) - before) }
-    })
-  }
-
-  function close() {
-    for (const { child } of apps.values()) child.kill('SIGKILL')
-    apps.clear()
+    const child = startWorker(APP, jobs[subject], { core })
+    try {
+      const { port } = await messageFrom(child)
+      await atLeast(warmUpRequests, load, port)
+      return await undisturbed([child.pid], async () => {
+        const before = await processorTime(child)
+        const requests = await atLeast(measuredRequests, load, port)
+        return { time: ((await processorTime(child)) - before) / requests }
+      })
+    } finally {
+      child.kill('SIGKILL')
+    }
   }
 
   const steps = Object.keys(jobs).map((subject) => ({ subject, measure: () => measure(subject) }))
-  return { title: framework.title, rounds, steps, close, rows: (samples) => requestRows(framework, samples) }
+  return { title: framework.title, rounds: starts, steps, rows: (samples) => timeRows(framework, samples) }
+}
+
+const MOST_SECONDS = 60
+
+/** Loads an app for whole seconds until it has answered so many requests. Returns how many it has answered. */
+async function atLeast(count, load, port) {
+  let answered = 0
+  for (let second = 0; second < MOST_SECONDS; second++) {
+    answered += await load(port, 1)
+    if (answered >= count) return answered
+  }
+  throw new Error(`The app answered ${answered} requests in ${MOST_SECONDS} s, expected ${count}`)
 }
 
 function processorTime(child) {
@@ -60,23 +69,23 @@ function processorTime(child) {
   return messageFrom(child)
 }
 
-function requestRows({ title, withHeaders }, samples) {
+function timeRows({ title, peers, atMost }, samples) {
   const group = `In a server, ${title}`
-  const rate = figure(samples, 'rate')
-  const share = Object.fromEntries(
-    Object.entries(rate).map(([name, rates]) => [name, ratios(rates, rate.bare).map((each) => 100 * each)]),
-  )
-  const ours = oursIn(share)
-  const budgets = withHeaders.map((peer) =>
-    budget(
-      `≥ ${peer} + ${POINTS} points`,
-      byRound(share[ours], share[peer], (a, b) => a - b),
-      { atLeast: POINTS },
-    ),
-  )
+  const time = figure(samples, 'time')
+  const difference = (of, over) => byRound(time[of], time[over], (a, b) => a - b)
+  const { bare: _bare, [FLOOR]: _floor, ...limiters } = time
+  const added = Object.fromEntries(Object.keys(limiters).map((name) => [name, difference(name, FLOOR)]))
+  const ours = oursIn(time)
+  const budgets = [
+    budget(`≤ ${atMost} µs`, added[ours], { atMost }),
+    budget(`${WITHOUT} saves time`, difference(ours, WITHOUT), { atLeast: 0 }),
+  ]
   return [
-    row({ group, title: 'requests', unit: '1/s', better: 'more', values: rate, over: ['two headers'] }),
-    { ...row({ group, title: 'of the bare app', unit: '%', values: share, budgets, mayBeSlower: true }), ratios: {} },
+    row({ group, title: 'processor time per request', unit: 'µs', values: time, over: [FLOOR, ...peers] }),
+    {
+      ...row({ group, title: 'of it, over two headers', unit: 'µs', values: added, budgets, mayBeSlower: true }),
+      ratios: {},
+    },
   ]
 }
 

@@ -1,7 +1,7 @@
 import express from 'express'
 import { rateLimit as peer } from 'express-rate-limit'
 import { entry } from '../lib/entry.mjs'
-import { flexible, options, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
+import { flexible, options, optionsIn, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
 
 const limiters = {
   bare: () => undefined,
@@ -24,13 +24,13 @@ const limiters = {
   },
 }
 
-async function ours(root) {
+async function ours(root, given) {
   const adapter = await entry(root, 'sluice/express')
-  return adapter.rateLimit(options(adapter, await entry(root, 'sluice')))
+  return adapter.rateLimit({ ...options(adapter, await entry(root, 'sluice')), ...given })
 }
 
 /** An app with a limiter before its one route. `enter` and `leave` are called before the limiter and after it. */
-export async function createApp({ limiter, root }, { enter, leave } = {}) {
+export async function createApp({ limiter, root, ...given }, { enter, leave } = {}) {
   const app = express()
   if (enter !== undefined) {
     app.use(function callEnter(_request, _response, next) {
@@ -38,7 +38,7 @@ export async function createApp({ limiter, root }, { enter, leave } = {}) {
       next()
     })
   }
-  const middleware = root === undefined ? limiters[limiter]() : await ours(root)
+  const middleware = root === undefined ? limiters[limiter]() : await ours(root, optionsIn(given))
   if (middleware !== undefined) app.use(middleware)
   app.get('/', function greet(_request, response) {
     leave?.()

@@ -1,7 +1,7 @@
 import peer from '@fastify/rate-limit'
 import fastify from 'fastify'
 import { entry } from '../lib/entry.mjs'
-import { options, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
+import { options, optionsIn, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
 
 const limiters = {
   bare() {},
@@ -17,13 +17,13 @@ const limiters = {
   },
 }
 
-async function ours(app, root) {
+async function ours(app, root, given) {
   const adapter = await entry(root, 'sluice/fastify')
-  await app.register(adapter.rateLimit, options(adapter, await entry(root, 'sluice')))
+  await app.register(adapter.rateLimit, { ...options(adapter, await entry(root, 'sluice')), ...given })
 }
 
 /** An app with a limiter before its one route. `enter` and `leave` are called before the limiter and after it. */
-export async function createApp({ limiter, root }, { enter, leave } = {}) {
+export async function createApp({ limiter, root, ...given }, { enter, leave } = {}) {
   const app = fastify()
   if (enter !== undefined) {
     app.addHook('onRequest', function callEnter(_request, _reply, done) {
@@ -31,7 +31,7 @@ export async function createApp({ limiter, root }, { enter, leave } = {}) {
       done()
     })
   }
-  await (root === undefined ? limiters[limiter](app) : ours(app, root))
+  await (root === undefined ? limiters[limiter](app) : ours(app, root, optionsIn(given)))
   app.get('/', function greet(_request, reply) {
     leave?.()
     reply.send({ hello: 'world' })

@@ -1,7 +1,7 @@
 import Koa from 'koa'
 import peer from 'koa-ratelimit'
 import { entry } from '../lib/entry.mjs'
-import { options, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
+import { options, optionsIn, POLICY, QUOTA, REMAINING, WINDOW_MS } from './terms.mjs'
 
 const limiters = {
   bare: () => undefined,
@@ -14,13 +14,13 @@ const limiters = {
   'koa-ratelimit': () => peer({ driver: 'memory', db: new Map(), max: QUOTA, duration: WINDOW_MS }),
 }
 
-async function ours(root) {
+async function ours(root, given) {
   const adapter = await entry(root, 'sluice/koa')
-  return adapter.rateLimit(options(adapter, await entry(root, 'sluice')))
+  return adapter.rateLimit({ ...options(adapter, await entry(root, 'sluice')), ...given })
 }
 
 /** An app with a limiter before its one handler. `enter` and `leave` are called before the limiter and after it. */
-export async function createApp({ limiter, root }, { enter, leave } = {}) {
+export async function createApp({ limiter, root, ...given }, { enter, leave } = {}) {
   const app = new Koa()
   if (enter !== undefined) {
     app.use(function callEnter(_context, next) {
@@ -28,7 +28,7 @@ export async function createApp({ limiter, root }, { enter, leave } = {}) {
       return next()
     })
   }
-  const middleware = root === undefined ? limiters[limiter]() : await ours(root)
+  const middleware = root === undefined ? limiters[limiter]() : await ours(root, optionsIn(given))
   if (middleware !== undefined) app.use(middleware)
   app.use(function greet(context) {
     leave?.()

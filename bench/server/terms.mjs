@@ -13,6 +13,11 @@ export function options({ byIP }, { gcra }) {
   return { keyer: byIP, limits: gcra({ quota: QUOTA, window: WINDOW_MS }) }
 }
 
+/** The options of ours that a job names. */
+export function optionsIn({ headers }) {
+  return headers === undefined ? {} : { headers }
+}
+
 /** A limiter without headers. */
 export function flexible() {
   return new RateLimiterMemory({ points: QUOTA, duration: WINDOW_MS / 1000 })

@@ -1,3 +1,4 @@
+import { mysqlDatabase, mysqlTable } from '../stores/mysql.ts'
 import { postgresDatabase, postgresTable, type PostgresTable } from '../stores/postgres.ts'
 import type { ListedDatabase } from '../stores/rows.ts'
 import { shown, SluiceError } from '../util/errors.ts'
@@ -49,6 +50,15 @@ type PostgresJsPackage = {
   }
 }
 
+interface Mysql2Package {
+  createPool(options: object): {
+    promise(): Exclude<Parameters<typeof mysqlDatabase>[0], { promise: unknown }> & {
+      query(text: string): Promise<unknown>
+      end(): Promise<void>
+    }
+  }
+}
+
 /** Milliseconds before a statement fails. */
 const TIMEOUT = 5000
 
@@ -70,6 +80,22 @@ const KINDS: Readonly<Record<string, Kind>> = {
       },
     },
     create: postgresTable,
+  },
+  mysql: {
+    schemes: ['mysql:', 'mariadb:'],
+    example: 'mysql://localhost:3306/shop',
+    clients: {
+      mysql2({ createPool }: Mysql2Package, url, table) {
+        const uri = url.replace(/^mariadb:/, 'mysql:')
+        const pool = createPool({ uri, connectionLimit: 2, connectTimeout: TIMEOUT }).promise()
+        const database = mysqlDatabase(pool, { ...table, timeout: TIMEOUT })
+        return { database, execute: (statement) => pool.query(statement), close: () => pool.end() }
+      },
+    },
+    create({ unlogged, ...table }) {
+      if (unlogged === true) throw new SluiceError('INVALID_OPTION', '--unlogged: only PostgreSQL has unlogged tables')
+      return mysqlTable(table)
+    },
   },
 }
 

@@ -151,7 +151,10 @@ function quotaExceeded(decision: Decision, status: number, unit: HeaderOptions['
   const retry = retryAfter(decision)
   const nameOf = namesOf(decision)
   const violated = decision.limits.filter(isViolated)
-  const counted = violated.map((each) => ({ ...each, counts: countedBy(each, nameOf(each), unit) }))
+  const counted = violated.map((each) => {
+    const { limit, cost, retryAfter: wait } = each
+    return { limit, cost, retryAfter: wait, counts: countedBy(each, nameOf(each), unit) }
+  })
   return {
     status,
     type: `${TYPES}#quota-exceeded`,

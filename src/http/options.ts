@@ -7,7 +7,7 @@ import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '
 import { checkedOutage } from '../stores/guard/index.ts'
 import type { Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { knownOptions, oneOf, optionalFunction, refuse } from '../util/validate.ts'
+import { boolean, knownOptions, oneOf, optionalFunction, refuse } from '../util/validate.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import type { AllowOptions } from './keys/networks.ts'
 import { type DenialOptions, validateDenialOptions } from './message.ts'
@@ -84,6 +84,13 @@ export interface HttpOptions<Request, Response>
    * the decision: a promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`.
    */
   readonly onDecision?: (decision: Decision, request: Request) => void
+  /**
+   * Whether to look for mistakes in the set-up of the server, such as a limit that is created for each request, a limit after all routes, or a
+   * proxy that the framework does not trust. They become process warnings. The first 1000 requests are checked, and then one of every
+   * 16. With false none of these warnings is emitted, and no request is checked. Errors do not depend on it. Default true.
+   * @example rateLimit({ keyer: byIP, limits: perMinute(100), checks: false })
+   */
+  readonly checks?: boolean
 }
 
 const HTTP_OPTIONS = [
@@ -103,6 +110,7 @@ const HTTP_OPTIONS = [
   'resetWhen',
   'onOutage',
   'onDecision',
+  'checks',
 ]
 
 /**
@@ -121,6 +129,7 @@ export function validateHttpOptions(
   optionalFunction('onDenied', options.onDenied)
   optionalFunction('onDecision', options.onDecision)
   if (options.onOutage !== undefined) checkedOutage(options.onOutage)
+  if (options.checks !== undefined) boolean('checks', options.checks)
   validateDenialOptions(options)
   validateOutcomeOptions(options)
 }

@@ -1,8 +1,7 @@
 import { combine, type Decision } from '../limiter/decision.ts'
 import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
-import { warn } from '../util/warn.ts'
+import { clashWarner, isChecked, warnMountedTwice, warnSamePlace } from './checks.ts'
 import {
-  clashBetween,
   DEFAULT_CONFIG,
   exposedWriter,
   type HeaderConfig,
@@ -39,12 +38,13 @@ interface HeaderPart {
 
 /**
  * Writes the headers of a decision, merged with the headers of earlier request limiters. Writes nothing without a response.
- * @returns the merged headers, or `undefined` when they are just `defaultHeaders(decision)`
+ * @returns the merged headers, or `undefined` when they are just `impliedHeaders(decision)`
  */
 type StackedHeaderWriter<Response> = (
   decision: Decision,
   earlier: MergedHeaders | undefined,
   response: Response | undefined,
+  request: object,
 ) => MergedHeaders | undefined
 
 const NO_LIMITS: Decision = combine([], undefined)
@@ -53,8 +53,10 @@ const NO_LIMITS: Decision = combine([], undefined)
 export function stackedHeaderWriter<Response>(
   options: HeaderOptions,
   adapter: ResponseHeaders<Response>,
+  limiter: Limiter<never>,
 ): StackedHeaderWriter<Response> {
   const config = headerConfig(options)
+  const isImplied = implyConfig(limiter, config)
   // Not `config.write`, which all request limiters without header options share: a writer keeps its latest list of policies.
   const write = headerWriter(config)
   const writeExposed = exposedWriter(['Retry-After', ...writtenHeaders(config)], adapter)
@@ -73,23 +75,40 @@ export function stackedHeaderWriter<Response>(
     write(decision, now, set, formatOf)
   }
 
-  return function writeHeaders(decision, earlier, response) {
+  return function writeHeaders(decision, earlier, response, request) {
     if (response !== undefined) writeExposed(response)
     if (earlier === undefined) {
       current = response as Response
       if (response !== undefined) write(decision, needsTime ? timeOf(decision) : 0, set)
-      return config === DEFAULT_CONFIG ? undefined : headersOf(decision, config)
+      return isImplied && (config === DEFAULT_CONFIG || decision.limits.length > 0)
+        ? undefined
+        : headersOf(decision, config)
     }
-    warnOfClashes(earlier.parts)
+    if (isChecked(request)) warnOfClashes(earlier.parts)
     const merged = mergeHeaders(earlier, { decision, config })
     if (response !== undefined && !isSilent(config)) writeMerged(merged, decision, response)
     return merged
   }
 }
 
-/** Returns the headers of a decision that was made without any header option. */
-function defaultHeaders(decision: Decision): MergedHeaders {
-  return headersOf(decision, DEFAULT_CONFIG)
+/**
+ * The header options of the first request limiter of each limiter. So nothing has to be stored for a decision of most request limiters:
+ * an entry for each request costs more than writing the headers.
+ */
+const impliedConfigs = shared('configs of limiters', () => new WeakMap<object, HeaderConfig>())
+
+/** Returns true if the decisions of a limiter imply these header options, as no earlier request limiter of it has others. */
+function implyConfig(limiter: Limiter<never>, config: HeaderConfig): boolean {
+  const homes = chargeSourcesOf(limiter).map(({ home }) => home)
+  for (const home of homes) if (!impliedConfigs.has(home)) impliedConfigs.set(home, config)
+  return homes.length === 0 ? config === DEFAULT_CONFIG : homes.every((home) => impliedConfigs.get(home) === config)
+}
+
+/** Returns the headers of a decision whose pass was not stored. */
+function impliedHeaders(decision: Decision): MergedHeaders {
+  const [first] = decision.limits
+  const config = isCharge(first) ? impliedConfigs.get(first.policy.home) : undefined
+  return headersOf(decision, config ?? DEFAULT_CONFIG)
 }
 
 function headersOf(decision: Decision, config: HeaderConfig): MergedHeaders {
@@ -140,23 +159,6 @@ function otherConfigs(parts: readonly HeaderPart[], own: HeaderConfig): readonly
   return [...new Set(parts.map(({ config }) => config))].filter((config) => config !== own)
 }
 
-/** Returns a function that warns, once for each, of earlier request limiters that write the same header in another way. */
-function clashWarner(config: HeaderConfig): (earlier: readonly HeaderPart[]) => void {
-  const compared = new WeakSet([config])
-  return function warnOfClashes(earlier) {
-    for (const { config: other } of earlier) {
-      if (compared.has(other)) continue
-      compared.add(other)
-      const clash = clashBetween(other, config)
-      if (clash !== undefined)
-        warn(
-          'SLUICE_STYLES_CLASH',
-          `Two rate limits of one request write the same header in two styles: ${clash}. Give both the same \`headers\`.`,
-        )
-    }
-  }
-}
-
 /** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock. */
 export function timeOf({ limits: [first] }: Decision): number {
   const clock = isCharge(first) ? first.policy.store.clock : undefined
@@ -171,7 +173,7 @@ export interface Pass {
   readonly headers: MergedHeaders
 }
 
-/** By decision. A first pass with the default headers is not in it: `passOf` can derive it. */
+/** By decision. A first pass is not in it if the limiter implies the header options: `passOf` derives it. */
 const passes = shared('passes', () => new WeakMap<Decision, Pass>())
 
 /** Returns the latest pass of a request. Other packages, too, store a value as `rateLimit`; only a decision counts. */
@@ -184,7 +186,7 @@ export function latestPass<Request>(
 }
 
 function passOf(decision: Decision): Pass {
-  return passes.get(decision) ?? { decision, earlier: undefined, headers: defaultHeaders(decision) }
+  return passes.get(decision) ?? { decision, earlier: undefined, headers: impliedHeaders(decision) }
 }
 
 /** Returns all limits that the headers of a response show since a decision. */
@@ -192,51 +194,44 @@ export function shownTogether(decision: Decision): Decision {
   return passOf(decision).headers.decision
 }
 
-/** Keeps a pass for the request limiters that follow. `headers` is `undefined` for the default headers of the decision alone. */
+/** Keeps a pass for the request limiters that follow. `headers` is `undefined` for the implied headers of the decision alone. */
 export function recordPass(decision: Decision, earlier: Pass | undefined, headers: MergedHeaders | undefined): void {
   if (headers !== undefined) passes.set(decision, { decision, earlier, headers })
 }
 
 /**
  * Finds the decision that already counted what a limiter is about to count for a request. Returns `undefined` when the limiter
- * would count anything else. It warns, once for each limiter, when a limit would count the same request twice.
+ * would count anything else. If the request is checked, it warns when a limit would count the same request twice.
  */
 type FindCounted<Request> = (request: Request, latest: Pass) => MaybePromise<Decision | undefined>
-
-const COUNTED_ONCE = 'The request is counted once. Use the middleware in one place only.'
-const COUNTED_TWICE =
-  'The second pass also has other limits, so the common limits count the request twice. Give all limits to one middleware, or ' +
-  'use different limiters for the app and for its routes.'
-
-/** The limiters that a warning was written for, by its code. */
-const warned = { SLUICE_MOUNTED_TWICE: new WeakSet<object>(), SLUICE_SAME_PLACE: new WeakSet<object>() }
 
 /** Creates the function for one limiter. It asks no store: the same limit and the same key are enough. */
 function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<Request> {
   const builders = chargeSourcesOf(limiter)
   const homes = builders.map(({ home }) => home)
 
-  function findIn(latest: Pass, charges: readonly Charge[]): Decision | undefined {
+  function findIn(request: object, latest: Pass, charges: readonly Charge[]): Decision | undefined {
+    const warns = isChecked(request)
     let isCountedInPart = false
     for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
       const { limits } = pass.decision
       const common = charges.filter((charge) => limits.some((status) => countsTogether(charge, status)))
       if (common.length > 0 && common.length === charges.length) {
-        warnMountedTwice(limiter, builders, COUNTED_ONCE)
+        if (warns) warnMountedTwice(limiter, builders, true)
         return pass.decision
       }
       isCountedInPart ||= common.length > 0
-      if (charges.some((charge) => limits.some((status) => countsApart(charge, status))))
+      if (warns && charges.some((charge) => limits.some((status) => countsApart(charge, status))))
         warnSamePlace(limiter, builders)
     }
-    if (isCountedInPart) warnMountedTwice(limiter, builders, COUNTED_TWICE)
+    if (warns && isCountedInPart) warnMountedTwice(limiter, builders, false)
     return undefined
   }
 
   return function findCounted(request, latest) {
     if (!hasCountedFor(homes, builders, latest)) return undefined
     const charges = collect(builders, (builder) => builder.charges(request, undefined))
-    return chain(charges, (known) => findIn(latest, known.flat()))
+    return chain(charges, (known) => findIn(request as object, latest, known.flat()))
   }
 }
 
@@ -268,33 +263,6 @@ function countsApart(charge: Charge, status: LimitStatus): boolean {
   return !isSharedHome(one.home) && !isSharedHome(other.home)
 }
 
-function warnMountedTwice(limiter: object, builders: readonly ChargeSource<never>[], advice: string): void {
-  warnOnce(
-    limiter,
-    'SLUICE_MOUNTED_TWICE',
-    `A request passed the limiter ${namesOf(builders)} twice, such as on the app and on one of its routes. ${advice}`,
-  )
-}
-
-function warnSamePlace(limiter: object, builders: readonly ChargeSource<never>[]): void {
-  warnOnce(
-    limiter,
-    'SLUICE_SAME_PLACE',
-    `A request passed two limiters named ${namesOf(builders)}, with the same limit and key, on two stores. If both stores use one server, ` +
-      'such as over two connections, the request is charged twice. Give one of them another `name`, or use one store. If they should ' +
-      'share their counts, set `shared: true`.',
-  )
-}
-
-function warnOnce(limiter: object, code: keyof typeof warned, message: string): void {
-  if (!warned[code].has(limiter)) warn(code, message)
-  warned[code].add(limiter)
-}
-
-function namesOf(builders: readonly ChargeSource<never>[]): string {
-  return [...new Set(builders.map(({ name }) => `"${name}"`))].join(', ')
-}
-
 /** How a request limiter counts one kind of requests: preflights, or all others. */
 export interface RequestLane<Request, Response> {
   readonly limiter: Limiter<Request>
@@ -317,5 +285,6 @@ export function preflightLaneOf<Request, Response>(
 ): RequestLane<Request, Response> | undefined {
   if (preflights === 'skip') return undefined
   if (preflights === 'count') return requests
-  return laneOf(preflightLimiterOf(requests.limiter), stackedHeaderWriter({ headers: false }, adapter))
+  const limiter = preflightLimiterOf(requests.limiter)
+  return laneOf(limiter, stackedHeaderWriter({ headers: false }, adapter, limiter))
 }

@@ -9,7 +9,7 @@ import { countHeld } from '../limiter/wait.ts'
 import { isOwn, type Limiter } from '../limiter/limiter.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/clock.ts'
-import { creationWatch, wholeAddressWarner } from './checks.ts'
+import { requestChecks } from './checks.ts'
 import {
   laneOf,
   latestPass,
@@ -55,9 +55,8 @@ function denialResponder<Request, Response, Next, OnDenied>(
   }
 
   function setHeader(response: Response, name: string, value: string): void {
-    const isList = name === 'Vary'
-    const known = isList ? adapter.getHeader(response, name) : undefined
-    adapter.setHeader(response, name, isList ? withNames(String(known ?? ''), [value]) : value)
+    const known = name === 'Vary' ? adapter.getHeader(response, name) : undefined
+    adapter.setHeader(response, name, known === undefined ? value : withNames(String(known), [value]))
   }
 
   function send({ status, headers, body }: Denial, decision: Decision, request: Request, response: Response): false {
@@ -100,7 +99,7 @@ function messageDenial({ type, text }: SentMessage, status = 429): Denial {
   }
 }
 
-/** So many requests are checked for mistakes, and then one of every 16, since the checks take part of a microsecond. */
+/** So many requests are checked for mistakes in the set-up, and then one of every 16, since the checks take a microsecond. */
 const CHECKED_FIRST = 1000
 const SAMPLE = 16
 
@@ -119,6 +118,8 @@ export interface RequestLimiter<Request, Response, Next> {
 /**
  * Creates the request limiter of an adapter from the options of its user. A request passes these steps: allow, skip,
  * decide, write headers, then deny or delay. Throws `SluiceError` for a wrong or unknown option.
+ * @param checkApp looks for mistakes in the set-up of an app, such as a middleware after all routes, and warns of them. It is called
+ *   once for each object that `getApp` returns, and never with the option `checks: false`. Default: none
  * @example
  * const requestLimiter = createRequestLimiter(options, adapter)
  * return async function limitRate(request, response) {
@@ -128,20 +129,20 @@ export interface RequestLimiter<Request, Response, Next> {
 export function createRequestLimiter<Request, Response, Next, OnDenied>(
   options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
   adapter: HttpAdapter<Request, Response, Next, OnDenied>,
+  checkApp?: (app: object) => void,
 ): RequestLimiter<Request, Response, Next> {
   type Lane = RequestLane<Request, Response>
   validateHttpOptions(options)
   const isAllowed = allowedRequests(options, adapter)
   const limiter = limiterOf(options, adapter)
-  const requests = laneOf(limiter, stackedHeaderWriter(options, adapter))
+  const requests = laneOf(limiter, stackedHeaderWriter(options, adapter, limiter))
   const preflights = preflightLaneOf(options.preflights, requests, adapter)
   const deny = denialResponder(options, adapter)
   const settleAtEnd = settlement(options, limiter, adapter)
   const { skip } = options
   const observe = options.onDecision && decisionObserver(options.onDecision)
-  const warnOfWholeAddress = wholeAddressWarner()
+  const beginCheck = options.checks === false ? undefined : requestChecks(limiter, adapter, checkApp)
   let requestsSeen = 0
-  const noteUse = creationWatch(limiter, adapter.getApp?.bind(adapter))
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const lane = isPreflightOf(adapter, request) ? preflights : requests
@@ -188,11 +189,11 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   ): MaybePromise<boolean> {
     const sent = adapter.headersSent(response)
     adapter.setDecision(request, decision)
-    recordPass(decision, earlier, writeHeaders(decision, earlier?.headers, sent ? undefined : response))
-    if (++requestsSeen <= CHECKED_FIRST || requestsSeen % SAMPLE === 0) {
-      noteUse(request)
-      warnOfWholeAddress(decision)
-    }
+    recordPass(
+      decision,
+      earlier,
+      writeHeaders(decision, earlier?.headers, sent ? undefined : response, request as object),
+    )
     observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
     if (decision.delay > 0) return holdAndSettle(limiter, decision, request, response)
@@ -231,14 +232,31 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     })
   }
 
+  function admit(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    try {
+      const admitted = skipOrDecide(request, response, next)
+      return isPromise(admitted) ? admitted.catch(rethrow) : admitted
+    } catch (reason) {
+      return rethrow(reason)
+    }
+  }
+  if (beginCheck === undefined) return { admit }
+
+  function admitChecked(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    const endCheck = beginCheck!(request)
+    let isPending = false
+    try {
+      const admitted = admit(request, response, next)
+      isPending = isPromise(admitted)
+      return isPromise(admitted) ? admitted.finally(endCheck) : admitted
+    } finally {
+      if (!isPending) endCheck()
+    }
+  }
   return {
     admit(request, response, next) {
-      try {
-        const admitted = skipOrDecide(request, response, next)
-        return isPromise(admitted) ? admitted.catch(rethrow) : admitted
-      } catch (reason) {
-        return rethrow(reason)
-      }
+      const isDue = ++requestsSeen <= CHECKED_FIRST || requestsSeen % SAMPLE === 0
+      return isDue ? admitChecked(request, response, next) : admit(request, response, next)
     },
   }
 }
@@ -262,21 +280,4 @@ function rethrow(reason: unknown): never {
       cause: reason,
     },
   )
-}
-
-/**
- * Returns a function that calls `check` once for each app.
- * @example const checkApp = onceForEachApp((app) => { … })
- */
-export function onceForEachApp<App extends object>(check: (app: App) => void): (app: App | undefined) => void {
-  const checked = new WeakSet<App>()
-  let latest: App | undefined
-  return function checkApp(app) {
-    // Other frameworks with such middlewares have no app.
-    if (app === latest || app === undefined) return
-    latest = app
-    if (checked.has(app)) return
-    checked.add(app)
-    check(app)
-  }
 }

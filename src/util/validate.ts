@@ -38,6 +38,7 @@ const EQUALS: readonly Equal[] = [
   ['skip', 'skip', ['skipIf', 'ignoreUserAgents']],
   ['onOutage', "onOutage: 'open'", ['passOnStoreError', 'skipOnError']],
   ['name', 'name', ['nameSpace', 'namespace', 'keyPrefix']],
+  ['checks', 'checks: false', ['validate']],
   ['store', 'store: redisStore(client)', ['redis', 'storeClient', 'client', 'storage', 'driver', 'db']],
 ]
 

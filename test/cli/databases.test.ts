@@ -1,11 +1,14 @@
+import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, gcra, type Limiter, slidingWindowLog } from '../../src/index.ts'
 import { EXIT } from '../../src/cli/print.ts'
 import type { Row } from '../../src/cli/top/ranking.ts'
+import { mysqlStore, mysqlTable } from '../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
 import type { AsyncStore, Store } from '../../src/stores/store.ts'
 import { CommandLine } from '../support/command-line.ts'
+import { startMysql } from '../support/mysql.ts'
 import { startPostgres } from '../support/postgres.ts'
 
 /** A database of one kind, for tests of the command line. */
@@ -14,6 +17,8 @@ interface World {
   store(table: string): Store
   /** Runs a statement. */
   query(text: string): Promise<unknown>
+  /** Returns the statement that damages the row of a key. */
+  damage(table: string, key: string): string
   remove(): Promise<void>
 }
 
@@ -24,6 +29,8 @@ async function postgres(): Promise<World> {
     url: server.url,
     store: (table): AsyncStore => postgresStore(pool, { table, timeout: '5s' }),
     query: (text) => pool.query(text),
+    damage: (table, key) =>
+      `UPDATE "${table.replaceAll('"', '""')}" SET state = '\\x01020304' WHERE position('${key}' IN encode(key, 'escape')) > 0`,
     async remove() {
       await pool.end()
       await server.remove()
@@ -46,101 +53,111 @@ function limiterIn(store: Store): Limiter<string> {
   return createLimiter<string>({ name: 'api', keyer, limits, store })
 }
 
-describe.each([{ kind: 'postgres', open: postgres, create: postgresTable }])(
-  'the command line with $kind',
-  { timeout: 60_000 },
-  ({ kind, open, create }) => {
-    let world: World
-    const table = 'my "limits"'
-    const here = ['--table', table]
-    beforeAll(async () => {
-      world = await open()
-      await world.query(create({ table }))
-    })
-    afterAll(() => world.remove())
+async function mysql(): Promise<World> {
+  const server = await startMysql()
+  const pool = createPool({ uri: server.url })
+  return {
+    url: server.url,
+    store: (table): AsyncStore => mysqlStore(pool, { table, timeout: '5s' }),
+    query: (text) => pool.query(text),
+    damage: (table, key) => `UPDATE \`${table}\` SET state = x'01020304' WHERE \`key\` LIKE '%${key}%'`,
+    async remove() {
+      await pool.end()
+      await server.remove()
+    },
+  }
+}
 
-    it('inspects and resets a key', async () => {
-      const limiter = limiterIn(world.store(table))
-      for (let i = 0; i < 3; i++) await limiter.consume('ann')
-      const found = JSON.parse(await cli.output('inspect', world.url, 'api', 'ann', '--json', ...here)) as object
-      expect(found).toMatchObject({
-        key: '["api","ann"]',
-        limits: [
-          { limit: 'fast', quota: 5, used: 3, remaining: 2, algorithm: 'gcra' },
-          { limit: 'slow', quota: 100, used: 3, remaining: 97, algorithm: 'slidingWindowLog' },
-        ],
-      })
-      expect(await cli.output('inspect', world.url, 'api', 'ann', ...here)).toMatch(/fast +5 +3 +2 +\d.* gcra/)
-      expect(await cli.output('reset', world.url, 'api', 'ann', ...here)).toBe('["api","ann"]: deleted\n')
-      expect((await limiter.consume('ann')).remaining).toBe(4)
-      expect(await cli.output('reset', world.url, 'api', 'nobody', ...here)).toContain('no state was stored')
-    })
+describe.each([
+  { kind: 'postgres', open: postgres, create: postgresTable },
+  { kind: 'mysql', open: mysql, create: mysqlTable },
+])('the command line with $kind', { timeout: 60_000 }, ({ kind, open, create }) => {
+  let world: World
+  const table = 'my "limits"'
+  const here = ['--table', table]
+  beforeAll(async () => {
+    world = await open()
+    await world.query(create({ table }))
+  })
+  afterAll(() => world.remove())
 
-    it('inspects a key of which only a lock-out is left', async () => {
-      const limiter = limiterIn(world.store(table))
-      await limiter.key('locked').block('1h')
-      const { limits: found } = JSON.parse(
-        await cli.output('inspect', world.url, 'api', 'locked', '--json', ...here),
-      ) as { limits: { lockedFor: number }[] }
-      expect(found).toHaveLength(2)
-      for (const { lockedFor } of found) expect(lockedFor).toBeGreaterThan(3_500_000)
+  it('inspects and resets a key', async () => {
+    const limiter = limiterIn(world.store(table))
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    const found = JSON.parse(await cli.output('inspect', world.url, 'api', 'ann', '--json', ...here)) as object
+    expect(found).toMatchObject({
+      key: '["api","ann"]',
+      limits: [
+        { limit: 'fast', quota: 5, used: 3, remaining: 2, algorithm: 'gcra' },
+        { limit: 'slow', quota: 100, used: 3, remaining: 97, algorithm: 'slidingWindowLog' },
+      ],
     })
+    expect(await cli.output('inspect', world.url, 'api', 'ann', ...here)).toMatch(/fast +5 +3 +2 +\d.* gcra/)
+    expect(await cli.output('reset', world.url, 'api', 'ann', ...here)).toBe('["api","ann"]: deleted\n')
+    expect((await limiter.consume('ann')).remaining).toBe(4)
+    expect(await cli.output('reset', world.url, 'api', 'nobody', ...here)).toContain('no state was stored')
+  })
 
-    it('lists the keys with the largest share of a limit first, and the limiters that have keys', async () => {
-      const limiter = limiterIn(world.store(table))
-      for (let i = 0; i < 4; i++) await limiter.consume('bob')
-      await limiter.consume('cat\n')
-      const rows = JSON.parse(await cli.output('top', world.url, '--json', '--limiter', 'api', ...here)) as Row[]
-      const fast = rows.filter(({ limit, lockedFor }) => limit === 'fast' && lockedFor === 0)
-      expect(fast.map(({ key, used }) => [key, used])).toEqual([
-        ['bob', 4],
-        ['ann', 1],
-        ['cat\n', 1],
-      ])
-      const said = await cli.output('inspect', world.url, 'apy', 'bob', ...here)
-      expect(said).toContain('Did you mean "api"?')
-    })
+  it('inspects a key of which only a lock-out is left', async () => {
+    const limiter = limiterIn(world.store(table))
+    await limiter.key('locked').block('1h')
+    const { limits: found } = JSON.parse(
+      await cli.output('inspect', world.url, 'api', 'locked', '--json', ...here),
+    ) as { limits: { lockedFor: number }[] }
+    expect(found).toHaveLength(2)
+    for (const { lockedFor } of found) expect(lockedFor).toBeGreaterThan(3_500_000)
+  })
 
-    it('resets a key whose row is damaged', async () => {
-      const limiter = limiterIn(world.store(table))
-      await limiter.consume('hurt')
-      await world.query(
-        `UPDATE "${table.replaceAll('"', '""')}" SET state = '\\x01020304' WHERE position('hurt' IN encode(key, 'escape')) > 0`,
-      )
-      await expect(limiter.consume('hurt')).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
-      const { code, error } = await cli.run(['inspect', world.url, 'api', 'hurt', ...here])
-      expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('damaged')])
-      expect(await cli.output('reset', world.url, 'api', 'hurt', ...here)).toContain('deleted')
-      expect((await limiter.consume('hurt')).allowed).toBe(true)
-    })
+  it('lists the keys with the largest share of a limit first, and the limiters that have keys', async () => {
+    const limiter = limiterIn(world.store(table))
+    for (let i = 0; i < 4; i++) await limiter.consume('bob')
+    await limiter.consume('cat\n')
+    const rows = JSON.parse(await cli.output('top', world.url, '--json', '--limiter', 'api', ...here)) as Row[]
+    const fast = rows.filter(({ limit, lockedFor }) => limit === 'fast' && lockedFor === 0)
+    expect(fast.map(({ key, used }) => [key, used])).toEqual([
+      ['bob', 4],
+      ['ann', 1],
+      ['cat\n', 1],
+    ])
+    const said = await cli.output('inspect', world.url, 'apy', 'bob', ...here)
+    expect(said).toContain('Did you mean "api"?')
+  })
 
-    it('prints the statement that creates the table, and creates it', async () => {
-      const printed = await cli.output('migrate', kind, '--table', 'printed')
-      await world.query(printed)
-      await limiterIn(world.store('printed')).consume('ann')
-      expect(await cli.output('migrate', world.url, '--apply', '--table', 'made')).toContain('exists')
-      expect(await cli.output('migrate', world.url, '--apply', '--table', 'made')).toContain('exists')
-      await limiterIn(world.store('made')).consume('ann')
-    })
+  it('resets a key whose row is damaged', async () => {
+    const limiter = limiterIn(world.store(table))
+    await limiter.consume('hurt')
+    await world.query(world.damage(table, 'hurt'))
+    await expect(limiter.consume('hurt')).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
+    const { code, error } = await cli.run(['inspect', world.url, 'api', 'hurt', ...here])
+    expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('damaged')])
+    expect(await cli.output('reset', world.url, 'api', 'hurt', ...here)).toContain('deleted')
+    expect((await limiter.consume('hurt')).allowed).toBe(true)
+  })
 
-    it('says that the table is missing, and how to create it', async () => {
-      const { code, error } = await cli.run(['inspect', world.url, 'api', 'ann', '--table', 'nowhere'])
-      expect(code).toBe(EXIT.failed)
-      expect(error).toContain(`npx sluice migrate ${kind}`)
-      await expect(limiterIn(world.store('nowhere')).consume('ann')).rejects.toThrow(
-        /does not exist.*npx sluice migrate/,
-      )
-    })
+  it('prints the statement that creates the table, and creates it', async () => {
+    const printed = await cli.output('migrate', kind, '--table', 'printed')
+    await world.query(printed)
+    await limiterIn(world.store('printed')).consume('ann')
+    expect(await cli.output('migrate', world.url, '--apply', '--table', 'made')).toContain('exists')
+    expect(await cli.output('migrate', world.url, '--apply', '--table', 'made')).toContain('exists')
+    await limiterIn(world.store('made')).consume('ann')
+  })
 
-    it('shows no password when there is no server', async () => {
-      const url = world.url.replace(/\/\/.*@.*:\d+/, '//ann:secret@127.0.0.1:1')
-      const { code, error } = await cli.run(['top', url, '--once'])
-      expect(code).toBe(EXIT.failed)
-      expect(error).toContain('ECONNREFUSED')
-      expect(error).not.toContain('secret')
-    })
-  },
-)
+  it('says that the table is missing, and how to create it', async () => {
+    const { code, error } = await cli.run(['inspect', world.url, 'api', 'ann', '--table', 'nowhere'])
+    expect(code).toBe(EXIT.failed)
+    expect(error).toContain(`npx sluice migrate ${kind}`)
+    await expect(limiterIn(world.store('nowhere')).consume('ann')).rejects.toThrow(/does not exist.*npx sluice migrate/)
+  })
+
+  it('shows no password when there is no server', async () => {
+    const url = world.url.replace(/\/\/.*@.*:\d+/, '//ann:secret@127.0.0.1:1')
+    const { code, error } = await cli.run(['top', url, '--once'])
+    expect(code).toBe(EXIT.failed)
+    expect(error).toContain('ECONNREFUSED')
+    expect(error).not.toContain('secret')
+  })
+})
 
 describe('sluice migrate', () => {
   it.each([
@@ -148,6 +165,7 @@ describe('sluice migrate', () => {
     [[], 'expected a database or a URL'],
     [['postgres', '--apply'], 'expected a URL such as postgres://'],
     [['redis://localhost'], 'expected postgres'],
+    [['mysql', '--unlogged'], 'only PostgreSQL'],
   ])('refuses %o', async (words, reason) => {
     const { code, error } = await cli.run(['migrate', ...words])
     expect([code, error]).toEqual([EXIT.misused, expect.stringContaining(reason)])

@@ -1,11 +1,11 @@
 // ARCHITECTURE.md lists the files that a request passes. They are those whose functions run.
 import { readFileSync } from 'node:fs'
-import { Session } from 'node:inspector/promises'
 import express from 'express'
 import { expect, test } from 'vitest'
 import { byIP, rateLimit } from '../../adapters/express/index.ts'
 import { type Charge, memoryStore, perMinute } from '../../src/index.ts'
 import { createLimiter } from '../../src/limiter/limiter.ts'
+import { functionsIn } from '../support/functions.ts'
 import { ask, serve } from '../support/http.ts'
 
 const root = new URL('../../', import.meta.url).pathname
@@ -13,25 +13,7 @@ const architecture = readFileSync(`${root}ARCHITECTURE.md`, 'utf8')
 
 /** Returns the files of the package whose functions run during `work`. */
 async function filesIn(work: () => unknown): Promise<string[]> {
-  const session = new Session()
-  session.connect()
-  try {
-    await session.post('Profiler.enable')
-    await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
-    await session.post('Profiler.takePreciseCoverage')
-    await work()
-    const { result } = await session.post('Profiler.takePreciseCoverage')
-    // Vitest reads imported names by functions without a name.
-    const passed = result.filter(({ functions }) =>
-      functions.some(({ functionName, ranges }) => functionName !== '' && ranges[0]!.count > 0),
-    )
-    const paths = passed.map(({ url }) => url.replace('file://', ''))
-    return paths
-      .filter((path) => /^(?:src|adapters)\//.test(path.slice(root.length)))
-      .map((path) => path.slice(root.length))
-  } finally {
-    session.disconnect()
-  }
+  return [...new Set((await functionsIn(work)).map(({ file }) => file))]
 }
 
 /** The files that a section of ARCHITECTURE.md numbers, and those that it names as helpers. */

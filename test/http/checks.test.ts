@@ -20,11 +20,12 @@ afterEach(() => {
   vi.resetModules()
   vi.unstubAllEnvs()
   vi.useRealTimers()
+  delete options.checks
 })
 
 type Limited = (request: Request) => Promise<Response>
 const limits = perMinute(5)
-const options = { keyer: everyone, limits }
+const options: { keyer: typeof everyone; limits: typeof limits; checks?: boolean } = { keyer: everyone, limits }
 const made = (given: Fetch.RateLimitOptions = options): Limited => rateLimit(given)(() => new Response('ok'))
 const ask = async (limited: Limited): Promise<number> => (await limited(new Request('http://localhost/'))).status
 
@@ -246,7 +247,7 @@ const starts: Record<string, (when: When) => Promise<Running>> = {
     ])
     const app = fastify({ forceCloseConnections: true })
     await app.register(plugin, { keyer: everyone, limits: perMinute(5000) })
-    const limit = source(() => app.rateLimit({ limits: perMinute(5) }), when)
+    const limit = source(() => app.rateLimit({ ...options, limits: perMinute(5) }), when)
     app.get('/', { preHandler: (request, reply, done) => limit()(request, reply, done) }, () => 'ok')
     const address = await app.listen({ port: 0, host: '127.0.0.1' })
     return { url: `${address}/`, close: () => app.close() }
@@ -318,6 +319,16 @@ describe.each(Object.keys(starts))('on a server: %s,', { timeout: 60_000 }, (nam
     })
     await close()
     expect(codes).toEqual(['SLUICE_CREATED_PER_REQUEST'])
+  })
+
+  test('with checks: false it causes none', async () => {
+    options.checks = false
+    const { url, close } = await start('per request')
+    const codes = await warningsOf(async () => {
+      for (let i = 0; i < 10; i++) expect((await fetch(url)).status).toBe(200)
+    })
+    await close()
+    expect(codes).toEqual([])
   })
 
   test('a test suite of 200 apps with equal limits causes none', async () => {

@@ -34,7 +34,6 @@ const draft6And7 = inTests('src/http/headers/styles.ts', ...headers)
 const policyList = inTests('src/http/headers/styles.ts', ...headers)
 const standard = inTests('src/http/headers/styles.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
-const ipKeyer = inTests('src/http/keys/address.ts', 'test/adapters/express/keyers.test.ts')
 const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
 const parentheses = (file) => inTests(file, 'test/adapters/mistakes.test.ts')
 const closedEarly = inFile('src/http/response/node.ts', { files: everywhere, name: 'a delay' })
@@ -43,7 +42,7 @@ const webEnd = inTests('src/http/response/web.ts', 'test/adapters/fetch')
 const webResponse = inTests('src/http/response/web.ts', 'test/adapters/fetch', 'test/adapters/hono')
 const express = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const routeKey = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
-const koa = inTests('adapters/koa/error-headers.ts', 'test/adapters/koa/error-headers.test.ts')
+const koa = inTests('adapters/koa/index.ts', 'test/adapters/koa/error-headers.test.ts')
 const koaKeyers = inTests('adapters/koa/keyers.ts', 'test/adapters/koa/keyers.test.ts')
 const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
 const ownRoutes = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/own-routes.test.ts')
@@ -66,7 +65,12 @@ const begunDenial = inTests('src/http/response/on-denied.ts', 'test/adapters/on-
 const registration = inTests('src/limiter/limiter.ts', 'test/http/checks.test.ts')
 const createdLate = inTests('src/http/checks.ts', 'test/http/checks.test.ts')
 const addressWarning = inTests('src/http/checks.ts', 'test/http/keys/address-warning.test.ts')
-const proxyWarning = inTests('src/http/keys/address.ts', 'test/http/keys/proxy-warning.test.ts')
+const proxyWarning = inTests('src/http/checks.ts', 'test/http/keys/proxy-warning.test.ts')
+const checksOff = ['test/adapters/checks.test.ts']
+const gate = inTests('src/http/request-limiter.ts', ...checksOff)
+const silenced = (file) => inTests(file, ...checksOff)
+const reads = inFile('src/http/keys/address.ts', { files: everywhere, name: 'the address' })
+const checksOf = inFile('src/http/checks.ts', { files: everywhere, name: 'checks' })
 const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'names of their limiters' })
 const unanswered = inTests('src/http/checks.ts', 'test/adapters/on-denied.test.ts')
 const mountedLate = inTests('adapters/express/express.ts', 'test/adapters/express/mounted-late.test.ts')
@@ -107,7 +111,11 @@ export const http = [
     'parts.at(-1)',
   ),
   stacked('uses its own options for all limits', 'parts.every((part) => part.config === config)', 'parts.length > 0'),
-  stacked('compares no styles', 'if (compared.has(other)) continue', 'if (compared !== undefined) continue'),
+  inTests('src/http/checks.ts', 'test/http/headers/stacked.test.ts')(
+    'compares no styles',
+    'if (compared.has(other)) continue',
+    'if (compared !== undefined) continue',
+  ),
   stacked('forgets the styles of earlier request limiters', 'parts: [...parts, part]', 'parts: [part]'),
   stacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),
   stacked('writes the limits of a silent request limiter', 'isSilent(config) ? NO_LIMITS : decision', 'decision'),
@@ -120,8 +128,8 @@ export const http = [
   history('takes all keys of a limiter for one', ' && charge.key === status.key', ''),
   history(
     'does not look at other stores',
-    'if (charges.some((charge) => limits.some((status) => countsApart',
-    'if (charges.every((charge) => limits.some((status) => !countsApart',
+    'charges.some((charge) => limits.some((status) => countsApart',
+    'charges.every((charge) => limits.some((status) => !countsApart',
   ),
   history('takes other keys for one on two stores', 'charge.key !== status.key || ', ''),
   history('takes other limits for one on two stores', ' || charge.limit.name !== status.limit.name', ''),
@@ -150,7 +158,7 @@ export const http = [
   routeHook('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
   settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
   reset('refunds in addition to a reset', 'return resetKeys(limiter', 'await resetKeys(limiter'),
-  body('loses a Vary of the application', "isList ? withNames(String(known ?? ''), [value]) : value", 'value'),
+  body('loses a Vary of the application', 'known === undefined ? value : withNames(String(known), [value])', 'value'),
   body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
   allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
   address('takes a private address out of NAT64', "range() === 'unicast'", "range() !== 'unknown'"),
@@ -215,10 +223,15 @@ export const http = [
     ' || isSocketSet(socket)',
     '',
   ),
-  setAddress('src/http/keys/address.ts', 'express')(
+  setAddress('src/http/checks.ts', 'express')(
     'warns of trust although the app sets the address',
-    'if (client.isSet?.(request) !== true) settings',
-    'settings',
+    'client.isSet?.(request) === true',
+    'false',
+  ),
+  setAddress('src/http/checks.ts', 'express')(
+    'warns of trust after a request whose address the app sets',
+    "if (known !== undefined && settings.trust === 'everybody') return",
+    '',
   ),
   parentheses('src/util/validate.ts')(
     'does not refuse a keyer that the user calls',
@@ -271,14 +284,24 @@ export const http = [
   ),
   policyList('lists a shadow limit', 'isShown(values.limit)', 'values.quota >= 0'),
   standard('writes the unit of requests', " && unit !== 'requests'", ''),
-  ipKeyer('takes all apps for one', 'if (app !== latestApp)', 'if (settings === undefined)'),
+  inTests('src/http/checks.ts', 'test/adapters/express/keyers.test.ts')(
+    'takes all apps for one',
+    'const known = ofFramework.get(app)',
+    'const known = undefined',
+  ),
   express('misses that an app trusts everybody', "? 'everybody' : 'some'", "? 'some' : 'some'"),
   routeKey('takes all routers for one', '`${index + 1}${place && `.${place}`}`', 'place'),
   routeKey('takes all apps for one', '[app.path(), place', "['', place"),
   koa('loses the headers on an error', 'kept.has(name.toLowerCase()) ? undefined : ', ''),
   koa('takes the headers of an error for ours', 'if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res', ''),
   koa('loses the exposed names', 'kept.has(lower) ? withNames(String(value), exposed) : value', 'value'),
-  koa('misses an error of an earlier middleware', '    Object.assign(context, { onerror: answer })\n', ''),
+  koa('forgets earlier limits on an error', 'latest.headers.parts.flatMap(', 'latest.headers.parts.slice(-1).flatMap('),
+  koa('keeps the headers of one app only', 'if (app !== latestApp) keep', 'if (latestApp === undefined) keep'),
+  koa(
+    'takes any denial for one that onDenied throws',
+    '...(isDenial ? DENIAL_HEADERS',
+    '...(isDenial !== undefined ? DENIAL_HEADERS',
+  ),
   koaKeyers('takes a method for its route', "route.methods.length > 10 ? 'ALL' : route.methods", 'method'),
   koaKeyers('takes a route that already ran', 'Math.max(at, 0)', '0'),
   koaKeyers('misses a number of proxies', 'app.maxIpsCount > 0 || ', ''),
@@ -321,10 +344,10 @@ export const http = [
   createdLate('warns of files that are edited', 'now - singles.times[0]! <= SOON', 'now > 0'),
   createdLate(
     'counts the apps of a test suite together',
-    'appOf?.(request) ?? (isTestRun() ? undefined : UNKNOWN_APP)',
+    'app ?? (isTestRun() ? undefined : UNKNOWN_APP)',
     'UNKNOWN_APP',
   ),
-  createdLate('does not know the app of a request', 'appOf?.(request) ?? (', 'undefined ?? ('),
+  createdLate('does not know the app of a request', 'countSingle(uses, app ?? (', 'countSingle(uses, undefined ?? ('),
   addressWarning('finds no address within a key', ' || containsAddress(key)', ''),
   addressWarning(
     'takes IPv4 in IPv6 for a whole address',
@@ -332,11 +355,50 @@ export const http = [
     'clientAddress(text) !== undefined',
   ),
   proxyWarning('does not warn of Forwarded', "header === 'forwarded' ||", ''),
+  gate('checks although checks are off', 'options.checks === false ? undefined : ', ''),
+  gate('checks every request', '++requestsSeen <= CHECKED_FIRST || requestsSeen % SAMPLE === 0', 'true'),
+  gate('checks the first requests only', ' || requestsSeen % SAMPLE === 0', ''),
+  reads(
+    'does not note what read an address',
+    'readsOfChecked.get(request as object)?.add(client as ClientInfo<never>)',
+    '',
+  ),
+  checksOf('checks a request for the limits that follow', 'readsOfChecked.delete(request)', ''),
+  silenced('src/http/keys/request-keyers.ts')(
+    'warns of a route although checks are off',
+    'if (isChecked(request)) ',
+    '',
+  ),
+  silenced('src/http/passes.ts')('compares styles although checks are off', 'if (isChecked(request)) ', ''),
+  silenced('src/http/checks.ts')(
+    'waits for an answer although checks are off',
+    '!isChecked(request) || isAnswered()',
+    'isAnswered()',
+  ),
+  silenced('adapters/fastify/scope.ts')(
+    'warns of an early route although checks are off',
+    "scopeLimit.options['checks'] === false",
+    'false',
+  ),
+  inTests('adapters/nestjs/rate-limits.ts', 'test/adapters/nestjs/module.test.ts')(
+    'warns of a missing guard although checks are off',
+    ' && this.#options.checks !== false',
+    '',
+  ),
+  inTests('src/http/options.ts', ...checksOff)(
+    'takes any value for checks',
+    "boolean('checks', options.checks)",
+    'options.checks',
+  ),
   sharedNames('names the limits of the last middleware only', 'shownTogether(decision)', 'decision'),
   unanswered('does not watch a promise', '() => isSettled || isAnswered()', '() => true'),
   mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
   honoKeyers('returns the middleware and not the route', "({ method }) => method !== 'ALL'", '() => true'),
-  expressIndex('takes the route of an earlier handler', 'needsRoute && isMountedWithUse(app, limitRate)', 'false'),
+  expressIndex(
+    'takes the route of an earlier handler',
+    'readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate)',
+    'false',
+  ),
   onDeniedCall('lets Express read the body of a denied request', 'if (isError === true) beforeError?.()', ''),
   begunDenial('sends a thrown denial with the Cache-Control of the application', 'if (isError) return', ''),
   registration('takes no memory store for a new one', ' && !homes.has(given.place)', ' && false'),

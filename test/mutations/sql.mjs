@@ -7,11 +7,7 @@ const sql = (name) => inFile('src/stores/sql.ts', tests(name))
 /** Small mistakes in the stores of SQL databases. */
 export const stores = [
   mysql('processes that share')('locks no rows', '`${rows} FOR UPDATE`', '`${rows}`'),
-  mysql('processes that share')(
-    'locks gaps between rows',
-    'ISOLATION LEVEL READ COMMITTED',
-    'ISOLATION LEVEL SERIALIZABLE',
-  ),
+  mysql('rows that')('locks gaps between rows', 'ISOLATION LEVEL READ COMMITTED', 'ISOLATION LEVEL REPEATABLE READ'),
   mysql('what time it is')('takes the time before the locks', 'Number(began) + Number(late)', 'Number(began)'),
   mysql('what time it is')('takes SYSDATE for a clock that runs', 'Number(late) > 0', 'Number(late) >= 0'),
   mysql('its time zone')(
@@ -27,7 +23,7 @@ export const stores = [
   mysql('rows that')('waits for locked rows when it sweeps', ' FOR UPDATE SKIP LOCKED', ' FOR UPDATE'),
   mysql('rows that')('sweeps rows that count', 'AND expires_at < ${now()} ORDER', 'ORDER'),
   mysql('rows that')('sweeps only the first rows', "end === null ? `x''` : bytes(end)", "`x''`"),
-  mysql('a mistake')('takes a connection for a pool', " && typeof inner.promise === 'function'", ''),
+  mysql('a mistake')('takes a pool of another package', " && typeof inner.promise === 'function'", ''),
   mysql('a mistake')('truncates long keys', 'Buffer.byteLength(key) > LONGEST_KEY', 'key.length > Infinity'),
   mysql('a mistake')('has no advice for a table that is missing', "NO_TABLE.has(number) ? 'missing' :", ''),
   mysql('trips')('sends statements one by one', 'connection.config.multipleStatements === true &&', 'false &&'),

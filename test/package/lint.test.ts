@@ -225,7 +225,7 @@ describe('the direction of imports', () => {
     ['src/testing.ts', './stores/store.ts'],
     ['adapters/express/index.ts', '../../src/http/request-limiter.ts'],
     ['adapters/express/index.ts', '../../src/limiter/limiter.ts'],
-    ['adapters/koa/index.ts', './error-headers.ts'],
+    ['adapters/koa/index.ts', './keyers.ts'],
     ['adapters/fetch/index.ts', './keyers.ts'],
     ['adapters/fetch/index.ts', '../../src/http/request-limiter.ts'],
     ['adapters/hono/index.ts', './keyers.ts'],

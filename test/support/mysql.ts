@@ -39,7 +39,7 @@ export async function startMysql(...words: readonly string[]): Promise<MysqlServ
   const file = ['--no-defaults', `--datadir=${data}`, '--innodb-log-file-size=64M']
   execFileSync(setUp, [...file, '--skip-test-db', '--auth-root-authentication-method=normal'], {
     ...options,
-    stdio: 'ignore',
+    stdio: 'pipe',
   })
   const port = await freePort()
   const fixed = [

@@ -229,11 +229,11 @@ function policyItems(
 ): (limit: Limit, name?: string) => PolicyItem {
   const items = new WeakMap<Limit, PolicyItem>()
   return function policyItem(limit, name = limit.name) {
-    if (name !== limit.name) return { values: headerValuesOf(limit), ...write(headerValuesOf(limit), name) }
+    if (name !== limit.name) return { values: headerValuesOf(limit), ...write(headerValuesOf(limit), name), recent: [] }
     let item = items.get(limit)
     if (item === undefined) {
       const values = headerValuesOf(limit)
-      items.set(limit, (item = { values, ...write(values, name) }))
+      items.set(limit, (item = { values, ...write(values, name), recent: [] }))
     }
     return item
   }
@@ -334,9 +334,18 @@ function writeItems(
   writeBoth([...policies].join(', '), states, set)
 }
 
-function stateText(status: LimitStatus, { start, values }: PolicyItem): string {
+/** The texts that an item keeps. Most clients of a limit have few units used, and most requests of a client come in one second. */
+const KEPT_TEXTS = 64
+
+function stateText(status: LimitStatus, { start, values, recent }: PolicyItem): string {
   const left = unitsLeft(status, values)
-  return start + left + ';t=' + resetSeconds(status, values, left)
+  const seconds = resetSeconds(status, values, left)
+  const place = (left + seconds) % KEPT_TEXTS
+  const known = recent[place]
+  if (known?.left === left && known.seconds === seconds) return known.text
+  const text = start + left + ';t=' + seconds
+  recent[place] = { left, seconds, text }
+  return text
 }
 
 function append(list: string, item: string): string {

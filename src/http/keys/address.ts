@@ -3,7 +3,7 @@ import { copyText } from '../../util/copy-text.ts'
 import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { isPromise } from '../../util/maybe-promise.ts'
 import { knownOptions, refuse, refuseOwnCall } from '../../util/validate.ts'
-import { warn } from '../../util/warn.ts'
+import { shared } from '../../util/copies.ts'
 
 /** Results for longer texts are not cached, so that clients cannot fill the memory with them. */
 const MAX_TEXT_LENGTH = 64
@@ -261,8 +261,8 @@ export function givenAddressKeyer<Request>(options: AddressOptions<[request: Req
 }
 
 /**
- * Creates the `ipKeyer` of an adapter. It warns, once for each app, if the proxy settings make the addresses useless. Throws
- * `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * Creates the `ipKeyer` of an adapter. A rate limit with it warns, once for each app, if the proxy settings make the addresses
+ * useless. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example const byIP = clientKeyer({
  *   address: (request: IncomingMessage) => request.socket.remoteAddress,
  *   proxyHeader: (request) => proxyHeaderIn(request.headers),
@@ -280,46 +280,21 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
   })
 }
 
-/** Returns a function for the client's address. It warns as `clientKeyer` does. */
+/**
+ * For each request that `src/http/checks.ts` checks: what its address was read with. Most requests are not in it.
+ * Warnings about proxies concern only limits that read addresses.
+ */
+export const readsOfChecked: WeakMap<object, Set<ClientInfo<never>>> = shared(
+  'reads of checked requests',
+  () => new WeakMap(),
+)
+
+/** Returns a function for the client's address. */
 export function addressReader<Request>(client: ClientInfo<Request>): (request: Request) => string | undefined {
-  const known = knownAppsOf(client)
-  let latestApp: object | undefined
-  let settings: ProxySettings | undefined
-
-  function readSettings(app: object | undefined, request: Request): void {
-    latestApp = app
-    settings = app && (known.get(app) ?? { trust: client.trust(request), warn: proxyWarner() })
-    if (app === undefined || settings === undefined) return
-    known.set(app, settings)
-    if (client.isSet?.(request) !== true) settings.warn(undefined, settings.trust)
-  }
-
-  function warnOfHeader({ trust, warn }: ProxySettings, request: Request): void {
-    const header = client.proxyHeader(request)
-    if (header !== undefined) warn(header, trust, () => client.isSet?.(request) === true)
-  }
-
   return function addressOf(request) {
-    const app = client.app(request)
-    if (app !== latestApp) readSettings(app, request)
-    if (settings !== undefined && settings.trust !== 'everybody') warnOfHeader(settings, request)
+    readsOfChecked.get(request as object)?.add(client as ClientInfo<never>)
     return client.address(request)
   }
-}
-
-/** The proxy settings of an app, and the function that warns of them. */
-interface ProxySettings {
-  readonly trust: ProxyTrust
-  readonly warn: ReturnType<typeof proxyWarner>
-}
-
-/** By framework and app, so that all keyers of an app share its warnings. */
-const knownApps = new WeakMap<object, WeakMap<object, ProxySettings>>()
-
-function knownAppsOf(framework: object): WeakMap<object, ProxySettings> {
-  const known = knownApps.get(framework) ?? new WeakMap<object, ProxySettings>()
-  knownApps.set(framework, known)
-  return known
 }
 
 /** Which proxies the framework trusts to report the client's address. */
@@ -340,66 +315,4 @@ export function proxyHeaderIn(
   if (headers[readable] !== undefined) return 'x-forwarded-for'
   if (headers['forwarded'] !== undefined) return 'forwarded'
   return headers['x-real-ip'] === undefined ? undefined : 'x-real-ip'
-}
-
-/** A warning: what is wrong, and what to do. */
-interface ProxyWarning {
-  readonly code: 'SLUICE_PROXY_UNTRUSTED' | 'SLUICE_PROXY_TRUSTS_ALL'
-  readonly message: string
-}
-
-const HOW_TO =
-  "Tell the framework which proxies are yours: app.set('trust proxy', 1) in Express, trustProxy: '10.0.0.0/8' in Fastify, where " +
-  'a number trusts no proxy, app.proxy = true with maxIpsCount: 1 in Koa, with your own numbers; ipKeyer({ address }) where the ' +
-  'adapter has this option.'
-
-const untrusted: ProxyWarning = {
-  code: 'SLUICE_PROXY_UNTRUSTED',
-  message:
-    'Requests have an X-Forwarded-For header, but the framework trusts no proxy. All clients behind the proxy share one address ' +
-    `and one limit. ${HOW_TO}`,
-}
-
-const unread = (header: string): ProxyWarning => ({
-  code: 'SLUICE_PROXY_UNTRUSTED',
-  message:
-    `Requests have the header ${header}, but the framework does not read it. All clients behind ` +
-    `the proxy share one address and one limit. Configure the proxy to send X-Forwarded-For. ${HOW_TO}`,
-})
-
-const unreadWarnings = { forwarded: unread('Forwarded'), 'x-real-ip': unread('X-Real-IP') } as const
-
-const trustsAll: ProxyWarning = {
-  code: 'SLUICE_PROXY_TRUSTS_ALL',
-  message:
-    'The framework trusts the X-Forwarded-For header of every sender. A client that forges the header gets a new limit with each ' +
-    `request. ${HOW_TO}`,
-}
-
-/**
- * Returns what is wrong with the address of a request, if anything.
- * @example proxyWarning('x-forwarded-for', 'nobody')?.code // 'SLUICE_PROXY_UNTRUSTED'
- */
-export function proxyWarning(header: ProxyHeader | undefined, trust: ProxyTrust): ProxyWarning | undefined {
-  if (trust === 'everybody') return trustsAll
-  if (header === 'forwarded' || header === 'x-real-ip') return unreadWarnings[header]
-  return trust === 'nobody' && header !== undefined ? untrusted : undefined
-}
-
-/**
- * Returns a function that checks a request and writes each warning once, unless `isSet` returns true: the app has set the address itself.
- * @example
- * const warnOfProxy = proxyWarner()
- * warnOfProxy(proxyHeaderIn(request.headers), 'nobody')
- */
-export function proxyWarner(
-  emit: (code: string, message: string) => void = warn,
-): (header: ProxyHeader | undefined, trust: ProxyTrust, isSet?: () => boolean) => void {
-  const emitted = new Set<ProxyWarning>()
-  return function warnOfProxy(header, trust, isSet) {
-    const warning = proxyWarning(header, trust)
-    if (warning === undefined || emitted.has(warning) || isSet?.() === true) return
-    emitted.add(warning)
-    emit(warning.code, warning.message)
-  }
 }

@@ -1,6 +1,6 @@
 import { define, isMadeBy, type SyncKeyer } from '../../limiter/keyers.ts'
 import { HEADER_NAME, refuse } from '../../util/validate.ts'
-import { warn } from '../../util/warn.ts'
+import { isChecked, warnOfNoRoute } from '../checks.ts'
 
 /** The path of a route, as it was declared. */
 export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
@@ -8,21 +8,12 @@ export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
 /** The key of all requests without a route. They share one bucket, since the client chooses the path. */
 const NO_ROUTE = 'no route'
 
-const warnedApps = new WeakSet<object>()
-
 /**
- * Returns the key of a request whose route is not known yet, and warns once for each app.
- * @example const byRoute = (request: express.Request) => (request.route === undefined ? unroutedKey(request.app) : routeKey(request.method, request.route.path))
+ * Returns the key of a request whose route is not known yet. A rate limit that checks the request warns, once for each app.
+ * @example const byRoute = (request: express.Request) => (request.route === undefined ? unroutedKey(request, request.app) : routeKey(request.method, request.route.path))
  */
-export function unroutedKey(app: object): string {
-  if (!warnedApps.has(app)) {
-    warnedApps.add(app)
-    warn(
-      'SLUICE_NO_ROUTE',
-      '`byRoute` runs before the route of a request is known, so all requests share one bucket. Put the rate limit ' +
-        'into the route, such as app.get(path, limit, handler) in Express, or into the router in Koa, or remove `byRoute`.',
-    )
-  }
+export function unroutedKey(request: object, app: object): string {
+  if (isChecked(request)) warnOfNoRoute(app)
   return NO_ROUTE
 }
 

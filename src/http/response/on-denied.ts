@@ -43,6 +43,7 @@ export function beginDenial(response: NodeHead, status: number): Undo {
 
 /** What an `onDenied` of a Node framework is called with. */
 interface DenialCall {
+  readonly request: object
   readonly onDenied: object
   readonly response: NodeHead
   readonly status: number
@@ -52,10 +53,10 @@ interface DenialCall {
 
 /**
  * Calls an `onDenied` whose response has the status and `Cache-Control: no-store` of a denial already. `undo` undoes both,
- * for a request that continues. When it throws, only the status is undone. Warns when it does not answer.
+ * for a request that continues. When it throws, only the status is undone. If the request is checked, it warns when `onDenied` does not answer.
  */
 export function callStarted(
-  { onDenied, response, status, beforeError }: DenialCall,
+  { request, onDenied, response, status, beforeError }: DenialCall,
   call: (undo: Undo) => unknown,
 ): unknown {
   let isOver = false
@@ -69,7 +70,7 @@ export function callStarted(
     () => undo(true),
     () => {
       const answer = call(undo)
-      warnIfUnanswered(onDenied, () => isOver || response.headersSent || response.destroyed === true)
+      warnIfUnanswered(request, onDenied, () => isOver || response.headersSent || response.destroyed === true)
       return answer
     },
   )

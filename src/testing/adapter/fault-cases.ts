@@ -114,6 +114,7 @@ export const optionCases: Cases = {
       ['INVALID_OPTION', { ...fine, address: () => '127.0.0.1' }],
       ['INVALID_OPTION', { ...fine, allow: ['::1'], address: '127.0.0.1' }],
       ['INVALID_OPTION', { ...fine, onOutage: 'shut' }],
+      ['INVALID_OPTION', { ...fine, checks: 'no' }],
       ['INVALID_OPTION', Object.assign(Object.create({ method: 'GET' }) as object, { url: '/' })],
       ['INVALID_OPTION', { limiter: createLimiter(fine), limits: one }],
       ['INVALID_OPTION', { limiter: {} }],

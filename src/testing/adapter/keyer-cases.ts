@@ -48,6 +48,19 @@ export const proxyCases: Cases = {
     const sent = { headers: { forwarded: 'for=203.0.113.9' } }
     equal(await warningsOf(() => statuses(server, 3, sent)), ['SLUICE_PROXY_UNTRUSTED'])
   },
+  'causes the warning also where a keyer reads it later, but not with checks: false': async (world) => {
+    const { harness, limit, serve } = world
+    for (const checks of [undefined, false]) {
+      const byIP = harness.keyers.ipKeyer() as (request: unknown) => string | undefined
+      const keyer = async (request: unknown): Promise<string | undefined> => {
+        await Promise.resolve()
+        return byIP(request)
+      }
+      const server = await serve({ limits: [limit(hundred, { keyer, ...(checks === false && { checks }) })] })
+      const codes = await warningsOf(() => statuses(server, 3, forwarded))
+      equal(codes, checks === false ? [] : ['SLUICE_PROXY_UNTRUSTED'])
+    }
+  },
 }
 
 export const keyerCases: Cases = {

@@ -140,6 +140,33 @@ export const limitCases: Cases = {
   },
 }
 
+const wholeAddress = (): string => '2001:db8::1'
+
+/** Warnings about mistakes in the set-up of a server. */
+export const checkCases: Cases = {
+  'find a key that is a whole IPv6 address, with one warning': async ({ limit, serve }) => {
+    const server = await serve({ limits: [limit(three, { keyer: wholeAddress })] })
+    equal(await warningsOf(() => statuses(server, 3)), ['SLUICE_WHOLE_ADDRESS'])
+  },
+  'do not run with checks: false, which changes no decision': async ({ limit, serve, clock }) => {
+    const limiter = createLimiter({ keyer: wholeAddress, limits: three, store: memoryStore({ clock }) })
+    const twice = [
+      { limiter, checks: false },
+      { limiter, checks: false },
+    ]
+    for (const limits of [twice, [limit(three, { keyer: wholeAddress, checks: false })]]) {
+      const server = await serve({ limits })
+      equal(await warningsOf(async () => equal(await statuses(server, 4), [200, 200, 200, 429])), [])
+    }
+  },
+  'are of each limit: one with checks does not make those of another run': async ({ limit, serve, clock }) => {
+    const limiter = createLimiter({ keyer: wholeAddress, limits: three, store: memoryStore({ clock }) })
+    const other = { limiter, checks: false }
+    const server = await serve({ limits: [limit(hundred, { checks: true }), other, other] })
+    equal(await warningsOf(() => statuses(server, 2)), [])
+  },
+}
+
 /** Returns the option `allow`, with the option `address` where requests have no address. */
 const allowing = ({ address }: AdapterHarness, allow: readonly string[]): AnyOptions => ({
   allow,

@@ -199,6 +199,22 @@ describe.each([
     await each.close()
   })
 
+  test('ipKeyer does not warn of trust where the app sets the address of its first request', async () => {
+    const app = express().set('trust proxy', true)
+    app.use((request, _, next) => {
+      const value = request.get('cf-connecting-ip')
+      if (value !== undefined) Object.defineProperty(request, 'ip', { value })
+      next()
+    })
+    app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
+    const each = await serve(app)
+    const codes = await warningsOf(async () => {
+      for (const headers of [{ 'cf-connecting-ip': '198.51.100.7' }, {}]) await ask(each, '/', { headers })
+    })
+    await each.close()
+    expect(codes).toEqual([])
+  })
+
   test('ipKeyer warns once for each app', async () => {
     const keyer = ipKeyer()
     const apps = [express(), express()]

@@ -140,7 +140,7 @@ describe('a registration', () => {
     app.register(rateLimit, { ...times(9), prefix: '/api' } as never)
     await expect(app.ready()).rejects.toMatchObject({
       code: 'UNKNOWN_OPTION',
-      message: expect.stringMatching(/"prefix"; it has limiter, .*, onDecision, hook \(sluice\S+\)$/) as string,
+      message: expect.stringMatching(/"prefix"; it has limiter, .*, checks, hook \(sluice\S+\)$/) as string,
     })
   })
 })

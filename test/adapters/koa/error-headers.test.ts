@@ -96,6 +96,20 @@ describe.each([
       })
     })
 
+    test('keeps the headers in each of two apps with one rate limit', async () => {
+      const limit = rateLimit(times(9))
+      for (const left of [8, 7]) {
+        const app = new Koa()
+        app.on('error', () => {})
+        app.use(limit).use(() => {
+          throw new Error('broken')
+        })
+        const each = await serve(app.callback() as never)
+        expect((await ask(each)).headers['ratelimit']).toBe(`"9-per-1h";r=${left};t=3600`)
+        await each.close()
+      }
+    })
+
     test('can be the same object for all requests, which keep their own headers', async () => {
       const headers = Object.freeze({ 'x-own': 'stays' })
       const error = Object.assign(new Error('broken'), { headers })

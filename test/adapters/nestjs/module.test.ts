@@ -106,6 +106,8 @@ describe('forRoot', () => {
     const imports = [RateLimitModule.forRoot({ keyer: everyone, limits: of(1) })]
     expect(await warningsOf(() => start(moduleOf({ imports })))).toEqual(['SLUICE_NO_GUARD'])
     expect(await warningsOf(() => start(moduleOf({ imports, providers: [guard] })))).toEqual([])
+    const unchecked = [RateLimitModule.forRoot({ keyer: everyone, limits: of(1), checks: false })]
+    expect(await warningsOf(() => start(moduleOf({ imports: unchecked })))).toEqual([])
   })
 })
 

@@ -3,13 +3,8 @@ import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
-import {
-  type ProxyHeader,
-  proxyHeaderIn,
-  type ProxyTrust,
-  proxyWarner,
-  proxyWarning,
-} from '../../../src/http/keys/address.ts'
+import { proxyWarner, proxyWarning } from '../../../src/http/checks.ts'
+import { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from '../../../src/http/keys/address.ts'
 
 type Header = ProxyHeader | undefined
 

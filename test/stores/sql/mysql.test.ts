@@ -219,8 +219,8 @@ describe('a transaction that waits for locks', () => {
   it('is repeated after the time-out of the lock', async () => {
     const here = await world()
     const limiter = limiterOn(here)
-    await limiter.consume('ann')
     here.pool.on('connection', (connection) => void connection.query('SET SESSION innodb_lock_wait_timeout = 1'))
+    await limiter.consume('ann')
     const other = await locked(here, 'ann')
     const decision = limiter.consume('ann')
     await pause(1500)
@@ -582,6 +582,28 @@ SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expires
     expect(await keys()).toEqual([recordKey('zoe')])
   })
 
+  it('that count, and gaps between rows, are not locked by the sweeper', async () => {
+    const here = await world()
+    const admin = (await world()).pool
+    const table = `\`${here.table}\``
+    await admin.query(`INSERT INTO ${table} VALUES ('a', NULL, 0), ('c', NULL, ${Date.now() + 60_000}), ('e', NULL, 0)`)
+    const locks: Promise<unknown>[] = []
+    const pool = watched(here.pool, (sql) => {
+      if (sql.startsWith('DELETE')) {
+        const one = 'SET STATEMENT innodb_lock_wait_timeout = 1 FOR'
+        locks.push(admin.query(`SELECT 1 FROM ${table} WHERE \`key\` = 'c' FOR UPDATE NOWAIT`))
+        locks.push(admin.query(`${one} INSERT INTO ${table} VALUES ('d', NULL, ${Date.now() + 60_000})`))
+      }
+      return Promise.allSettled(locks).then(() => sql)
+    })
+    const store = mysqlStore(pool, { table: here.table, timeout: '10s' })
+    await createLimiter({ keyer: (key: string) => key, limits: perHour(10), store }).consume('zoe')
+    for (let i = 0; i < 100 && locks.length === 0; i++) await pause(20)
+    await Promise.all(locks)
+    await swept()
+    expect(await mysqlDatabase(here.pool, { table: here.table }).keysAfter('a', 9)).toEqual(['c', 'd'])
+  })
+
   it('that are deleted whenever they are to be locked end in an error', async () => {
     const here = await world()
     const pool = watched(here.pool, async (sql) => {
@@ -689,8 +711,11 @@ describe('the pool', () => {
       const allowed = await Promise.all([1, 2, 3, 4].map(async () => (await limiter.consume(key)).allowed))
       expect(allowed).toEqual([true, true, true, false])
     }
-    // A user's transaction that is still open in the connections that the pool hands out.
-    for (let i = 0; i < 2; i++) await here.pool.query('SELECT 1 FROM information_schema.tables LIMIT 1')
+    await swept()
+    // Users of the pool leave a transaction open.
+    const open = await Promise.all([here.pool.getConnection(), here.pool.getConnection()])
+    for (const connection of open) await connection.query('START TRANSACTION')
+    for (const connection of open) connection.release()
     const other = limiterOn({ ...(await world()), table: here.table }, 3)
     for (const key of keys) {
       expect((await other.consume(key)).allowed).toBe(false)
@@ -754,6 +779,7 @@ describe('a mistake', () => {
     ['nothing', () => undefined],
     ['options', () => ({ host: 'localhost' })],
     ['a URL', () => 'mysql://root:secret@localhost/shop'],
+    ['a pool of another package', () => ({ getConnection: async () => undefined })],
     ['a connection', () => createConnection({ uri: server.url }).on('error', () => undefined)],
   ])('with the pool is refused: %s', (_, make) => {
     const given = make()

@@ -1,0 +1,134 @@
+// What `checks: false` saves and silences, for each adapter. The adapter suite has the warnings that all adapters have in common.
+import express from 'express'
+import Fastify from 'fastify'
+import Koa from 'koa'
+import { Router } from '@koa/router'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import * as forExpress from '../../adapters/express/index.ts'
+import * as forKoa from '../../adapters/koa/index.ts'
+import { everyone } from '../../src/limiter/keyers.ts'
+import { fixedWindow } from '../../src/engine/factories.ts'
+import { functionsIn } from '../support/functions.ts'
+import { ask, serve, type Served, warningsOf } from '../support/http.ts'
+import { everyFramework } from './frameworks.ts'
+
+let server: Pick<Served, 'close'> | undefined
+afterEach(async () => {
+  vi.useRealTimers()
+  await server?.close()
+  server = undefined
+})
+
+const limits = fixedWindow({ quota: 2, window: '1h' })
+
+describe.each(everyFramework)('$name', ({ serve: start, keyers }) => {
+  test.each([
+    ['no check runs with checks: false, for an admitted and for a denied request', false],
+    ['checks run by default', undefined],
+  ])('%s', async (_, checks) => {
+    const options = { keyer: keyers.byIP, limits, ...(checks === false && { checks }) }
+    const each = await start({ limits: [options], routes: [], handler: () => ({ text: 'ok' }) })
+    server = each
+    const statuses: number[] = []
+    const called = await functionsIn(async () => {
+      for (let i = 0; i < 3; i++) statuses.push((await fetch(each.url)).status)
+    })
+    expect(statuses).toEqual([200, 200, 429])
+    expect(called.some(({ file }) => file === 'src/http/request-limiter.ts')).toBe(true)
+    const checking = called.filter(({ file }) => file === 'src/http/checks.ts').map(({ name }) => name)
+    if (checks === false) expect(checking).toEqual([])
+    else expect(checking).toEqual(expect.arrayContaining(['beginCheck', 'endCheck', 'noteUse', 'warnOfWholeAddress']))
+  })
+})
+
+test('the first thousand requests of a rate limit are checked, and then one of every 16', async () => {
+  const app = express()
+  let reads = 0
+  Object.defineProperty(app.request, 'app', { get: () => void reads++, configurable: true })
+  const limit = forExpress.rateLimit({ keyer: everyone, limits: fixedWindow({ quota: 1e6, window: '1h' }) })
+  const send = (): void =>
+    limit(Object.create(app.request) as never, { getHeader() {}, setHeader() {} } as never, () => {})
+  for (let i = 0; i < 1000; i++) send()
+  expect(reads).toBe(1000)
+  for (let i = 0; i < 160; i++) send()
+  expect(reads).toBe(1010)
+})
+
+describe.each([true, false])('with checks: %s,', (checks) => {
+  const expected = (code: string): readonly string[] => (checks ? [code] : [])
+  const codesOf = async (listener: unknown, headers = {}): Promise<readonly string[]> => {
+    const each = await serve(listener as never)
+    server = each
+    return warningsOf(async () => {
+      for (let i = 0; i < 3; i++) await ask(each, '/nowhere', { headers })
+    })
+  }
+
+  test('a middleware of Express after all routes', async () => {
+    const app = express().get('/', (_request, response) => void response.send('ok'))
+    app.use(forExpress.rateLimit({ keyer: everyone, limits, checks }))
+    expect(await codesOf(app)).toEqual(expected('SLUICE_MOUNTED_LATE'))
+  })
+
+  test('a middleware of Koa after a router', async () => {
+    const app = new Koa().use(new Router().get('/', () => {}).routes() as never)
+    app.use(forKoa.rateLimit({ keyer: everyone, limits, checks }))
+    expect(await codesOf(app.callback())).toEqual(expected('SLUICE_MOUNTED_LATE'))
+  })
+
+  test('byRoute of Express before the route is known', async () => {
+    const app = express().use(forExpress.rateLimit({ keyer: forExpress.byRoute, limits, checks }))
+    expect(await codesOf(app)).toEqual(expected('SLUICE_NO_ROUTE'))
+  })
+
+  test('byRoute of Koa outside of a router', async () => {
+    const app = new Koa().use(forKoa.rateLimit({ keyer: (context) => forKoa.byRoute(context), limits, checks }))
+    expect(await codesOf(app.callback())).toEqual(expected('SLUICE_NO_ROUTE'))
+  })
+
+  test('a proxy that Express does not trust, with allow', async () => {
+    const options = { keyer: everyone, limits, allow: ['127.0.0.1'], checks }
+    const app = express().use(forExpress.rateLimit(options))
+    expect(await codesOf(app, { 'x-forwarded-for': '203.0.113.9' })).toEqual(expected('SLUICE_PROXY_UNTRUSTED'))
+  })
+
+  test('two styles of one header', async () => {
+    const app = express()
+    app.use(forExpress.rateLimit({ keyer: everyone, limits, checks, headers: 'draft-7' }))
+    app.use(forExpress.rateLimit({ keyer: everyone, limits, checks, name: 'other' }))
+    expect(await codesOf(app)).toEqual(expected('SLUICE_STYLES_CLASH'))
+  })
+
+  test('an onDenied that sends nothing', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const once = fixedWindow({ quota: 1, window: '1h' })
+    let calls = 0
+    const app = express().use(
+      forExpress.rateLimit({ keyer: everyone, limits: once, checks, onDenied: () => void calls++ }),
+    )
+    app.use((_request, response) => void response.send('ok'))
+    const each = await serve(app as never)
+    server = each
+    await ask(each)
+    const waiting = new AbortController()
+    const asked = fetch(each.url, { signal: waiting.signal }).catch(() => undefined)
+    const codes = await warningsOf(async () => {
+      await vi.waitFor(() => expect(calls).toBe(1))
+      await vi.advanceTimersByTimeAsync(10_000)
+    })
+    waiting.abort()
+    await asked
+    expect(codes).toEqual(expected('SLUICE_NOT_ANSWERED'))
+  })
+
+  test('a limit of Fastify before hooks of an early route', async () => {
+    vi.resetModules()
+    const app = Fastify()
+    server = app
+    app.get('/', () => 'ok')
+    const { rateLimit } = await import('../../adapters/fastify/index.ts')
+    app.register(rateLimit, { keyer: everyone, limits, hook: 'preHandler', checks })
+    const codes = await warningsOf(async () => expect((await app.inject('/')).statusCode).toBe(200))
+    expect(codes).toEqual(expected('SLUICE_EARLY_ROUTE'))
+  })
+})
