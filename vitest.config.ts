@@ -4,7 +4,7 @@ import type { Plugin, ViteUserConfig } from 'vitest/config'
 import manifest from './package.json' with { type: 'json' }
 
 /** It is JavaScript without types. */
-const { texts } = (await import(new URL('texts.mjs', import.meta.url).href)) as { texts(): Plugin }
+const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
 
 /** Maps the names of the package to its sources, so that tests and examples run the current code. */
 function ownNames(): { find: RegExp; replacement: string }[] {

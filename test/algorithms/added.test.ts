@@ -204,7 +204,7 @@ describe('an algorithm that was added', () => {
     copy = await mkdtemp(join(tmpdir(), 'sluice-added-'))
     const parts = ['src', 'adapters', 'bench', 'docs', 'examples', 'test', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
     const files = ['package.json', 'rules.schema.json', 'vitest.config.ts', '.prettierrc', 'tsconfig.json']
-    for (const part of [...parts, ...files, 'build.mjs', 'texts.mjs'])
+    for (const part of [...parts, ...files, 'build'])
       await cp(join(root, part), join(copy, part), {
         recursive: true,
         filter: (source) =>
@@ -217,7 +217,7 @@ describe('an algorithm that was added', () => {
     const manifest = JSON.parse(await text('package.json')) as { scripts: { record: string } }
     const [, command] = manifest.scripts.record.split(/^vitest /)
     recorded = await run('node_modules/vitest/vitest.mjs', ...command!.split(' '))
-    expect(await run('build.mjs')).toBe('')
+    expect(await run('build/build.mjs')).toBe('')
   })
   afterAll(() => rm(copy, { recursive: true, force: true }))
 

@@ -19,11 +19,11 @@ let folder: string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-examples-'))
-  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'build.mjs', 'texts.mjs']) {
+  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'build']) {
     await cp(join(root, part), join(folder, part), { recursive: true })
   }
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
-  await node('build.mjs')
+  await node('build/build.mjs')
   await node(join(root, 'node_modules/typescript/bin/tsc'), '-p', 'examples')
 }, 2 * MINUTE)
 

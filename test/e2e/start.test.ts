@@ -22,7 +22,7 @@ let started: Ended
 // In a copy, for it builds, and others may be using what is built here.
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-start-'))
-  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'build.mjs', 'texts.mjs']) {
+  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'build']) {
     await cp(join(root, part), join(folder, part), { recursive: true })
   }
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')

@@ -141,8 +141,8 @@ export const lua = [
     "'unpack', 'xpcall',",
     "'unpack', 'xpcall', 'print',",
   ),
-  inFile('texts.mjs', linted)('comments sent to Redis', '(?:--.*)?/gm', '/gm'),
-  inFile('texts.mjs', linted)('Lua with other numbers of lines', '(?:--.*)?/gm', '(?:--.*\\n)?/gm'),
+  inFile('build/texts.mjs', linted)('comments sent to Redis', '(?:--.*)?/gm', '/gm'),
+  inFile('build/texts.mjs', linted)('Lua with other numbers of lines', '(?:--.*)?/gm', '(?:--.*\\n)?/gm'),
   shared('another tolerance of clocks in Lua', '= ${[TOLERANCE_MS,', '= ${[1e9,'),
 
   library('a new key in the future', "=== -Infinity ? '-huge'", "=== -Infinity ? 'huge'"),

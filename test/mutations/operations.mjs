@@ -23,7 +23,7 @@ const instruments = inFile('src/metrics/instruments.ts', prometheusTests)
 const counts = inFile('src/metrics/recorder.ts', prometheusTests)
 const spaceSaving = inFile('src/metrics/top-denied.ts', { files: ['test/metrics/space-saving.test.ts'] })
 
-const build = inFile('build.mjs', { files: ['test/package/packaging.test.ts'], name: 'the tarball' })
+const build = inFile('build/build.mjs', { files: ['test/package/packaging.test.ts'], name: 'the tarball' })
 
 /** Small mistakes in metrics, in the dashboard and in the build. */
 export const operations = [

@@ -20,10 +20,9 @@ const PARTS = [
   'README.md',
   '.luacheckrc',
   '.prettierrc',
-  'build.mjs',
+  'build',
   'package.json',
   'rules.schema.json',
-  'texts.mjs',
   'tsconfig.json',
   'vitest.config.ts',
 ]

@@ -10,7 +10,7 @@ import { programPath } from '../support/debian.ts'
 import { root } from '../support/programs.ts'
 
 /** It is JavaScript without types. */
-const { shortLua } = (await import(new URL('../../texts.mjs', import.meta.url).href)) as {
+const { shortLua } = (await import(new URL('../../build/texts.mjs', import.meta.url).href)) as {
   shortLua(text: string): string
 }
 

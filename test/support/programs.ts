@@ -89,7 +89,7 @@ export class Programs {
     postgres = 'postgres://localhost:5432/shop',
   ): Promise<Programs> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
-    for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'build.mjs', 'texts.mjs']) {
+    for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'build']) {
       await cp(join(root, part), join(folder, part), { recursive: true })
     }
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
@@ -103,7 +103,7 @@ export class Programs {
     await writeFile(join(folder, 'programs', 'tsconfig.json'), JSON.stringify(strict))
     await writeFile(join(folder, 'preload.mjs'), preload)
     const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '--pretty', 'false', '-p']
-    expect(await node(folder, 'build.mjs')).toBe('')
+    expect(await node(folder, 'build/build.mjs')).toBe('')
     return new Programs(folder, await node(folder, ...tsc, 'programs'))
   }
 

@@ -16,7 +16,7 @@ export function build(): Built {
   const cache = join(root, 'node_modules', '.cache')
   mkdirSync(cache, { recursive: true })
   const directory = mkdtempSync(join(cache, 'sluice-'))
-  execFileSync(process.execPath, [join(root, 'build.mjs'), directory])
+  execFileSync(process.execPath, [join(root, 'build/build.mjs'), directory])
   writeFileSync(join(directory, 'package.json'), '{ "type": "module", "sideEffects": false }')
   return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
 }

@@ -18,7 +18,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-cluster-'))
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-  for (const copy of ['dist', 'copy']) await run(process.execPath, [join(root, 'build.mjs'), join(folder, copy)])
+  for (const copy of ['dist', 'copy']) await run(process.execPath, [join(root, 'build/build.mjs'), join(folder, copy)])
 })
 
 afterAll(() => rm(folder, { recursive: true, force: true }))

@@ -1,5 +1,5 @@
 // Builds the package: a file for each entry point, and chunks that they share. `dist` gets ES modules, `dist/cjs` gets CommonJS, and
-// both get types. `node build.mjs <folder>` builds into another folder. The build checks no types: `npm run typecheck` does.
+// both get types. `node build/build.mjs <folder>` builds into another folder. The build checks no types: `npm run typecheck` does.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, posix, relative } from 'node:path'
 import { rolldown } from 'rolldown'
@@ -9,7 +9,7 @@ import { texts } from './texts.mjs'
 /** Small packages that become part of the build. They are not installed, and a program does not load their files one by one. */
 const BUILT_IN = ['@lukeed/ms', 'cluster-key-slot', 'ipaddr.js', 'leven', 'rou3', 'structured-headers']
 
-const root = import.meta.dirname
+const root = join(import.meta.dirname, '..')
 const out = process.argv[2] ?? join(root, 'dist')
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const entries = Object.values(manifest.exports).flatMap((target) => target.import?.default ?? [])
