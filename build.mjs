@@ -31,7 +31,7 @@ function chunkName({ moduleIds }) {
 }
 
 /** Builds into one folder, or the same into several. */
-async function build(folders, input, output, plugins = []) {
+async function build(folders, input, output, plugins = [], define = {}) {
   const bundle = await rolldown({
     cwd: root,
     input,
@@ -39,6 +39,7 @@ async function build(folders, input, output, plugins = []) {
     tsconfig: 'tsconfig.json',
     platform: 'neutral',
     checks: { bundlerTimings: false },
+    transform: { define },
     resolve: { mainFields: ['module', 'main'], symlinks: false },
     external: (id) => !/^[./]/.test(id) && !BUILT_IN.some((name) => id === name || id.startsWith(`${name}/`)),
   })
@@ -51,8 +52,10 @@ const code = { chunkFileNames: chunkName, comments: { jsdoc: false } }
 rmSync(out, { recursive: true, force: true })
 await Promise.all([
   build([out], inputs([...entries, ...Object.values(manifest.bin)]), { ...code, format: 'esm' }),
-  // Jest cannot load a module with `import()`.
-  build([commonjs], inputs(entries), { ...code, format: 'cjs', dynamicImportInCjs: false }),
+  // Jest cannot load a module with `import()`. A module of CommonJS knows its file, not its URL.
+  build([commonjs], inputs(entries), { ...code, format: 'cjs', dynamicImportInCjs: false }, [], {
+    'import.meta.url': '__filename',
+  }),
   build([out, commonjs], inputs(entries), { chunkFileNames: 'chunks/[name].js' }, [
     dts({ oxc: true, emitDtsOnly: true }),
   ]),
