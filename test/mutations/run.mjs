@@ -11,6 +11,7 @@ import { rules } from './rules.mjs'
 import { logs } from './logs.mjs'
 import { operations } from './operations.mjs'
 import { site } from './site.mjs'
+import { stores } from './stores.mjs'
 import { record, recordedTest, row, tables } from './report.mjs'
 import { failure } from './suite.mjs'
 import { misfits, Tree } from './tree.mjs'
@@ -30,6 +31,7 @@ const mutations = [
   ...denyCache,
   ...redis,
   ...guard,
+  ...stores,
   ...http,
   ...rules,
   ...limits,
