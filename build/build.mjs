@@ -32,7 +32,7 @@ function chunkName({ moduleIds }) {
 }
 
 /** Builds into one folder, or the same into several. */
-async function build(folders, input, output, plugins = [texts()]) {
+async function build(folders, input, output, plugins = [texts()], define = {}) {
   const bundle = await rolldown({
     cwd: root,
     input,
@@ -40,6 +40,7 @@ async function build(folders, input, output, plugins = [texts()]) {
     tsconfig: 'tsconfig.json',
     platform: 'neutral',
     checks: { bundlerTimings: false },
+    transform: { define },
     resolve: { mainFields: ['module', 'main'], symlinks: false },
     external: (id) => !/^[./]/.test(id) && !BUILT_IN.some((name) => id === name || id.startsWith(`${name}/`)),
   })
@@ -52,8 +53,10 @@ const code = { chunkFileNames: chunkName, comments: { jsdoc: false } }
 rmSync(out, { recursive: true, force: true })
 await Promise.all([
   build([out], inputs([...entries, ...Object.values(manifest.bin)]), { ...code, format: 'esm' }),
-  // Jest cannot load a module with `import()`.
-  build([commonjs], inputs(entries), { ...code, format: 'cjs', dynamicImportInCjs: false }),
+  // Jest cannot load a module with `import()`. A module of CommonJS knows its file, not its URL.
+  build([commonjs], inputs(entries), { ...code, format: 'cjs', dynamicImportInCjs: false }, [texts()], {
+    'import.meta.url': '__filename',
+  }),
   build([out, commonjs], inputs(entries), { chunkFileNames: 'chunks/[name].js' }, [
     dts({ oxc: true, emitDtsOnly: true }),
   ]),

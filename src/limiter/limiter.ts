@@ -456,9 +456,11 @@ export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Inpu
  * of the given limiter resets both. Returns the given one if nothing changes, or if it was not made by `createLimiter` or `stack`.
  */
 export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degraded | undefined): Limiter<Input> {
-  if (!isOwn(limiter) || limiter.store.sync) return limiter
-  const safe = guarded(limiter.store)
-  if (safe === limiter.store && onOutage === undefined) return limiter
+  if (!isOwn(limiter)) return limiter
+  const { store } = limiter
+  if (store.sync && isMemoryPlace(store.place)) return limiter
+  const safe = guarded(store)
+  if (safe === store && onOutage === undefined) return limiter
   return limiter.variant(`guarded ${onOutage}`, safe, (each) => each.withStore(guarded(each.store), onOutage))
 }
 

@@ -405,7 +405,7 @@ export function perform(store: Store, operation: Operation): MaybePromise<Degrad
  * Starts an operation of a store that a user may have written. Returns a function that gives it up and never throws. What `run` throws, or rejects
  * with, becomes the reply.
  */
-export function start(store: AsyncStore, operation: Operation, reply: Reply): (() => void) | undefined {
+export function start(store: Store, operation: Operation, reply: Reply): (() => void) | undefined {
   try {
     const giveUp: unknown = store.run(operation, reply)
     if (typeof giveUp === 'function') return () => attempted(giveUp as () => unknown)
@@ -428,8 +428,12 @@ function answerOf(store: SyncStore, operation: Operation): Degraded | undefined 
   const answer = new Answer()
   store.run(operation, answer)
   if (answer.isFailed) throw answer.error
-  if (!answer.isThere) throw new SluiceError('STORE_FAILED', 'A store with `sync: true` did not answer at once')
+  if (!answer.isThere) throw notAtOnce()
   return answer.by
+}
+
+export function notAtOnce(): SluiceError {
+  return new SluiceError('STORE_FAILED', 'A store with `sync: true` did not answer at once')
 }
 
 /** Returns copies of charges, with what is written into them. */

@@ -11,7 +11,8 @@ import { rules } from './rules.mjs'
 import { logs } from './logs.mjs'
 import { operations } from './operations.mjs'
 import { site } from './site.mjs'
-import { stores } from './sql.mjs'
+import { sql } from './sql.mjs'
+import { stores } from './stores.mjs'
 import { record, recordedTest, row, tables } from './report.mjs'
 import { failure } from './suite.mjs'
 import { misfits, Tree } from './tree.mjs'
@@ -31,6 +32,7 @@ const mutations = [
   ...denyCache,
   ...redis,
   ...guard,
+  ...sql,
   ...http,
   ...rules,
   ...limits,

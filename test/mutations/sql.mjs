@@ -2,10 +2,10 @@ import { inFile } from './mutation.mjs'
 
 const tests = (name) => ({ files: ['test/stores/sql/mysql.test.ts'], name })
 const mysql = (name) => inFile('src/stores/mysql.ts', tests(name))
-const sql = (name) => inFile('src/stores/sql.ts', tests(name))
+const shared = (name) => inFile('src/stores/sql.ts', tests(name))
 
 /** Small mistakes in the stores of SQL databases. */
-export const stores = [
+export const sql = [
   mysql('processes that share')('locks no rows', '`${rows} FOR UPDATE`', '`${rows}`'),
   mysql('rows that')('locks gaps between rows', 'ISOLATION LEVEL READ COMMITTED', 'ISOLATION LEVEL REPEATABLE READ'),
   mysql('what time it is')('takes the time before the locks', 'Number(began) + Number(late)', 'Number(began)'),
@@ -28,32 +28,32 @@ export const stores = [
   mysql('a mistake')('has no advice for a table that is missing', "NO_TABLE.has(number) ? 'missing' :", ''),
   mysql('trips')('sends statements one by one', 'connection.config.multipleStatements === true &&', 'false &&'),
   mysql('many keys|keys of a table')('lists keys again', '\\`key\\` > ${bytes(key)}', '\\`key\\` >= ${bytes(key)}'),
-  sql('during COMMIT')(
+  shared('during COMMIT')(
     'knows the outcome of a lost COMMIT',
     'throw isBrokenBy(error) ? unknownOutcome(error) : error',
     'throw error',
   ),
-  sql('during COMMIT')(
+  shared('during COMMIT')(
     'knows the outcome of a COMMIT without an answer',
     'isCommitting ? unknownOutcome(lost(ms)) : ',
     '',
   ),
-  sql('too late from the pool')(
+  shared('too late from the pool')(
     'closes a connection that comes late',
     'release(false)\n      throw',
     'release(true)\n      throw',
   ),
-  sql('swallows')(
+  shared('swallows')(
     'waits for ever for an answer',
     '      release(true)\n      reject(',
     '      release(true)\n      void (',
   ),
-  sql('so many attempts')(
+  shared('so many attempts')(
     'repeats without end',
     "fault === 'undone' && i < MOST_REPEATS",
     "fault === 'undone' && i < 100",
   ),
-  sql('locked are not|are expired')(
+  shared('locked are not|are expired')(
     'never sweeps',
     'const hasMore = await this.#step()',
     'const hasMore = await Promise.resolve(false)',

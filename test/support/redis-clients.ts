@@ -1,8 +1,10 @@
 import { GlideClient, GlideClusterClient, Logger } from '@valkey/valkey-glide'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
+import { Redis as Upstash } from '@upstash/redis'
 import { createClient, createCluster } from 'redis'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
+import { startRestProxy } from './upstash.ts'
 
 /** A connected client, and a function that closes it. */
 export interface Connected {
@@ -80,6 +82,18 @@ export const families: readonly ClientFamily[] = [
   { name: 'node-redis, RESP3', ...nodeRedis(3) },
   { name: 'valkey-glide, RESP2', ...glide(0) },
   { name: 'valkey-glide, RESP3', ...glide(1) },
+]
+
+/** Clients of one server: those above, and one that speaks HTTP. */
+export const singleFamilies: readonly (Pick<ClientFamily, 'name' | 'single'> & Partial<ClientFamily>)[] = [
+  ...families,
+  {
+    name: '@upstash/redis',
+    async single(port) {
+      const { url, token, close } = await startRestProxy(port)
+      return { client: new Upstash({ url, token, retry: false }), close }
+    },
+  },
 ]
 
 /** How a client is made in its default configuration: before its server may be there. */

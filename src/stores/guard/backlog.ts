@@ -1,7 +1,7 @@
 import { copyText } from '../../util/copy-text.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { LockMode } from '../../engine/adjust.ts'
-import { type AsyncStore, Charge, perform } from '../store.ts'
+import { Charge, perform, type Store } from '../store.ts'
 
 /** The most charges whose adjustments are kept, and the most lock-outs. One takes 300 to 400 bytes, its key included. */
 const MOST = 10_000
@@ -23,9 +23,10 @@ interface KeptLock {
 
 /** Where a backlog sends to. */
 interface BacklogTarget {
-  readonly inner: AsyncStore
+  readonly inner: Store
   isOutFor(charges: readonly Charge[]): boolean
-  warnLost(error: unknown): void
+  /** The store has failed, so a change may be lost. */
+  failed(charges: readonly Charge[], error: unknown): void
 }
 
 /**
@@ -102,7 +103,7 @@ export class Backlog {
 
   async #sendLock(kept: KeptLock): Promise<void> {
     const { charge, until, mode } = kept
-    const { inner, isOutFor, warnLost } = this.#target
+    const { inner, isOutFor, failed } = this.#target
     // Another lock-out has replaced it, or its key was forgotten.
     if (this.#locks.get(placeOf(charge.policy.limiter, charge.key))?.get(charge.policy.limit.name) !== kept) return
     this.unlock(charge)
@@ -112,7 +113,7 @@ export class Backlog {
       await perform(inner, { kind: 'lock', charges: [charge], ms, mode })
     } catch (error) {
       if (isOutFor([charge])) this.lock(charge, until, mode)
-      else warnLost(error)
+      else failed([charge], error)
     }
   }
 
@@ -126,12 +127,15 @@ export class Backlog {
     return due
   }
 
-  async #sendAdjustment({ charges, units }: Adjustment): Promise<void> {
-    const { inner, warnLost } = this.#target
+  async #sendAdjustment(adjustment: Adjustment): Promise<void> {
+    const { charges, units } = adjustment
+    const { inner, isOutFor, failed } = this.#target
+    // The store has failed again before this one was sent.
+    if (isOutFor(charges)) return this.adjust(adjustment)
     try {
       await perform(inner, { kind: 'adjust', charges, units })
     } catch (error) {
-      warnLost(error)
+      failed(charges, error)
     }
   }
 }

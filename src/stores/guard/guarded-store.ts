@@ -1,19 +1,21 @@
 import { brand } from '../../util/copies.ts'
 import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
+import { isPromise, type MaybePromise } from '../../util/maybe-promise.ts'
 import {
-  type AsyncStore,
   Charge,
   createPolicy,
   type Deciding,
   type Degraded,
   isDeciding,
   type Locking,
+  notAtOnce,
   type Operation,
   perform,
   type Place,
   type Policy,
   type Reply,
   start,
+  type Store,
   STORE,
   type StoreClock,
 } from '../store.ts'
@@ -37,13 +39,16 @@ interface GuardSettings {
   readonly maxKeys: number
 }
 
-/** A store that decides within a deadline: its deadlines, its health, and the decisions that were made without the store inside. */
-export class GuardedStore implements AsyncStore {
-  readonly sync = false
+/**
+ * A store that decides within a deadline: its deadlines, its health, and the decisions that were made without the store inside. It is
+ * synchronous if that store is.
+ */
+export class GuardedStore {
+  readonly sync: boolean
   readonly answersAlways = true
   readonly place: Place
   readonly clock: StoreClock
-  readonly inner: AsyncStore
+  readonly inner: Store
   readonly onOutage: Degraded
   readonly deadlines: Deadlines
   readonly health: Health
@@ -56,8 +61,9 @@ export class GuardedStore implements AsyncStore {
   #probes = 0
   #isClosed = false
 
-  constructor(inner: AsyncStore, { deadline, onOutage, localShare, maxKeys }: GuardSettings, reporter: Reporter) {
+  constructor(inner: Store, { deadline, onOutage, localShare, maxKeys }: GuardSettings, reporter: Reporter) {
     this.inner = inner
+    this.sync = inner.sync
     this.place = inner.place
     this.clock = inner.clock
     this.onOutage = onOutage
@@ -74,28 +80,27 @@ export class GuardedStore implements AsyncStore {
     this.#backlog = new Backlog({
       inner,
       isOutFor: (charges) => this.health.isOutFor(charges),
-      warnLost: (error) => reporter.warnLost(error),
+      failed: (charges, error) => {
+        this.failed(charges, error)
+        reporter.warnLost(error)
+      },
     })
   }
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
     if (this.#isClosed) reply.failed(closed())
     else if (isDeciding(operation)) return this.#decide(operation, reply)
-    else
-      this.#perform(operation).then(
-        () => reply.answered(),
-        (error: unknown) => reply.failed(error),
-      )
+    else replyWith(reply, () => this.#perform(operation))
     return undefined
   }
 
-  readonly close = async (): Promise<void> => {
+  readonly close = (): MaybePromise<void> => {
     this.#isClosed = true
     this.#reporter.close()
     this.health.stop()
     this.deadlines.close()
     this.local.close()
-    await this.inner.close()
+    return this.inner.close()
   }
 
   #decide(operation: Deciding, reply: Reply): (() => void) | undefined {
@@ -109,7 +114,7 @@ export class GuardedStore implements AsyncStore {
     return undefined
   }
 
-  #perform(operation: Exclude<Operation, Deciding>): Promise<void> {
+  #perform(operation: Exclude<Operation, Deciding>): MaybePromise<void> {
     if (operation.kind === 'adjust') return this.#adjust(operation.charges, operation.units)
     if (operation.kind === 'lock') return this.#lock(operation)
     return this.#forget(operation.limiter, operation.key)
@@ -129,19 +134,19 @@ export class GuardedStore implements AsyncStore {
   }
 
   /** Adjusts charges where they were counted: here, or in the store. */
-  async #adjust(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+  #adjust(charges: readonly Charge[], units: readonly number[]): MaybePromise<void> {
     const { local } = this
     const own = charges.map((charge) => local.has(charge))
     for (const [i, charge] of charges.entries()) if (own[i] && units[i] !== 0) local.adjust(charge, units[i]!)
     const isOther = (_: unknown, i: number): boolean => !own[i]
-    await this.#adjustInside(charges.filter(isOther), units.filter(isOther))
+    return this.#adjustInside(charges.filter(isOther), units.filter(isOther))
   }
 
   /**
    * Adjusts charges that the store has counted, and penalizes keys. Where the store does not answer, it is done later. Penalties also hold
    * in this process, at once. Resolves at the deadline at the latest.
    */
-  async #adjustInside(charges: readonly Charge[], units: readonly number[]): Promise<void> {
+  #adjustInside(charges: readonly Charge[], units: readonly number[]): MaybePromise<void> {
     for (const [i, charge] of charges.entries())
       if (isPenalty(charge) && units[i] !== 0) this.local.penalize(charge, units[i]!)
     if (this.health.out === 0) this.local.releaseLater()
@@ -154,7 +159,7 @@ export class GuardedStore implements AsyncStore {
       to.units.push(units[i]!)
     }
     if (later.charges.length > 0) this.#backlog.adjust(later)
-    if (now.charges.length > 0) await this.#send({ kind: 'adjust', ...now }, now.charges)
+    return now.charges.length > 0 ? this.#send({ kind: 'adjust', ...now }, now.charges) : undefined
   }
 
   /**
@@ -162,7 +167,7 @@ export class GuardedStore implements AsyncStore {
    * store is sent when it answers again, with the time that is left then. Rejects with `STORE_FAILED` when the store has not confirmed it
    * and is still asked: the caller may try again.
    */
-  async #lock({ charges, ms, mode }: Locking): Promise<void> {
+  #lock({ charges, ms, mode }: Locking): MaybePromise<void> {
     const until = performance.now() + ms
     this.local.lock(charges, ms, mode)
     if (this.health.out === 0) this.local.releaseLater()
@@ -170,25 +175,31 @@ export class GuardedStore implements AsyncStore {
     const asked = charges.filter((charge) => !isOut(charge))
     for (const charge of charges) if (isOut(charge)) this.#backlog.lock(charge, until, mode)
     if (mode === 'set') for (const charge of asked) this.#backlog.unlock(charge)
-    if (asked.length === 0) return
-    try {
-      await this.#send({ kind: 'lock', charges: asked, ms, mode }, asked, notLocked)
-    } catch (error) {
+    if (asked.length === 0) return undefined
+    const failed = (error: unknown): void => {
       if (!asked.every(isOut)) throw error
       for (const charge of asked) this.#backlog.lock(charge, until, mode)
+    }
+    try {
+      const sent = this.#send({ kind: 'lock', charges: asked, ms, mode }, asked, notLocked)
+      return isPromise(sent) ? sent.catch(failed) : undefined
+    } catch (error) {
+      return failed(error)
     }
   }
 
   /** Deletes a key here and in the store. Rejects with `STORE_FAILED` when the store does not confirm it. */
-  async #forget(limiter: string, key: string): Promise<void> {
+  #forget(limiter: string, key: string): MaybePromise<void> {
     this.local.forget(limiter, key)
     this.#backlog.forget(limiter, key)
     if (this.health.isOut(limiter, key)) throw notReset('')
-    await this.#send({ kind: 'forget', limiter, key }, this.#chargesOf(limiter, key), notReset)
+    return this.#send({ kind: 'forget', limiter, key }, this.#chargesOf(limiter, key), notReset)
   }
 
   /** Asks the store. At the deadline the promise is settled: it resolves, or rejects with an error from `late`. */
-  #send(operation: Operation, charges: readonly Charge[], late?: (reason: string) => SluiceError): Promise<void> {
+  #send(operation: Operation, charges: readonly Charge[], late?: (reason: string) => SluiceError): MaybePromise<void> {
+    const { inner } = this
+    if (inner.sync) return this.#sendNow(() => perform(inner, operation), charges)
     return new Promise((resolve, reject) => {
       const call = this.#call(charges, (wasBusy) => {
         this.missed(charges, wasBusy)
@@ -205,8 +216,19 @@ export class GuardedStore implements AsyncStore {
         this.failed(charges, error)
         reject(error as Error)
       }
-      perform(this.inner, operation).then(answered, failed)
+      perform(inner, operation).then(answered, failed)
     })
+  }
+
+  /** Asks a store that answers at once. Throws its error. */
+  #sendNow(ask: () => unknown, charges: readonly Charge[]): void {
+    try {
+      ask()
+    } catch (error) {
+      this.failed(charges, error)
+      throw error
+    }
+    this.health.answered(charges)
   }
 
   /** A charge on a key, so that a failure counts for the part of this key. Undefined before the first failure of a decision. */
@@ -244,19 +266,20 @@ export class GuardedStore implements AsyncStore {
     const key = this.#keyIn(part)
     // The store has no such part any longer.
     if (key === undefined) return 'answered'
+    const ask = async (operation: Operation): Promise<unknown> => perform(this.inner, operation)
     return new Promise((resolve) => {
       const call = this.#call([], () => undefined)
       const charge = new Charge(this.#probed!, key, 1)
       const answered = (): void => {
         resolve(this.deadlines.remove(call) ? 'answered' : 'late')
         if (charge.charged > 0)
-          perform(this.inner, { kind: 'forget', limiter: PROBE_LIMITER, key }).catch(() => undefined)
+          ask({ kind: 'forget', limiter: PROBE_LIMITER, key }).catch(() => undefined)
       }
       const failed = (): void => {
         this.deadlines.remove(call)
         resolve('failed')
       }
-      perform(this.inner, { kind: 'consume', charges: [charge], fresh: false }).then(answered, failed)
+      ask({ kind: 'consume', charges: [charge], fresh: false }).then(answered, failed)
     })
   }
 
@@ -300,6 +323,7 @@ class Question implements Call, Reply {
     const { inner, deadlines } = this.#guard
     deadlines.add(this)
     this.#giveUp = start(inner, this.#operation, this)
+    if (this.isPending && inner.sync) this.failed(notAtOnce())
     if (!this.isPending) return undefined
     return () => {
       if (!this.isPending || this.#isGivenUp) return
@@ -339,6 +363,21 @@ class Question implements Call, Reply {
     if (this.#guard.failed(this.charges, error)) this.decideWithout()
     else this.#reply.failed(error)
   }
+}
+
+/** Replies when work is done: at once if it returns no promise. */
+function replyWith(reply: Reply, work: () => MaybePromise<void>): void {
+  let done: MaybePromise<void>
+  try {
+    done = work()
+  } catch (error) {
+    return reply.failed(error)
+  }
+  if (!isPromise(done)) return reply.answered()
+  done.then(
+    () => reply.answered(),
+    (error: unknown) => reply.failed(error),
+  )
 }
 
 /** Returns why a request failed, in one sentence. */

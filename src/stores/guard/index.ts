@@ -45,8 +45,9 @@ const MODES = ['local', 'open', 'closed'] as const
  * answers again. Up to 10,000 are kept. `reset` rejects with `STORE_FAILED` if the store does not confirm it. Errors that are caused by
  * the request, such as `STORE_REJECTED`, are passed on.
  *
- * A store that decides at once needs no guard and is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store
- * that is already guarded.
+ * A store that decides at once, such as `sqliteStore`, also does so in a guard. Nothing can end a decision that it has begun, so it must keep to
+ * a deadline itself. A store that cannot fail, such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also
+ * for a store that is already guarded.
  * @example createLimiter({ keyer, limits, store: guard(redisStore(redis), { deadline: '100ms', localShare: 1 / 8 }) })
  */
 export function guard(store: SyncStore, options?: GuardOptions): SyncStore
@@ -56,7 +57,8 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
   knownOptions('guard', options, OPTIONS)
   const { deadline = 50, onOutage = 'local', localShare = 1, maxKeys = 1_000_000, onChange } = options
   assertStore('store', store)
-  if (store.answersAlways && !store.sync) refuse('store', 'a store that is not guarded yet', store)
+  if (store instanceof GuardedStore || (store.answersAlways && !store.sync))
+    refuse('store', 'a store that is not guarded yet', store)
   if (onChange !== undefined && typeof onChange !== 'function') refuse('onChange', 'a function', onChange)
   const checked = {
     deadline: checkedDeadline(deadline),
@@ -64,19 +66,18 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
     maxKeys: checkedMaxKeys(maxKeys),
     onOutage: checkedOutage(onOutage),
   }
-  if (store.sync) return store
-  return new GuardedStore(store, checked, new Reporter(store, onChange))
+  if (store.answersAlways) return store
+  return new GuardedStore(store, checked, new Reporter(store, onChange)) as Store
 }
 
 /** The guards that adapters have made, by the store in each. */
-const guards = shared('guards', () => new WeakMap<Store, AsyncStore>())
+const guards = shared('guards', () => new WeakMap<Store, Store>())
 
 /**
- * Returns the guard of a store, with the default options: the same one for each user of the store. A store that answers always, or at
- * once, needs none.
+ * Returns the guard of a store, with the default options: the same one for each user of the store. A store that answers always needs none.
  */
 export function guarded(store: Store): Store {
-  if (store.sync || store.answersAlways) return store
+  if (store.answersAlways) return store
   const made = guards.get(store) ?? guard(store)
   guards.set(store, made)
   return made

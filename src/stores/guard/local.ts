@@ -4,7 +4,6 @@ import { background } from '../../util/clock.ts'
 import { standInStore } from '../memory/index.ts'
 import type { LockMode } from '../../engine/adjust.ts'
 import {
-  type AsyncStore,
   Charge,
   createPolicy,
   type Deciding,
@@ -13,6 +12,7 @@ import {
   type Operation,
   perform,
   type Policy,
+  type Store,
   type SyncStore,
 } from '../store.ts'
 
@@ -66,7 +66,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
 export class LocalDecisions {
   readonly #share: number
   readonly #maxKeys: number
-  readonly #inner: AsyncStore
+  readonly #inner: Store
   #store: SyncStore | undefined
   #policies = new WeakMap<Policy, Policy>()
   /** The millisecond of `performance.now()` at which everything that was counted here has expired. */
@@ -76,7 +76,7 @@ export class LocalDecisions {
   readonly #own = new WeakMap<Charge, Charge | undefined>()
 
   /** @param share the part of each quota that this process admits, from 0 to 1 */
-  constructor(share: number, maxKeys: number, inner: AsyncStore) {
+  constructor(share: number, maxKeys: number, inner: Store) {
     this.#share = share
     this.#maxKeys = maxKeys
     this.#inner = inner

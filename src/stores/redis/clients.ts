@@ -1,4 +1,4 @@
-import { SluiceError, veiled } from '../../util/errors.ts'
+import { messageOf, shown, SluiceError, veiled } from '../../util/errors.ts'
 
 /** What the store needs of a client: to run a script, by its hash or its text, or the function of a library. */
 export interface ScriptClient {
@@ -82,8 +82,23 @@ export interface GlideLike {
   readonly ssubscribe?: unknown
 }
 
-/** A client of ioredis, iovalkey, node-redis or valkey-glide. */
-export type RedisClient = IoredisLike | NodeRedisLike | GlideLike
+/** @upstash/redis: a client that speaks HTTP. */
+export interface UpstashLike {
+  /** Sends `EVALSHA`. */
+  evalsha(sha: string, keys: string[], args: string[]): Promise<unknown>
+  /** Sends `EVAL`. */
+  eval(text: string, keys: string[], args: string[]): Promise<unknown>
+  /** Functions. Without them scripts are used. */
+  readonly functions?: {
+    load(library: { code: string }): Promise<unknown>
+    call(name: string, keys: string[], args: string[]): Promise<unknown>
+  }
+  /** Only this client has it. */
+  createScript(text: string): unknown
+}
+
+/** A client of ioredis, iovalkey, node-redis, valkey-glide or @upstash/redis. */
+export type RedisClient = IoredisLike | NodeRedisLike | GlideLike | UpstashLike
 
 /**
  * How to speak to a client, known by the methods it has; `cluster`, where given, goes before what the client seems to be.
@@ -91,13 +106,14 @@ export type RedisClient = IoredisLike | NodeRedisLike | GlideLike
  */
 export function scriptClient(client: RedisClient, cluster: boolean | undefined): ScriptClient {
   if (typeof client === 'object' && client !== null) {
+    if ('createScript' in client) return upstashClient(client, cluster)
     if ('evalsha' in client) return ioredisClient(client, cluster)
     if ('evalSha' in client) return nodeRedisClient(client, cluster)
     if ('customCommand' in client) return glideClient(client, cluster)
   }
   throw new SluiceError(
     'INVALID_OPTION',
-    'client: expected a client of ioredis, iovalkey, node-redis or valkey-glide, such as new Redis(url), or createClient({ url }) ' +
+    'client: expected a client of ioredis, iovalkey, node-redis, valkey-glide or @upstash/redis, such as new Redis(url), or createClient({ url }) ' +
       `after it has connected; got ${veiled(client)}`,
   )
 }
@@ -161,5 +177,36 @@ function glideClient(client: GlideLike, cluster: boolean = 'ssubscribe' in clien
       // Glide sends it to all primaries.
       load: (text) => [client.customCommand(['FUNCTION', 'LOAD', text])],
     },
+  }
+}
+
+function upstashClient(client: UpstashLike, cluster: boolean = false): ScriptClient {
+  const { functions } = client
+  return {
+    cluster,
+    keyPrefix: '',
+    nodeOf: () => undefined,
+    evalsha: (sha, keys, args) => upstashReply(client.evalsha(sha, [...keys], [...args])),
+    eval: (text, keys, args) => upstashReply(client.eval(text, [...keys], [...args])),
+    functions: functions && {
+      call: (name, keys, args) => upstashReply(functions.call(name, [...keys], [...args])),
+      load: (text) => [upstashResult(functions.load({ code: text }))],
+    },
+  }
+}
+
+/** An aborted request resolves with a text. */
+async function upstashReply(sent: Promise<unknown>): Promise<unknown> {
+  const reply = await upstashResult(sent)
+  if (Array.isArray(reply)) return reply
+  throw new Error(`The client got no answer: ${shown(reply)}`)
+}
+
+/** The message of an error ends with the command. Words of a script in it would pass for those of the server. */
+async function upstashResult(sent: Promise<unknown>): Promise<unknown> {
+  try {
+    return await sent
+  } catch (cause) {
+    throw new Error(messageOf(cause).replace(/, command was: [^]*$/, ''), { cause })
   }
 }

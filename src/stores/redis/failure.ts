@@ -30,7 +30,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 
 /** Messages of the clients themselves, some of which are only the name of an error. */
 const NO_ANSWER =
-  /^\w*Error$|\bE(CONN|HOST|NET|PIPE|AI_|TIME|NOTFOUND)|connect|socket|stream|closed|offline|timed out|max retries|startup nodes/i
+  /^\w*Error$|\bE(CONN|HOST|NET|PIPE|AI_|TIME|NOTFOUND)|connect|socket|stream|closed|offline|timed out|max retries|startup nodes|fetch failed|no answer|parse response body/i
 
 /**
  * Messages that say that the request was wrong, such as an error in the Lua text of an algorithm: another server or a later time would not

@@ -209,8 +209,8 @@ describe('the backlog', () => {
       adjust: async (charges, units) => void sent.push([charges[0]!.key, ...units]),
       forget: async () => undefined,
     })
-    const warnLost = (error: unknown): void => void sent.push(error)
-    return { sent, backlog: new Backlog({ inner, isOutFor: () => false, warnLost }) }
+    const failed = (_: unknown, error: unknown): void => void sent.push(error)
+    return { sent, backlog: new Backlog({ inner, isOutFor: () => false, failed }) }
   }
 
   it('is bounded, and has one lock-out of each key', async () => {

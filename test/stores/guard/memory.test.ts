@@ -23,7 +23,7 @@ function backlogTo(sent: unknown[]): Backlog {
     lock: async (charges) => void sent.push(charges),
     forget: async () => undefined,
   })
-  return new Backlog({ inner, isOutFor: () => false, warnLost: (error) => sent.push(error) })
+  return new Backlog({ inner, isOutFor: () => false, failed: (_, error) => sent.push(error) })
 }
 
 it('the adjustments that wait for a store keep 1 kB of each charge, and no header', async () => {

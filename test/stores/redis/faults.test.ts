@@ -15,7 +15,7 @@ import {
 import { failure, transactionFailure } from '../../../src/stores/redis/failure.ts'
 import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { families } from '../../support/redis-clients.ts'
+import { singleFamilies } from '../../support/redis-clients.ts'
 import { startCluster } from '../../support/redis-cluster.ts'
 import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
 
@@ -184,7 +184,7 @@ it('a full server reports that, charges nothing, and still makes decisions that 
   expect((await client.keys('*:test:*')).toSorted()).toEqual(['sluice:test:denied'])
 })
 
-it.each(families)('$name: a full server is reported as full', async ({ single }) => {
+it.each(singleFamilies)('$name: a full server is reported as full', async ({ single }) => {
   const { port } = await server('--maxmemory-policy', 'noeviction')
   const { client, close } = await single(port)
   leftovers.push(close)
@@ -258,23 +258,26 @@ it('a server that is busy with a script reports that, and decides once the scrip
   expect((await limiter.consume('k')).remaining).toBe(3)
 })
 
-it.each(families)('a server killed while it is asked: $name rejects, and says what to look at', async ({ single }) => {
-  const started = await server()
-  const { client, close } = await single(started.port)
-  leftovers.push(close)
-  const limiter = createLimiter<string>({
-    name: 'test',
-    keyer: (key) => key,
-    limits: gcra({ quota: 5, window: '1d' }),
-    store: redisStore(client),
-  })
-  await limiter.consume('k')
-  started.process.kill('SIGSTOP')
-  const asked = [limiter.consume('k'), limiter.consume('other')].map((each) => failureOf(each))
-  await pause(50)
-  started.process.kill('SIGKILL')
-  for (const { message } of await Promise.all(asked)) expect(message).toMatch(/Check the URL it was given.* \(.+\)$/)
-})
+it.each(singleFamilies)(
+  'a server killed while it is asked: $name rejects, and says what to look at',
+  async ({ single }) => {
+    const started = await server()
+    const { client, close } = await single(started.port)
+    leftovers.push(close)
+    const limiter = createLimiter<string>({
+      name: 'test',
+      keyer: (key) => key,
+      limits: gcra({ quota: 5, window: '1d' }),
+      store: redisStore(client),
+    })
+    await limiter.consume('k')
+    started.process.kill('SIGSTOP')
+    const asked = [limiter.consume('k'), limiter.consume('other')].map((each) => failureOf(each))
+    await pause(50)
+    started.process.kill('SIGKILL')
+    for (const { message } of await Promise.all(asked)) expect(message).toMatch(/Check the URL it was given.* \(.+\)$/)
+  },
+)
 
 it.each([
   'connect ECONNREFUSED 127.0.0.1:6379',

@@ -4,7 +4,7 @@ import calculateSlot from 'cluster-key-slot'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limiter, slidingWindowLog } from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { families } from '../../support/redis-clients.ts'
+import { families, singleFamilies } from '../../support/redis-clients.ts'
 import { startCluster } from '../../support/redis-cluster.ts'
 import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
 
@@ -48,7 +48,7 @@ async function functionsCalled(client: Redis, limiter: Limiter<string>): Promise
   })
 }
 
-describe.each(families)('by $name', ({ single, cluster: connectCluster }) => {
+describe.each(singleFamilies)('by $name', ({ single }) => {
   it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
     const { port } = await server()
     const admin = connect(port)
@@ -99,8 +99,10 @@ describe.each(families)('by $name', ({ single, cluster: connectCluster }) => {
     expect((await limiter.consume('k')).allowed).toBe(false)
     expect(await calls(admin, 'eval')).toBe(before)
   })
+})
 
-  it('the library is loaded into a primary of a cluster that misses it', async () => {
+describe.each(families)('in a cluster, by $name', ({ cluster: connectCluster }) => {
+  it('the library is loaded into a primary that misses it', async () => {
     const cluster = await startCluster()
     leftovers.push(() => cluster.stop())
     const { client, close } = await connectCluster(cluster.nodes[0]!.port)

@@ -1,0 +1,204 @@
+/**
+ * Cloudflare: a store in the storage of a Durable Object.
+ *
+ * @example
+ * import { DurableObject } from 'cloudflare:workers'
+ * import { createLimiter, perMinute } from 'sluice'
+ * import { durableObjectStore } from 'sluice/cloudflare'
+ *
+ * export class Limits extends DurableObject {
+ *   store = durableObjectStore(this.ctx.storage)
+ *   limiter = createLimiter({ keyer: (key: string) => key, limits: perMinute(100), store: this.store })
+ *   consume = (key: string) => this.limiter.consume(key)
+ *   alarm = () => this.store.alarm()
+ * }
+ * @module
+ */
+import { type Clock, clockGiven } from '../util/clock.ts'
+import { SluiceError } from '../util/errors.ts'
+import { knownOptions, refuse } from '../util/validate.ts'
+import { type RowDatabase, rowStore } from './rows.ts'
+import { placeOf } from './sql.ts'
+import type { AsyncStore } from './store.ts'
+
+/** `ctx.storage` of a Durable Object: of one with SQLite, or with a key-value storage. */
+export interface DurableObjectStorageLike {
+  /** Runs work as a transaction. */
+  transaction<Result>(work: (transaction: DurableObjectTransactionLike) => Promise<Result>): Promise<Result>
+  /** SQL, for objects with SQLite. In others it throws. */
+  readonly sql?: { readonly databaseSize: number }
+}
+
+/** What a transaction has of the storage. */
+export interface DurableObjectTransactionLike {
+  /** Returns values, at most 128. */
+  get(keys: string[]): Promise<Map<string, unknown>>
+  /** Returns values in the order of their keys. */
+  list(options: { prefix: string; startAfter?: string; limit: number }): Promise<Map<string, unknown>>
+  /** Stores values, at most 128. */
+  put(entries: Record<string, unknown>): Promise<void>
+  /** Deletes values, at most 128. */
+  delete(keys: string[]): Promise<number>
+  /** Returns the time of the alarm. */
+  getAlarm(): Promise<number | null>
+  /** Sets the alarm. */
+  setAlarm(time: number): Promise<void>
+}
+
+/** Options of `durableObjectStore`. */
+export interface DurableObjectStoreOptions {
+  /** Uses this clock instead of the platform's: for tests. */
+  readonly clock?: Clock
+}
+
+/** A store in the storage of a Durable Object. */
+export interface DurableObjectStore extends AsyncStore {
+  /** Deletes expired rows, at most 512, and sets the next alarm. Call it in `alarm()` of the object. */
+  alarm(): Promise<void>
+}
+
+/** A row as it is stored. */
+interface Stored {
+  readonly row: Uint8Array
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number
+}
+
+/** Keys of the store, so that an object can keep other values. */
+const PREFIX = 'sluice:'
+/** The most keys that the storage takes at a time. */
+const MOST_KEYS = 128
+/** The largest rows, in bytes, with room for the rest of the value: a value has 128 KiB at most, or 2 MiB with SQLite. */
+const LARGEST_VALUE = 127 * 1024
+const LARGEST_WITH_SQL = 2047 * 1024
+/** Rows that an alarm reads at a time, so that also large ones fit into the memory of an object; and how often. */
+const STEP = 16
+const STEPS = 32
+/** Milliseconds between two alarms that read the same rows, at least. */
+const PAUSE = 60_000
+
+/**
+ * Makes a store of the storage of a Durable Object. Requests of one key must reach one object: name the object after the key. The clock is
+ * the platform's.
+ *
+ * Call `store.alarm()` in `alarm()` of the object. The store sets the alarm, unless one is set already. An object has only one alarm: if you set it
+ * yourself, rows are deleted when it rings.
+ *
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the storage failed, and with `STORE_REJECTED` if the
+ * row of a key would be too large: 127 KiB, or 2047 KiB in an object with SQLite.
+ * @example const store = durableObjectStore(ctx.storage)
+ */
+export function durableObjectStore(
+  storage: DurableObjectStorageLike,
+  options: DurableObjectStoreOptions = {},
+): DurableObjectStore {
+  knownOptions('durableObjectStore', options, ['clock'])
+  const clock = options.clock && clockGiven(options.clock)
+  if (typeof (storage as Partial<DurableObjectStorageLike> | undefined)?.transaction !== 'function')
+    refuse('durableObjectStore', 'the storage of a Durable Object, ctx.storage', storage)
+  const rows = new StorageRows(storage, clock ?? Date)
+  return { ...rowStore(rows, clock && { clock }), alarm: () => rows.alarm() }
+}
+
+/** The rows of a storage. */
+class StorageRows implements RowDatabase {
+  readonly place: { readonly name: string }
+  readonly #storage: DurableObjectStorageLike
+  readonly #clock: Clock
+  readonly #largest: number
+  /** True if an alarm is known to be set. */
+  #hasAlarm = false
+  /** The last row that an alarm has read; undefined at the start of a round. */
+  #after: string | undefined
+  /** The earliest end of the rows that this round has read. */
+  #next = Infinity
+
+  constructor(storage: DurableObjectStorageLike, clock: Clock) {
+    this.#storage = storage
+    this.#clock = clock
+    this.#largest = hasSql(storage) ? LARGEST_WITH_SQL : LARGEST_VALUE
+    this.place = placeOf(storage, 'the storage of a Durable Object')
+  }
+
+  transact: RowDatabase['transact'] = async (keys, change) => {
+    const [result, hasAlarm] = await this.#storage.transaction(async (transaction) => {
+      const found = new Map<string, unknown>()
+      for (const some of parts(keys.map(stored)))
+        for (const [key, value] of await transaction.get(some)) found.set(key, value)
+      const rows = keys.map((key) => (found.get(stored(key)) as Stored | undefined)?.row)
+      const { writes, result } = change(rows, Date.now() * 1000)
+      const entries: [string, Stored][] = []
+      const deleted: string[] = []
+      for (const { key, row, expiresAt } of writes)
+        if (row === undefined) deleted.push(stored(key))
+        else entries.push([stored(key), { row: this.#checked(row), expiresAt }])
+      for (const some of parts(entries)) await transaction.put(Object.fromEntries(some))
+      for (const some of parts(deleted)) await transaction.delete(some)
+      if (entries.length === 0 || this.#hasAlarm) return [result, this.#hasAlarm]
+      if ((await transaction.getAlarm()) === null)
+        await transaction.setAlarm(Math.min(...entries.map(([, { expiresAt }]) => expiresAt)))
+      return [result, true]
+    })
+    this.#hasAlarm = hasAlarm
+    return result
+  }
+
+  /** Continues where the last alarm has stopped. The next one rings at once if there are more rows, else when the first row has expired. */
+  async alarm(): Promise<void> {
+    this.#hasAlarm = false
+    for (let i = 0; i < STEPS; i++) if (!(await this.#step())) break
+    const isOver = this.#after === undefined
+    const now = Date.now()
+    // Before the next alarm, rows can be inserted where this round has been.
+    if (!isOver) this.#next = Math.min(this.#next, now)
+    if (this.#next === Infinity) return
+    const next = isOver ? Math.max(this.#next, now + PAUSE) : now
+    await this.#storage.transaction((transaction) => transaction.setAlarm(next))
+    if (isOver) this.#next = Infinity
+    this.#hasAlarm = true
+  }
+
+  /** Deletes the expired ones of the next rows. Returns true if there are more. */
+  async #step(): Promise<boolean> {
+    const now = this.#clock.now()
+    const after = this.#after
+    const read = await this.#storage.transaction(async (transaction) => {
+      const read = await transaction.list({
+        prefix: PREFIX,
+        limit: STEP,
+        ...(after !== undefined && { startAfter: after }),
+      })
+      const expired = [...(read as Map<string, Stored>)].filter(([, { expiresAt }]) => expiresAt < now)
+      if (expired.length > 0) await transaction.delete(expired.map(([key]) => key))
+      return [...(read as Map<string, Stored>)].map(([key, { expiresAt }]) => ({ key, expiresAt }))
+    })
+    for (const { expiresAt } of read) if (expiresAt >= now) this.#next = Math.min(this.#next, expiresAt)
+    this.#after = read.length === STEP ? read.at(-1)!.key : undefined
+    return this.#after !== undefined
+  }
+
+  /** A copy of its own: the storage keeps the whole memory that an array is a part of. */
+  #checked(row: Uint8Array): Uint8Array {
+    if (row.byteLength <= this.#largest) return row.slice()
+    throw new SluiceError(
+      'STORE_REJECTED',
+      `The row of a key would have ${row.byteLength} bytes, and a value in the storage of this Durable Object has at most ${this.#largest}`,
+    )
+  }
+}
+
+function stored(key: string): string {
+  return PREFIX + key
+}
+
+function* parts<Item>(items: readonly Item[]): Generator<Item[]> {
+  for (let i = 0; i < items.length; i += MOST_KEYS) yield items.slice(i, i + MOST_KEYS)
+}
+
+function hasSql(storage: DurableObjectStorageLike): boolean {
+  try {
+    return storage.sql!.databaseSize >= 0
+  } catch {
+    return false
+  }
+}

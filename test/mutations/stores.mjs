@@ -1,0 +1,76 @@
+import { inFile } from './mutation.mjs'
+
+const rows = {
+  files: ['test/stores/sql/sqlite.test.ts'],
+  name: 'locked|fails|clocks|is open|sqliteStore|killed|wait for each other',
+}
+const processes = { files: ['test/stores/sql/sqlite.test.ts'], name: 'of this Node' }
+const objects = {
+  files: ['test/stores/cloudflare.test.ts'],
+  name: 'storage Sql (keeps|deletes|decides more)|in one place',
+}
+const values = { files: ['test/stores/cloudflare.test.ts'], name: 'storage KeyValue refuses a row' }
+const rest = {
+  files: ['test/stores/redis/upstash.test.ts'],
+  name: 'without the script|aborted|in one HTTP|cannot be reached',
+}
+const guarded = { files: ['test/stores/sql/sqlite.test.ts'], name: 'locked' }
+
+const sqlite = inFile('src/stores/sqlite.ts', rows)
+const object = inFile('src/stores/cloudflare.ts', objects)
+const upstash = inFile('src/stores/redis/clients.ts', rest)
+const guard = inFile('src/stores/guard/guarded-store.ts', guarded)
+
+/** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash. */
+export const stores = [
+  inFile('src/stores/sqlite.ts', processes)(
+    'a transaction that others come between',
+    "'BEGIN IMMEDIATE', ",
+    "'BEGIN DEFERRED', ",
+  ),
+  sqlite('a lock that is not waited for', "resultOf(error) !== 'BUSY' || ", "resultOf(error) === 'BUSY' || "),
+  sqlite('a lock that is waited for without end', 'performance.now() >= last) throw', 'performance.now() < 0) throw'),
+  sqlite('a failed transaction that stays open', 'quietly(() => rollback!.run())', ''),
+  sqlite('a peek that waits for writers', 'readOnly ? beginReading! : begin', 'readOnly ? begin : begin'),
+  sqlite(
+    'a foreign transaction that is rolled back',
+    '      start.run()\n      try {',
+    '      try {\n        start.run()',
+  ),
+  sqlite('rows deleted before they have expired', 'key <= ? AND expires_at < ?', 'key <= ? AND expires_at > ?'),
+  sqlite('a sweep that stops at the end', "swept = next ?? ''", 'swept = next ?? AFTER_ALL'),
+  sqlite('a sweep of everything at once', 'next ?? AFTER_ALL, Math', 'AFTER_ALL, Math'),
+  sqlite('an error of SQLite without a remedy', 'advice === undefined ? message', 'advice !== undefined ? message'),
+  sqlite('one file as two places', 'files.of(name, () => ({ name }))', '{ name }'),
+  sqlite('a file that stays open', 'close: () => void database.close()', 'close: () => undefined'),
+  sqlite('results of better-sqlite3 not understood', '/^SQLITE_([A-Z]+)/', '/^SQLITE_([a-z]+)/'),
+  guard('a failure at once that does not count', 'this.failed(charges, error)\n      throw error', 'throw error'),
+  inFile('src/stores/guard/backlog.ts', guarded)(
+    'a backlog that is sent to a store which fails again',
+    'if (isOutFor(charges)) return this.adjust(adjustment)',
+    '',
+  ),
+  inFile('src/stores/guard/index.ts', guarded)(
+    'a store that fails at once without a guard',
+    '  if (store.answersAlways) return store\n  const made',
+    '  if (store.sync) return store\n  const made',
+  ),
+  object(
+    'more keys at a time than the storage takes',
+    'i += MOST_KEYS) yield items.slice(i, i + MOST_KEYS)',
+    'i += MOST_KEYS) yield items.slice(i, i + 1)',
+  ),
+  object('rows that an alarm deletes too early', 'expiresAt < now)', 'expiresAt > now)'),
+  object('no alarm', 'transaction.setAlarm(Math.min(', 'Promise.resolve(Math.min('),
+  object('no further alarm', 'if (this.#next === Infinity) return', 'if (this.#next > 0) return'),
+  object('an alarm without a bound', 'i < STEPS; i++', 'i < Infinity; i++'),
+  object('two places of one storage', "placeOf(storage, 'the", "placeOf({}, 'the"),
+  inFile('src/stores/cloudflare.ts', values)(
+    'a value that is too large',
+    'hasSql(storage) ? ',
+    'storage !== undefined ? ',
+  ),
+  upstash('the script in a message', ".replace(/, command was: [^]*$/, '')", ''),
+  upstash('a text for a verdict', 'if (Array.isArray(reply)) return reply', 'return reply'),
+  upstash('a client of HTTP taken for one of ioredis', "'createScript' in client", "'createScripts' in client"),
+]

@@ -1,0 +1,292 @@
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { Miniflare } from 'miniflare'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { memoryStore } from '../../src/index.ts'
+import { type DurableObjectStorageLike, durableObjectStore } from '../../src/stores/cloudflare.ts'
+import { storeBehaviours } from '../../src/testing.ts'
+import { readPage } from '../support/pages.ts'
+import { blocksOf } from '../support/programs.ts'
+import { until } from '../support/redis-tests.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const LONG = 120_000
+const names = storeBehaviours(() => memoryStore()).map(({ name }) => name)
+
+/** A Durable Object whose methods tests call by URL. */
+const program = `
+  import { DurableObject } from 'cloudflare:workers'
+  import { createLimiter, fixedWindow, rowStore, slidingWindowLog, stack } from 'sluice'
+  import { durableObjectStore } from 'sluice/cloudflare'
+  import { storeBehaviours } from 'sluice/testing'
+
+  const keyer = (key) => key
+  class Limits extends DurableObject {
+    offset = 0
+    clock = { now: () => Date.now() + this.offset }
+    store = durableObjectStore(this.ctx.storage, { clock: this.clock })
+    limiter = createLimiter({ keyer, limits: fixedWindow({ quota: 1000, window: '1h' }), store: this.store })
+    alarms = 0
+
+    async fetch(request) {
+      const { task, ...given } = await request.json()
+      try {
+        return Response.json((await this[task](given)) ?? null)
+      } catch ({ code, message }) {
+        return Response.json({ code, message })
+      }
+    }
+    async alarm() {
+      this.alarms++
+      await this.store.alarm()
+    }
+
+    async behaviour({ name }) {
+      const behaviours = storeBehaviours(async (clock) => {
+        await this.ctx.storage.deleteAll()
+        // Stores of one storage would share their limiters.
+        const { storage } = this.ctx
+        return durableObjectStore({ transaction: (work) => storage.transaction(work), get sql() { return storage.sql } }, { clock })
+      })
+      await behaviours.find((each) => each.name === name).run()
+      return 'has it'
+    }
+    async consume({ key, times = 1 }) {
+      const decisions = await Promise.all(Array.from({ length: times }, () => this.limiter.consume(key)))
+      return decisions.filter(({ allowed }) => allowed).length
+    }
+    async insert({ count }) {
+      await Promise.all(Array.from({ length: count }, (_, i) => this.limiter.consume('key ' + i)))
+    }
+    async wide({ count }) {
+      const limiters = Array.from({ length: count }, (_, i) =>
+        createLimiter({ name: 'n' + i, keyer: () => 'wide ' + i, limits: fixedWindow({ quota: 5, window: '1h' }), store: this.store }))
+      const limiter = stack(...limiters)
+      const remaining = []
+      for (let i = 0; i < 2; i++) remaining.push((await limiter.consume('x')).remaining)
+      return remaining
+    }
+    /** Stores the log of many requests, and adds some. */
+    async grow({ requests, more }) {
+      const limits = slidingWindowLog({ quota: 100_000, window: '1h' })
+      let row
+      const filling = rowStore({ sync: true, transact: (keys, change) => {
+        this.offset++
+        const { writes, result } = change([row], this.clock.now() * 1000)
+        row = writes[0].row
+        return result
+      } })
+      const filled = createLimiter({ name: 'grow', keyer, limits, store: filling })
+      for (let i = 0; i < requests; i++) filled.consume('ann')
+      await this.ctx.storage.put('sluice:["grow","ann"]', { row: row.slice(), expiresAt: this.clock.now() + 4e6 })
+      const limiter = createLimiter({ name: 'grow', keyer, limits, store: this.store })
+      for (let i = 0; i < more; i++) {
+        this.offset++
+        await limiter.consume('ann')
+      }
+      return 'all'
+    }
+    async largest({ bytes }) {
+      await this.ctx.storage.put('large', new Uint8Array(bytes))
+    }
+    async state() {
+      const keys = [...(await this.ctx.storage.list()).keys()]
+      return { keys, alarm: await this.ctx.storage.getAlarm(), alarms: this.alarms }
+    }
+    async later({ ms }) {
+      this.offset += ms
+    }
+    async ring() {
+      await this.alarm()
+    }
+    async keep() {
+      await this.ctx.storage.put('own', 'kept')
+    }
+    async damage() {
+      const [[key, { expiresAt }]] = await this.ctx.storage.list({ prefix: 'sluice:' })
+      await this.ctx.storage.put(key, { row: new Uint8Array(20), expiresAt })
+    }
+  }
+  export class Sql extends Limits {}
+  export class KeyValue extends Limits {}
+  export default {
+    fetch(request, env) {
+      const [, kind, name] = new URL(request.url).pathname.split('/')
+      return env[kind].getByName(name).fetch(request)
+    },
+  }`
+
+/** A program that imports the package by its names, in one file. */
+async function bundled(contents: string, loader: 'js' | 'ts' = 'js'): Promise<string> {
+  const alias = Object.fromEntries(
+    Object.entries(manifest.exports).flatMap(([name, target]) =>
+      typeof target === 'string'
+        ? []
+        : [[`sluice${name.slice(1)}`, `${root}${target.import.default.replace('./dist/', '').replace(/js$/, 'ts')}`]],
+    ),
+  )
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: root, loader },
+    alias,
+    external: ['node:*', 'cloudflare:*'],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    conditions: ['workerd', 'worker'],
+  })
+  return outputFiles[0]!.text
+}
+
+interface State {
+  readonly keys: readonly string[]
+  readonly alarm: number | null
+  readonly alarms: number
+}
+
+describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the storage %s', (kind) => {
+  let worker: Miniflare
+  let objects = 0
+  beforeAll(async () => {
+    worker = new Miniflare({
+      modules: true,
+      script: await bundled(program),
+      compatibilityDate: '2026-04-01',
+      // The suite compares with node:assert.
+      compatibilityFlags: ['nodejs_compat'],
+      durableObjects: {
+        Sql: { className: 'Sql', useSQLite: true },
+        KeyValue: { className: 'KeyValue', useSQLite: false },
+      },
+    })
+    await worker.ready
+  }, LONG)
+  afterAll(() => worker.dispose())
+
+  /** Returns a function that calls the methods of a new object. */
+  function object(): (task: string, given?: object) => Promise<unknown> {
+    const url = `http://localhost/${kind}/${objects++}`
+    return async (task, given = {}) => {
+      const response = await worker.dispatchFetch(url, { method: 'POST', body: JSON.stringify({ task, ...given }) })
+      return response.json()
+    }
+  }
+
+  it.each(names)('%s', { timeout: LONG }, async (name) => {
+    expect(await object()('behaviour', { name })).toBe('has it')
+  })
+
+  it('admits exactly the quota of concurrent requests', { timeout: LONG }, async () => {
+    const ask = object()
+    const admitted = await Promise.all(Array.from({ length: 12 }, () => ask('consume', { key: 'ann', times: 100 })))
+    expect(admitted.reduce<number>((sum, each) => sum + (each as number), 0)).toBe(1000)
+  })
+
+  it('decides more keys together than the storage takes at a time', { timeout: LONG }, async () => {
+    expect(await object()('wide', { count: 300 })).toEqual([4, 3])
+  })
+
+  it('keeps rows until they have expired, and deletes them by alarm', { timeout: LONG }, async () => {
+    const ask = object()
+    await ask('keep')
+    await ask('consume', { key: 'ann' })
+    const first = (await ask('state')) as State
+    expect(first.keys).toEqual(['own', 'sluice:["default","ann"]'])
+    expect(first.alarm).toBeGreaterThan(Date.now())
+    await ask('ring')
+    const kept = (await ask('state')) as State
+    expect(kept.keys).toEqual(first.keys)
+    expect(kept.alarm).toBe(first.alarm)
+    await ask('later', { ms: 3_602_000 })
+    await ask('ring')
+    expect(await ask('state')).toMatchObject({ keys: ['own'] })
+  })
+
+  it('deletes many rows in several alarms, which the platform rings', { timeout: LONG }, async () => {
+    const ask = object()
+    await ask('insert', { count: 1200 })
+    await ask('later', { ms: 3_602_000 })
+    const before = (await ask('state')) as State
+    expect(before.keys).toHaveLength(1200)
+    await ask('ring')
+    const state = async (): Promise<State> => (await ask('state')) as State
+    expect((await state()).keys.length).toBeGreaterThanOrEqual(1200 - 3 * 512)
+    await until(async () => (await state()).keys.length === 0)
+    const { alarms } = await state()
+    expect(alarms).toBeGreaterThanOrEqual(3)
+    expect(alarms).toBeLessThan(6)
+  })
+
+  it('reports a row that is damaged', async () => {
+    const ask = object()
+    await ask('consume', { key: 'ann' })
+    await ask('damage')
+    expect(await ask('consume', { key: 'ann' })).toMatchObject({ code: 'DAMAGED_ROW' })
+  })
+
+  it('refuses a row that is larger than a value can be', { timeout: LONG }, async () => {
+    const answer = await object()('grow', { requests: 8100, more: 60 })
+    if (kind === 'Sql') expect(answer).toBe('all')
+    else
+      expect(answer).toMatchObject({
+        code: 'STORE_REJECTED',
+        message: expect.stringMatching(/would have 130\d{3} bytes, .* at most 130048/),
+      })
+  })
+})
+
+describe('the Worker of the guide', () => {
+  it('admits the quota of each of ten clients, in 1000 requests', { timeout: LONG }, async () => {
+    const [block] = blocksOf(readPage('docs/guides/databases.md')).filter(({ code }) =>
+      code.includes('cloudflare:workers'),
+    )
+    const worker = new Miniflare({
+      modules: true,
+      script: await bundled(block!.code),
+      compatibilityDate: '2026-04-01',
+      durableObjects: { LIMITS: { className: 'Limits', useSQLite: true } },
+    })
+    try {
+      await worker.ready
+      const statuses = await Promise.all(
+        Array.from({ length: 1000 }, async (_, i) => {
+          const headers = { 'cf-connecting-ip': `203.0.113.${i % 10}` }
+          const response = await worker.dispatchFetch('http://localhost/', { headers })
+          const text = await response.text()
+          if (response.status === 500) throw new Error(text)
+          if (response.status === 429) expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
+          return response.status
+        }),
+      )
+      // Half a unit a second returns while the requests are sent.
+      const admitted = statuses.filter((each) => each === 200).length
+      expect(admitted).toBeGreaterThanOrEqual(300)
+      expect(admitted).toBeLessThan(600)
+      expect(new Set(statuses)).toEqual(new Set([200, 429]))
+    } finally {
+      await worker.dispose()
+    }
+  })
+})
+
+describe('durableObjectStore', () => {
+  const storage = { transaction: async () => undefined } as unknown as DurableObjectStorageLike
+
+  it('counts in one place of each storage', () => {
+    const other = { ...storage }
+    const { place } = durableObjectStore(storage)
+    expect(place.joins(durableObjectStore(storage).place)).toBe(true)
+    expect(place.joins(durableObjectStore(other).place)).toBe(false)
+    expect(place.name).toBe('the storage of a Durable Object')
+  })
+
+  it.each([
+    [undefined, undefined, 'INVALID_OPTION'],
+    [{}, undefined, 'INVALID_OPTION'],
+    [storage, { clock: {} }, 'INVALID_OPTION'],
+    [storage, { prefix: 'x' }, 'UNKNOWN_OPTION'],
+  ])('refuses %j with %j', (given, options, code) => {
+    const make = (): unknown => durableObjectStore(given as DurableObjectStorageLike, options as object)
+    expect(make).toThrow(expect.objectContaining({ code }))
+  })
+})

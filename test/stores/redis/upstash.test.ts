@@ -1,0 +1,122 @@
+import { Redis, type RedisConfigNodejs } from '@upstash/redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, denyCache, fixedWindow, gcra, guard, type Limiter } from '../../../src/index.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { storeBehaviours } from '../../../src/testing.ts'
+import { type RedisServer, startRedis } from '../../support/redis.ts'
+import { type RestProxy, startRestProxy } from '../../support/upstash.ts'
+
+let server: RedisServer
+let proxy: RestProxy
+let runs = 0
+beforeAll(async () => {
+  server = await startRedis()
+  proxy = await startRestProxy(server.port)
+})
+afterAll(async () => {
+  await proxy.close()
+  await server.stop()
+})
+
+function connect(options: Partial<RedisConfigNodejs> = {}): Redis {
+  return new Redis({ url: proxy.url, token: proxy.token, retry: false, ...options })
+}
+
+function limiterOf(client: Redis): Limiter<string> {
+  const store = redisStore(client, { prefix: `upstash-${runs++}:` })
+  return createLimiter<string>({ keyer: (key) => key, limits: fixedWindow({ quota: 50, window: '1h' }), store })
+}
+
+const settings: Readonly<Record<string, Partial<RedisConfigNodejs>>> = {
+  'by default': {},
+  'without its own pipelines': { enableAutoPipelining: false },
+  'with texts as they are': { automaticDeserialization: false, responseEncoding: false },
+}
+
+describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_, options) => {
+  for (const { name, run } of storeBehaviours((clock) =>
+    redisStore(connect(options), { clock, prefix: `upstash-${runs++}:` }),
+  ))
+    it(name, { timeout: 60_000 }, run)
+
+  it('keeps keys apart that look like numbers or JSON', async () => {
+    const limiter = limiterOf(connect(options))
+    const keys = [
+      '1',
+      '01',
+      '1.0',
+      '1e0',
+      '"1"',
+      'null',
+      'true',
+      '9007199254740993',
+      '9007199254740992',
+      '{"a":1}',
+      '[1]',
+    ]
+    const first = await Promise.all(keys.map((key) => limiter.consume(key)))
+    expect(first.map(({ remaining }) => remaining)).toEqual(keys.map(() => 49))
+  })
+
+  it('loads the function, and calls scripts until then', async () => {
+    const limiter = limiterOf(connect(options))
+    const admitted = await Promise.all(Array.from({ length: 80 }, async () => (await limiter.consume('ann')).allowed))
+    expect(admitted.filter(Boolean)).toHaveLength(50)
+  })
+
+  it('reports an error without the script that was sent', async () => {
+    const limiter = limiterOf(connect(options))
+    proxy.failures.push(...Array<string>(3).fill('{"error":"ERR max requests limit exceeded"}'))
+    const error: unknown = await Promise.resolve(limiter.consume('ann')).catch((failed: unknown) => failed)
+    proxy.failures.length = 0
+    expect(error).toMatchObject({ code: 'STORE_FAILED' })
+    const { message } = error as Error
+    expect(message).toMatch(/^Redis could not decide: (Command failed: )?ERR max requests limit exceeded \(sluice/)
+  })
+})
+
+it('sends decisions that are made together in one HTTP request', async () => {
+  const limiter = limiterOf(connect())
+  await limiter.consume('warm')
+  proxy.paths.length = 0
+  await Promise.all(Array.from({ length: 300 }, (_, i) => limiter.consume(`key ${i}`)))
+  expect(proxy.paths).toEqual(['/pipeline'])
+})
+
+it('returns no verdict for a request that the client has aborted', async () => {
+  for (const enableAutoPipelining of [true, false]) {
+    const limiter = limiterOf(connect({ enableAutoPipelining, signal: AbortSignal.abort('too late') }))
+    const failed = expect.objectContaining({ code: 'STORE_FAILED' })
+    await expect(limiter.consume('ann')).rejects.toEqual(failed)
+  }
+})
+
+it.each([
+  ['a server that cannot be reached', { url: 'http://127.0.0.1:9' }, 'Check the URL it was given'],
+  ['a wrong token', { token: 'wrong' }, 'Unauthorized'],
+])('%s is an outage', async (_, options, message) => {
+  const limiter = limiterOf(connect(options))
+  await expect(limiter.consume('ann')).rejects.toMatchObject({
+    code: 'STORE_FAILED',
+    message: expect.stringContaining(message),
+  })
+})
+
+it('an answer that is no JSON is an outage', async () => {
+  const limiter = limiterOf(connect())
+  proxy.failures.push('<html>Bad gateway</html>')
+  await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+})
+
+it('decides in a guard and behind a cache of denials', async () => {
+  const prefix = `upstash-${runs++}:`
+  const store = guard(denyCache(redisStore(connect(), { prefix })), { deadline: '10s' })
+  const limiter = createLimiter({ keyer: (key: string) => key, limits: gcra({ quota: 3, window: '1h' }), store })
+  const allowed: boolean[] = []
+  for (let i = 0; i < 5; i++) allowed.push((await limiter.consume('ann')).allowed)
+  expect(allowed).toEqual([true, true, true, false, false])
+  proxy.paths.length = 0
+  expect((await limiter.consume('ann')).allowed).toBe(false)
+  expect(proxy.paths).toEqual([])
+  await store.close()
+})

@@ -1,0 +1,492 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import Database from 'better-sqlite3'
+import express from 'express'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { rateLimit } from '../../../adapters/express/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  denyCache,
+  fixedWindow,
+  gcra,
+  guard,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  slidingWindowLog,
+  type SyncStore,
+} from '../../../src/index.ts'
+import { sqliteStore, type SqliteStoreOptions } from '../../../src/stores/sqlite.ts'
+import { storeBehaviours, virtualClock } from '../../../src/testing.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+import { newerNode } from '../../support/newer-node.ts'
+import { build, type Built } from '../../support/redis-built.ts'
+import { until } from '../../support/redis-tests.ts'
+
+const WORKER = fileURLToPath(new URL('../../support/sqlite-worker.mjs', import.meta.url))
+const HOUR = 3_600_000
+
+let folder: string
+let built: Built
+let files = 0
+const open: { close(): unknown }[] = []
+const children: ChildProcess[] = []
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-sqlite-'))
+  built = build()
+})
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  for (const each of open.splice(0)) each.close()
+})
+afterAll(() => {
+  built.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function newFile(): string {
+  return join(folder, `limits-${files++}.db`)
+}
+
+/** A connection of better-sqlite3, as an application opens it. */
+function connect(file: string): Database.Database {
+  const database = new Database(file, { timeout: 0 })
+  database.pragma('journal_mode = WAL')
+  open.push(database)
+  return database
+}
+
+function store(file: string | Database.Database, options?: SqliteStoreOptions): SyncStore {
+  const made = sqliteStore(file, options)
+  open.push(made)
+  return made
+}
+
+const perKey = (key: string): string => key
+
+function on(store: SyncStore, limits: Limit = fixedWindow({ quota: 2, window: '1h' })): Limiter<string, Decision> {
+  return createLimiter({ keyer: perKey, limits, store })
+}
+
+function failure(work: () => unknown): unknown {
+  try {
+    return work()
+  } catch (error) {
+    return error
+  }
+}
+
+const failed = (message: RegExp): object =>
+  expect.objectContaining({ code: 'STORE_FAILED', message: expect.stringMatching(message), cause: expect.anything() })
+
+/** Runs a task of the worker. */
+function start(task: string, file: string, given: object = {}, execPath: string = process.execPath): ChildProcess {
+  const job = { package: built.directory, task, file, ...given }
+  const child = fork(WORKER, [JSON.stringify(job)], {
+    execPath,
+    execArgv: [],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  children.push(child)
+  return child
+}
+
+/** The text that a child prints. */
+async function printed(child: ChildProcess): Promise<unknown> {
+  let text = ''
+  child.stdout!.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  await once(child, 'close')
+  return JSON.parse(text)
+}
+
+async function written(file: string): Promise<void> {
+  await until(async () => existsSync(file))
+}
+
+/** Ends at once, so that other tests are not disturbed. */
+const long = 60_000
+
+describe('the suite', () => {
+  for (const { name, run } of storeBehaviours((clock) => store(connect(newFile()), { clock }))) it(name, run, long)
+
+  const guarded = storeBehaviours((clock) => guard(store(newFile(), { clock, timeout: '5s' })))
+  describe('in a guard', () => {
+    for (const { name, run } of guarded) it(name, run, long)
+  })
+
+  it('passes with node:sqlite', { timeout: 300_000 }, async () => {
+    const child = start('suite', newFile(), {}, newerNode())
+    expect(await printed(child)).toEqual({ behaviours: guarded.length, failures: [] })
+  })
+})
+
+describe('several processes', () => {
+  it.each([
+    ['of this Node', () => process.execPath],
+    ['of which two use node:sqlite', newerNode],
+  ])('admit exactly the quota: four %s', { timeout: 300_000 }, async (_, other) => {
+    const file = newFile()
+    const nodes = [process.execPath, process.execPath, other(), other()]
+    const workers = nodes.map((node) => start('ask', file, { quota: 1000, asks: 400 }, node))
+    await Promise.all(workers.map((each) => once(each, 'message')))
+    const answers = workers.map(async (each) => (await once(each, 'message')) as [{ admitted: number }])
+    for (const each of workers) each.send('go')
+    const admitted = (await Promise.all(answers)).map(([answer]) => answer.admitted)
+    expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(1000)
+    // None of them only waits for the others.
+    expect(Math.min(...admitted)).toBeGreaterThan(0)
+  })
+
+  it('lose nothing but the transaction of one that is killed', { timeout: long }, async () => {
+    const [file, marker] = [newFile(), newFile()]
+    const limiter = on(store(file), fixedWindow({ quota: 5, window: '1h' }))
+    const child = start('stop', file, { marker })
+    await written(marker)
+    expect(failure(() => limiter.consume('ann'))).toEqual(failed(/locked the file for longer than the `timeout`/))
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    expect(limiter.peek('ann').remaining).toBe(3)
+    expect(limiter.consume('ann')).toMatchObject({ allowed: true, remaining: 3 })
+    expect(connect(file).pragma('integrity_check', { simple: true })).toBe('ok')
+  })
+
+  it('wait for each other', { timeout: long }, async () => {
+    const [file, marker] = [newFile(), newFile()]
+    const limiter = on(store(file, { timeout: '30s' }))
+    start('hold', file, { marker, ms: 300 })
+    await written(marker)
+    const before = performance.now()
+    expect(limiter.consume('ann').allowed).toBe(true)
+    expect(performance.now() - before).toBeGreaterThan(50)
+  })
+})
+
+describe('a file that is locked', () => {
+  let file: string
+  let other: Database.Database
+  beforeEach(() => {
+    file = newFile()
+    store(file)
+    other = connect(file)
+  })
+
+  it('is tried until the timeout, and nothing is charged', () => {
+    const limiter = on(store(file, { timeout: 100 }))
+    other.exec('BEGIN IMMEDIATE')
+    const before = performance.now()
+    expect(failure(() => limiter.consume('ann'))).toEqual(failed(/SQLite could not decide: Another process/))
+    expect(performance.now() - before).toBeGreaterThanOrEqual(100)
+    other.exec('ROLLBACK')
+    expect(limiter.consume('ann').remaining).toBe(1)
+  })
+
+  it('is read by peek', () => {
+    const limiter = on(store(file))
+    limiter.consume('ann')
+    other.exec('BEGIN IMMEDIATE')
+    expect(limiter.peek('ann')).toMatchObject({ allowed: true, remaining: 0 })
+  })
+
+  it('limits in the process behind a guard, and by the file when it is free again', { timeout: long }, async () => {
+    const warnings = recordWarnings()
+    const changes: string[] = []
+    const guarded = guard(store(file, { timeout: 1 }), {
+      onChange: ({ state, name }) => void changes.push(`${name} ${state}`),
+    })
+    open.push(guarded)
+    const limiter = on(guarded)
+    other.exec('BEGIN IMMEDIATE')
+    const decisions = ['ann', 'ann', 'ann', 'ann'].map((key) => limiter.consume(key))
+    expect(decisions.map(({ allowed, degraded }) => `${allowed} ${degraded}`)).toEqual([
+      'true local',
+      'true local',
+      'false local',
+      'false local',
+    ])
+    // What was counted in the process is refunded there.
+    limiter.refund(decisions[0]!)
+    expect(limiter.consume('ann').allowed).toBe(true)
+    limiter.block('bob', '1h')
+    expect(limiter.consume('bob').allowed).toBe(false)
+    expect(failure(() => limiter.reset('ann'))).toMatchObject({ code: 'STORE_FAILED' })
+    const name = `SQLite at ${file}, table "sluice"`
+    expect(changes).toEqual([`${name} degraded`])
+    other.exec('ROLLBACK')
+    await until(async () => changes.length === 2)
+    expect(changes[1]).toBe(`${name} healthy`)
+    expect(limiter.consume('ann')).toMatchObject({ allowed: true, degraded: undefined })
+    await until(async () => !on(store(file)).peek('bob').allowed)
+    warnings.stop()
+    expect(warnings.codes).toEqual(['SLUICE_OUTAGE', 'SLUICE_RECOVERY'])
+  })
+
+  it('limits in the process in an adapter, with no guard of its own', { timeout: long }, async () => {
+    const warnings = recordWarnings()
+    const app = express()
+    const limits = fixedWindow({ quota: 2, window: '1h' })
+    app.use(rateLimit({ keyer: () => 'all', limits, store: store(file, { timeout: 1 }), refundWhen: 'success' }))
+    app.get('/', (_, response) => void response.status(204).end())
+    app.get('/missing', (_, response) => void response.status(404).end())
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    open.push(server)
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const status = async (path: string): Promise<number> => (await fetch(`${url}${path}`)).status
+    expect(await status('/missing')).toBe(404)
+    other.exec('BEGIN IMMEDIATE')
+    const statuses: number[] = []
+    for (let i = 0; i < 4; i++) statuses.push(await status(i === 0 ? '/' : '/missing'))
+    expect(statuses).toEqual([204, 404, 404, 429])
+    expect(warnings.codes).toContain('SLUICE_OUTAGE')
+    other.exec('ROLLBACK')
+    warnings.stop()
+  })
+
+  it('is asked by few changes that wait for it, since each blocks the process', { timeout: long }, async () => {
+    const warnings = recordWarnings()
+    let waits = 0
+    const counting = {
+      exec: (text: string) => database.exec(text),
+      close: () => undefined,
+      prepare(text: string) {
+        const statement = database.prepare<(string | number | Uint8Array)[]>(text)
+        if (text !== 'BEGIN IMMEDIATE') return statement
+        return { get: () => undefined, run: () => (waits++, statement.run()) }
+      },
+    }
+    const database = connect(file)
+    const changes: string[] = []
+    const inner = sqliteStore(counting, { timeout: 1 })
+    const guarded = guard(inner, { onChange: ({ state }) => void changes.push(state) })
+    open.push(guarded)
+    const limiter = on(guarded, fixedWindow({ quota: 100_000, window: '1h' }))
+    const decisions = Array.from({ length: 2000 }, () => limiter.consume('ann'))
+    other.exec('BEGIN IMMEDIATE')
+    for (let i = 0; i < 3; i++) limiter.consume('ann')
+    for (const each of decisions) limiter.refund(each)
+    // The file is free for one probe alone.
+    const { run } = inner
+    let isProbe = true
+    Object.assign(inner, {
+      run(...given: Parameters<typeof run>) {
+        if (isProbe) other.exec('ROLLBACK')
+        run(...given)
+        if (isProbe) other.exec('BEGIN IMMEDIATE')
+        isProbe = false
+      },
+    })
+    waits = 0
+    await until(async () => changes.length >= 3)
+    expect(changes).toEqual(['degraded', 'healthy', 'degraded'])
+    // Each is tried for a millisecond, some times.
+    expect(waits).toBeLessThan(200)
+    other.exec('ROLLBACK')
+    // The three that found the lock again are lost, with a warning.
+    await until(async () => limiter.peek('ann').remaining === 100_000 - 1 - 3)
+    warnings.stop()
+  })
+})
+
+describe('a database that fails', () => {
+  it('rolls back when it is full, and decides again when it is not', () => {
+    const database = connect(newFile())
+    const limiter = on(store(database), slidingWindowLog({ quota: 1000, window: '1h' }))
+    limiter.consume('ann')
+    const pages = database.pragma('page_count', { simple: true }) as number
+    database.pragma(`max_page_count = ${pages}`)
+    let admitted = 1
+    const error = failure(() => {
+      for (let i = 0; i < 1000; i++) {
+        limiter.consume('ann')
+        admitted++
+      }
+    })
+    expect(error).toEqual(failed(/SQLite could not decide: The disk is full/))
+    expect(admitted).toBeLessThan(1000)
+    expect(database.inTransaction).toBe(false)
+    database.pragma('max_page_count = 100000')
+    expect(limiter.consume('ann').remaining).toBe(1000 - admitted - 1)
+  })
+
+  it('reports a row that is damaged, limits other keys, and deletes it with reset', () => {
+    const database = connect(newFile())
+    const limiter = on(store(database))
+    for (const key of ['ann', 'bob']) limiter.consume(key)
+    database.prepare("UPDATE sluice SET state = zeroblob(20) WHERE key LIKE '%ann%'").run()
+    expect(failure(() => limiter.consume('ann'))).toMatchObject({ code: 'DAMAGED_ROW' })
+    expect(limiter.consume('bob').remaining).toBe(0)
+    limiter.reset('ann')
+    expect(limiter.consume('ann').remaining).toBe(1)
+  })
+
+  it('reports a file that is damaged', () => {
+    const file = newFile()
+    const limiter = on(sqliteStore(connect(file)))
+    for (let i = 0; i < 1000; i++) limiter.consume(`key ${i}`)
+    open.splice(0).forEach((each) => each.close())
+    const bytes = readFileSync(file)
+    writeFileSync(file, bytes.fill(7, 4096 * 2))
+    const damaged = on(store(file))
+    const error = failure(() => {
+      for (let i = 0; i < 1000; i++) damaged.consume(`key ${i}`)
+    })
+    expect(error).toEqual(failed(/could not decide: The file is damaged/))
+    writeFileSync(file, 'This is a text.'.repeat(1000))
+    expect(failure(() => sqliteStore(file))).toEqual(failed(/limits-\d+\.db.*: The file is damaged/))
+  })
+
+  it('reports a folder that does not exist, and a file that may not be written', () => {
+    const missing = join(folder, 'missing', 'limits.db')
+    expect(failure(() => sqliteStore(missing))).toEqual(failed(/SQLite at .*missing.limits\.db.*(folder|directory)/))
+    const file = newFile()
+    store(file)
+    const database = new Database(file, { readonly: true })
+    open.push(database)
+    expect(failure(() => sqliteStore(database))).toEqual(failed(/may not be written/))
+  })
+
+  it('reports a table of something else', () => {
+    const database = connect(newFile())
+    database.exec('CREATE TABLE sluice (id INTEGER)')
+    expect(failure(() => sqliteStore(database))).toEqual(failed(/no such column: state/))
+  })
+})
+
+describe('clocks and expiry', () => {
+  it('decides as memory does when the clock is wrong for a while', () => {
+    const clock = virtualClock()
+    const limits = [gcra({ quota: 3, window: '1m' }), slidingWindowLog({ quota: 5, window: '1m', block: '5m' })]
+    const keyed = { keyer: perKey, limits }
+    const one = createLimiter({ ...keyed, store: store(newFile(), { clock }) })
+    const other = createLimiter({ ...keyed, store: memoryStore({ clock }) })
+    for (const ms of [0, 0, 0, 0, HOUR, 0, -HOUR, 0, 1000, -30_000, 0, 60_000, 0, 10 * HOUR, 0, -9 * HOUR, 0]) {
+      clock.set(clock.now() + ms)
+      for (const key of ['ann', 'bob']) expect(one.consume(key)).toEqual({ ...other.consume(key) })
+    }
+  })
+
+  it('counts by the clock of the system', () => {
+    const made = store(newFile())
+    on(made).consume('ann')
+    expect(Math.abs(made.clock.now() - Date.now())).toBeLessThan(1000)
+  })
+
+  it('deletes a million expired rows, in steps of a hundred', { timeout: long }, () => {
+    const database = connect(newFile())
+    const limiter = on(store(database), fixedWindow({ quota: 1_000_000, window: '1h' }))
+    limiter.consume('live')
+    const count = (): number => database.prepare('SELECT count(*) FROM sluice').pluck().get() as number
+    database.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000)
+      INSERT INTO sluice SELECT '["default","' || i || '"]', zeroblob(90), 1000 FROM n`)
+    expect(count()).toBe(1_000_001)
+    for (let i = 0; i < 1600; i++) {
+      const before = i % 100 === 15 ? count() : undefined
+      limiter.consume('live')
+      if (before !== undefined) expect(before - count()).toBeGreaterThanOrEqual(0)
+    }
+    expect(count()).toBe(1_000_001 - 100 * 100)
+    // A table of live and expired rows: nothing that lives is lost, and nothing expired stays.
+    database.exec("DELETE FROM sluice WHERE key LIKE '%0\"]'; DELETE FROM sluice WHERE key LIKE '%1__\"]'")
+    database.exec("DELETE FROM sluice WHERE key > '[\"default\",\"3'  AND key NOT LIKE '%live%'")
+    const left = count()
+    for (let i = 0; i < (left / 100 + 2) * 2 * 16; i++) limiter.consume('live')
+    expect(count()).toBe(1)
+    expect(limiter.peek('live').remaining).toBeLessThan(1_000_000 - 1600)
+  })
+})
+
+describe('a database that is open', () => {
+  it('stays open, and keeps its settings', () => {
+    const database = new Database(newFile(), { timeout: 1234 })
+    open.push(database)
+    const made = sqliteStore(database, { table: 'of "limits"' })
+    on(made).consume('ann')
+    made.close()
+    expect(database.prepare('SELECT count(*) FROM "of ""limits"""').pluck().get()).toBe(1)
+    expect(database.pragma('journal_mode', { simple: true })).toBe('delete')
+    expect(database.pragma('busy_timeout', { simple: true })).toBe(1234)
+    expect(failure(() => on(made).consume('ann'))).toMatchObject({ code: 'STORE_CLOSED' })
+  })
+
+  it('keeps a transaction that the application has begun', () => {
+    const database = connect(newFile())
+    const limiter = on(store(database))
+    database.exec('CREATE TABLE orders (id INTEGER); BEGIN; INSERT INTO orders VALUES (1)')
+    expect(failure(() => limiter.consume('ann'))).toEqual(failed(/within a transaction/))
+    database.exec('COMMIT')
+    expect(database.prepare('SELECT count(*) FROM orders').pluck().get()).toBe(1)
+    expect(limiter.consume('ann').remaining).toBe(1)
+  })
+})
+
+describe('sqliteStore', () => {
+  it('closes a file that it has opened', () => {
+    const file = newFile()
+    const made = sqliteStore(file)
+    on(made).consume('ann')
+    expect(existsSync(`${file}-wal`)).toBe(true)
+    made.close()
+    expect(existsSync(`${file}-wal`)).toBe(false)
+  })
+
+  it('keeps its counts when it is opened again', () => {
+    const file = newFile()
+    for (const allowed of [true, true, false]) {
+      const made = sqliteStore(file)
+      expect(on(made).consume('ann').allowed).toBe(allowed)
+      made.close()
+    }
+  })
+
+  it('knows a file by its path, and a table by its name', () => {
+    const file = newFile()
+    const places = [file, join(folder, '.', 'x', '..', file.slice(folder.length))].map((each) => store(each).place)
+    expect(places[0]!.joins(places[1]!)).toBe(true)
+    expect(places[0]!.name).toBe(`SQLite at ${file}, table "sluice"`)
+    for (const other of [store(file, { table: 'other' }), store(newFile()), store(':memory:'), store(connect(file))])
+      expect(places[0]!.joins(other.place)).toBe(false)
+    expect(store(':memory:').place.joins(store(':memory:').place)).toBe(false)
+  })
+
+  it('is returned unchanged by denyCache, as each store that answers at once', () => {
+    const made = store(newFile())
+    expect(denyCache(made)).toBe(made)
+  })
+
+  it('is guarded once', () => {
+    const guarded = guard(store(newFile()))
+    expect(guarded).toMatchObject({ sync: true, answersAlways: true })
+    expect(() => guard(guarded)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    guarded.close()
+  })
+
+  it.each([
+    ['', undefined, 'INVALID_OPTION'],
+    ['a\0b', undefined, 'INVALID_OPTION'],
+    [undefined, undefined, 'INVALID_OPTION'],
+    [{ prepare: () => undefined }, undefined, 'INVALID_OPTION'],
+    [':memory:', { table: '' }, 'INVALID_OPTION'],
+    [':memory:', { timeout: 0 }, 'INVALID_OPTION'],
+    [':memory:', { clock: {} }, 'INVALID_OPTION'],
+    [':memory:', { file: 'x' }, 'UNKNOWN_OPTION'],
+  ])('refuses %j with %j', (file, options, code) => {
+    expect(() => sqliteStore(file as string, options as SqliteStoreOptions)).toThrow(expect.objectContaining({ code }))
+  })
+
+  it('says what to install', { timeout: long }, async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), 'sluice-alone-'))
+    cpSync(built.directory, elsewhere, { recursive: true })
+    const error = await printed(start('openWithout', newFile(), { package: elsewhere }))
+    rmSync(elsewhere, { recursive: true })
+    expect(error).toMatchObject({
+      code: 'MISSING_PACKAGE',
+      message: expect.stringContaining('npm install better-sqlite3'),
+    })
+  })
+})
