@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
 import { mysqlDatabase, mysqlTable } from '../stores/mysql.ts'
 import { postgresDatabase, postgresTable, type PostgresTable } from '../stores/postgres.ts'
 import type { ListedDatabase } from '../stores/rows.ts'
+import { sqliteDatabase } from '../stores/sqlite.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { load, withoutSecrets } from './connect.ts'
 
@@ -13,8 +15,8 @@ export interface TableOptions {
 /** What the command line does with a database. */
 interface Opened {
   readonly database: ListedDatabase
-  /** Runs a statement. */
-  execute(statement: string): Promise<unknown>
+  /** Runs a statement. Absent where no table must be created. */
+  execute?(statement: string): Promise<unknown>
   close(): Promise<unknown> | void
 }
 
@@ -23,11 +25,13 @@ interface Kind {
   /** What URLs of it begin with. */
   readonly schemes: readonly string[]
   readonly example: string
-  /** The clients, in the order in which they are tried, and how each connects. */
-  readonly clients: Readonly<Record<string, (loaded: never, url: string, options: PostgresTable) => Opened>>
-  /** Returns the statement that creates the table; `undefined` where the store creates it. */
-  readonly create: ((options: PostgresTable & { readonly unlogged?: boolean }) => string) | undefined
+  open(url: string, table: PostgresTable): Promise<Opened>
+  /** Returns the statement that creates the table. Absent where the store creates it. */
+  create?(options: PostgresTable & { readonly unlogged?: boolean }): string
 }
+
+/** How each client connects, in the order in which they are tried. */
+type Clients = Readonly<Record<string, (loaded: never, url: string, table: PostgresTable) => Opened>>
 
 interface PgPackage {
   readonly default: { readonly Pool: new (options: object) => PgPool }
@@ -66,7 +70,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   postgres: {
     schemes: ['postgres:', 'postgresql:'],
     example: 'postgres://localhost:5432/shop',
-    clients: {
+    open: withClients({
       pg({ default: { Pool } }: PgPackage, url, table) {
         const pool = new Pool({ connectionString: url, max: 2, connectionTimeoutMillis: TIMEOUT })
         pool.on('error', () => undefined)
@@ -78,23 +82,35 @@ const KINDS: Readonly<Record<string, Kind>> = {
         const database = postgresDatabase(sql, { ...table, timeout: TIMEOUT })
         return { database, execute: (statement) => sql.unsafe(statement), close: () => sql.end() }
       },
-    },
+    }),
     create: postgresTable,
   },
   mysql: {
     schemes: ['mysql:', 'mariadb:'],
     example: 'mysql://localhost:3306/shop',
-    clients: {
+    open: withClients({
       mysql2({ createPool }: Mysql2Package, url, table) {
         const uri = url.replace(/^mariadb:/, 'mysql:')
         const pool = createPool({ uri, connectionLimit: 2, connectTimeout: TIMEOUT }).promise()
         const database = mysqlDatabase(pool, { ...table, timeout: TIMEOUT })
         return { database, execute: (statement) => pool.query(statement), close: () => pool.end() }
       },
-    },
+    }),
     create({ unlogged, ...table }) {
       if (unlogged === true) throw new SluiceError('INVALID_OPTION', '--unlogged: only PostgreSQL has unlogged tables')
       return mysqlTable(table)
+    },
+  },
+  sqlite: {
+    schemes: ['sqlite:'],
+    example: 'sqlite:limits.db',
+    async open(url, { schema, ...table }) {
+      if (schema !== undefined) throw new SluiceError('INVALID_OPTION', '--schema: SQLite has no schemas')
+      const file = url.slice('sqlite:'.length)
+      // Opening it would create it.
+      if (!existsSync(file)) throw new SluiceError('STORE_FAILED', `There is no file ${shown(file)}`)
+      const database = sqliteDatabase(file, { ...table, timeout: TIMEOUT })
+      return { database, close: () => database.close?.() }
     },
   },
 }
@@ -137,7 +153,7 @@ export async function applyMigration(url: string, migration: Migration): Promise
       `--apply: expected a URL such as ${EXAMPLES[0]}, got ${shown(withoutSecrets(url))}`,
     )
   const statement = migrationOf(url, migration)
-  await using(url, migration, async ({ execute }) => execute(statement))
+  await using(url, migration, async ({ execute }) => execute!(statement))
 }
 
 async function using<Answer>(
@@ -145,8 +161,7 @@ async function using<Answer>(
   options: TableOptions,
   work: (opened: Opened) => Promise<Answer>,
 ): Promise<Answer> {
-  const { clients } = kindOf(url)!
-  const opened = await open(clients, url, given(options))
+  const opened = await kindOf(url)!.open(url, given(options))
   try {
     return await work(opened)
   } catch (cause) {
@@ -157,16 +172,16 @@ async function using<Answer>(
   }
 }
 
-async function open(clients: Kind['clients'], url: string, options: PostgresTable): Promise<Opened> {
-  for (const [name, connect] of Object.entries(clients)) {
-    const loaded = await load(name)
-    if (loaded !== undefined) return connect(loaded as never, url, options)
+/** Returns what opens a database with the first of these clients that is installed. */
+function withClients(clients: Clients): Kind['open'] {
+  return async (url, table) => {
+    for (const [name, connect] of Object.entries(clients)) {
+      const loaded = await load(name)
+      if (loaded !== undefined) return connect(loaded as never, url, table)
+    }
+    const [names, where] = [Object.keys(clients).join(' or '), withoutSecrets(url)]
+    throw new SluiceError('NOT_APPLICABLE', `No client for ${where} is installed. Install ${names} where you run this`)
   }
-  const names = Object.keys(clients).join(' or ')
-  throw new SluiceError(
-    'NOT_APPLICABLE',
-    `No client for ${withoutSecrets(url)} is installed. Install ${names} where you run this`,
-  )
 }
 
 function kindOf(url: string): Kind | undefined {

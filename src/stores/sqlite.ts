@@ -12,7 +12,7 @@ import { type Clock, clockGiven } from '../util/clock.ts'
 import { shared, WeakValues } from '../util/copies.ts'
 import { messageOf, SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
-import { rowStore, type SyncRowDatabase } from './rows.ts'
+import { type ListedDatabase, rowStore, type SyncRowDatabase } from './rows.ts'
 import { placeOf, quoted } from './sql.ts'
 import type { SyncStore } from './store.ts'
 
@@ -104,13 +104,20 @@ const files = shared('SQLite files', () => new WeakValues<{ readonly name: strin
  * @example app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: sqliteStore('limits.db') }))
  */
 export function sqliteStore(file: string | SqliteDatabase, options: SqliteStoreOptions = {}): SyncStore {
+  const { clock } = options
+  return rowStore(sqliteDatabase(file, options), clock && { clock })
+}
+
+/** Returns the rows of a table as `rowStore` uses them. */
+export function sqliteDatabase(file: string | SqliteDatabase, options: SqliteStoreOptions = {}): SqliteRows {
   knownOptions('sqliteStore', options, ['table', 'timeout', 'clock'])
   const { table = 'sluice', clock } = options
   const name = quoted('table', table, '"', LONGEST_NAME)
   const settings = { name, timeout: milliseconds('timeout', options.timeout ?? 50), clock: clock && clockGiven(clock) }
-  const stored = typeof file === 'string' ? rowsIn(file, settings) : rowsOf(checked(file), settings)
-  return rowStore(stored, clock && { clock })
+  return typeof file === 'string' ? rowsIn(file, settings) : rowsOf(checked(file), settings)
 }
+
+type SqliteRows = SyncRowDatabase & ListedDatabase
 
 interface Settings {
   /** The name of the table, quoted. */
@@ -120,7 +127,7 @@ interface Settings {
 }
 
 /** Opens a file. */
-function rowsIn(file: string, settings: Settings): SyncRowDatabase {
+function rowsIn(file: string, settings: Settings): SqliteRows {
   if (file === '' || file.includes('\0')) refuse('sqliteStore', 'the name of a file, such as limits.db', file)
   const path = file === ':memory:' ? file : (builtin('node:path') as { resolve(file: string): string }).resolve(file)
   const name = `SQLite at ${path}, table ${settings.name}`
@@ -140,7 +147,7 @@ function rowsOf(
   database: SqliteDatabase,
   { name, timeout, clock = Date }: Settings,
   place: { readonly name: string } = placeOf(database, `SQLite, table ${name}`),
-): SyncRowDatabase {
+): SqliteRows {
   const prepare = (text: string): SqliteStatement => explained(place.name, () => database.prepare(text))
   const [begin, beginReading, commit, rollback] = BRACKETS.map(prepare) as [SqliteStatement, ...SqliteStatement[]]
   /** All of it is stored, or nothing. */
@@ -178,6 +185,13 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
   return {
     sync: true,
     place,
+    keysAfter(key, most) {
+      const list = prepare(
+        `SELECT json_group_array(key) FROM (SELECT key FROM ${name} WHERE key > ? ORDER BY key LIMIT ?)`,
+      )
+      return JSON.parse(valueOf(list.get(key, most)) as string) as string[]
+    },
+    size: () => Number(valueOf(prepare(`SELECT count(*) FROM ${name}`).get())),
     transact(keys, change, { readOnly }) {
       const decide = (): ReturnType<typeof change>['result'] => {
         const found = keys.map((key) => valueOf(read.get(key)) as Uint8Array | undefined)

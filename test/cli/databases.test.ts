@@ -1,3 +1,7 @@
+import Database from 'better-sqlite3'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -6,6 +10,7 @@ import { EXIT } from '../../src/cli/print.ts'
 import type { Row } from '../../src/cli/top/ranking.ts'
 import { mysqlStore, mysqlTable } from '../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
+import { sqliteStore } from '../../src/stores/sqlite.ts'
 import type { AsyncStore, Store } from '../../src/stores/store.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { startMysql } from '../support/mysql.ts'
@@ -68,7 +73,24 @@ async function mysql(): Promise<World> {
   }
 }
 
+async function sqlite(): Promise<World> {
+  const file = join(mkdtempSync(join(tmpdir(), 'sluice-cli-')), 'limits.db')
+  const database = new Database(file)
+  database.pragma('journal_mode = WAL')
+  return {
+    url: `sqlite:${file}`,
+    store: (table) => sqliteStore(file, { table, timeout: '5s' }),
+    query: async (text) => database.exec(text),
+    damage: (table, key) => `UPDATE "${table.replaceAll('"', '""')}" SET state = x'01020304' WHERE key LIKE '%${key}%'`,
+    async remove() {
+      database.close()
+      rmSync(dirname(file), { recursive: true })
+    },
+  }
+}
+
 describe.each([
+  { kind: 'sqlite', open: sqlite },
   { kind: 'postgres', open: postgres, create: postgresTable },
   { kind: 'mysql', open: mysql, create: mysqlTable },
 ])('the command line with $kind', { timeout: 60_000 }, ({ kind, open, create }) => {
@@ -77,7 +99,7 @@ describe.each([
   const here = ['--table', table]
   beforeAll(async () => {
     world = await open()
-    await world.query(create({ table }))
+    if (create !== undefined) await world.query(create({ table }))
   })
   afterAll(() => world.remove())
 
@@ -127,12 +149,14 @@ describe.each([
     const limiter = limiterIn(world.store(table))
     await limiter.consume('hurt')
     await world.query(world.damage(table, 'hurt'))
-    await expect(limiter.consume('hurt')).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
+    await expect((async () => limiter.consume('hurt'))()).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
     const { code, error } = await cli.run(['inspect', world.url, 'api', 'hurt', ...here])
     expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('damaged')])
     expect(await cli.output('reset', world.url, 'api', 'hurt', ...here)).toContain('deleted')
     expect((await limiter.consume('hurt')).allowed).toBe(true)
   })
+
+  if (create === undefined) return
 
   it('prints the statement that creates the table, and creates it', async () => {
     const printed = await cli.output('migrate', kind, '--table', 'printed')
@@ -159,12 +183,18 @@ describe.each([
   })
 })
 
+it('the command line does not create a file of SQLite', async () => {
+  const { code, error } = await cli.run(['top', 'sqlite:nowhere.db', '--once'])
+  expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('There is no file "nowhere.db"')])
+})
+
 describe('sluice migrate', () => {
   it.each([
     [['mongo'], 'expected postgres'],
     [[], 'expected a database or a URL'],
     [['postgres', '--apply'], 'expected a URL such as postgres://'],
     [['redis://localhost'], 'expected postgres'],
+    [['sqlite'], 'expected postgres, mysql'],
     [['mysql', '--unlogged'], 'only PostgreSQL'],
   ])('refuses %o', async (words, reason) => {
     const { code, error } = await cli.run(['migrate', ...words])
