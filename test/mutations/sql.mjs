@@ -53,7 +53,7 @@ export const stores = [
     "fault === 'undone' && i < MOST_REPEATS",
     "fault === 'undone' && i < 100",
   ),
-  sql('locked are not|are expired')(
+  sql('has locked are not')(
     'never sweeps',
     'const hasMore = await this.#step()',
     'const hasMore = await Promise.resolve(false)',
