@@ -54,8 +54,8 @@ export interface MysqlConnection {
   ): unknown
   /** Listens to a lost connection. */
   on(event: 'error', listener: () => void): unknown
-  /** Ends that. */
-  removeListener(event: 'error', listener: () => void): unknown
+  /** Returns who listens. */
+  listeners(event: 'error'): readonly unknown[]
   /** Returns it to the pool. */
   release(): void
   /** Closes it. */
@@ -292,8 +292,8 @@ async function open(pool: MysqlPool): Promise<Statements> {
   const connection = await new Promise<MysqlConnection>((resolve, reject) => {
     pool.getConnection((error, given) => (error ? reject(error) : resolve(given)))
   })
-  // Without a listener, a connection that is lost ends the process.
-  connection.on('error', ignore)
+  // The pool listens to one error. A second one without a listener ends the process.
+  if (!connection.listeners('error').includes(ignore)) connection.on('error', ignore)
   const call = (sql: string): Promise<unknown> =>
     new Promise((resolve, reject) => {
       const options = { sql, rowsAsArray: true, typeCast: true, nestTables: false }
@@ -309,10 +309,6 @@ async function open(pool: MysqlPool): Promise<Statements> {
   return {
     run,
     query: (text) => run([text]),
-    release(isUseless) {
-      if (isUseless) return connection.destroy()
-      connection.removeListener('error', ignore)
-      connection.release()
-    },
+    release: (isUseless) => (isUseless ? connection.destroy() : connection.release()),
   }
 }

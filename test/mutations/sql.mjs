@@ -23,6 +23,11 @@ export const sql = [
   mysql('rows that')('waits for locked rows when it sweeps', ' FOR UPDATE SKIP LOCKED', ' FOR UPDATE'),
   mysql('rows that')('sweeps rows that count', 'AND expires_at < ${now()} ORDER', 'ORDER'),
   mysql('rows that')('sweeps only the first rows', "end === null ? `x''` : bytes(end)", "`x''`"),
+  mysql('more than one error')(
+    'does not listen to errors',
+    ".includes(ignore)) connection.on('error', ignore)",
+    '.includes(ignore)) void 0',
+  ),
   mysql('a mistake')('takes a pool of another package', " && typeof inner.promise === 'function'", ''),
   mysql('a mistake')('truncates long keys', 'Buffer.byteLength(key) > LONGEST_KEY', 'key.length > Infinity'),
   mysql('a mistake')('has no advice for a table that is missing', "NO_TABLE.has(number) ? 'missing' :", ''),
@@ -53,7 +58,7 @@ export const sql = [
     "fault === 'undone' && i < MOST_REPEATS",
     "fault === 'undone' && i < 100",
   ),
-  shared('locked are not|are expired')(
+  shared('has locked are not')(
     'never sweeps',
     'const hasMore = await this.#step()',
     'const hasMore = await Promise.resolve(false)',

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createConnection, createPool as createCallbackPool, type PoolOptions, type RowDataPacket } from 'mysql2'
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise'
@@ -122,7 +123,7 @@ function watched(pool: Pool, before: (sql: string, id: number) => Promise<string
           config: given.config,
           query: (query, answer) => void send(connection, query, answer, before(query.sql, given.threadId)),
           on: (event, listener) => connection.on(event, listener),
-          removeListener: (event, listener) => connection.removeListener(event, listener),
+          listeners: (event) => connection.listeners(event),
           release: () => connection.release(),
           destroy: () => connection.destroy(),
         })
@@ -294,6 +295,23 @@ describe('a connection that is lost', () => {
     for (const { id } of ids) if (id !== own[0]!['id']) await admin.query(`KILL ${id}`).catch(() => undefined)
     await pause(50)
     expect(await both.consume('ann')).toMatchObject({ remaining: 98 })
+    expect(errors).toEqual([])
+  })
+
+  it('may report more than one error', async () => {
+    const errors = unhandled()
+    const here = await world({ connectionLimit: 1 })
+    const connections: Pick<EventEmitter, 'emit' | 'listenerCount'>[] = []
+    here.pool.on('connection', (connection) => void connections.push(connection))
+    const pool = watched(here.pool, (sql) => {
+      // The pool listens to one. MySQL 8 sends an error before it closes a connection, and the network reports another one.
+      for (let i = 0; i < 2; i++) connections.at(-1)?.emit('error', new Error('lost'))
+      return sql
+    })
+    const store = mysqlStore(pool, { table: here.table, timeout: '1s' })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits: perHour(10), store })
+    expect((await limiter.consume('ann')).allowed).toBe(true)
+    expect(connections.map((each) => each.listenerCount('error'))).toEqual(connections.map(() => 1))
     expect(errors).toEqual([])
   })
 
@@ -542,7 +560,8 @@ SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expires
     }) as [Limiter<string>, Limiter<string>]
     let decisions = 0
     let rows = 200_000
-    while (rows > 6050) {
+    const end = performance.now() + 60_000
+    while (rows > 6050 && performance.now() < end) {
       for (let i = 0; i < 50; i++) {
         const key = String(decisions++ % 50)
         expect((await Promise.all([limiter.consume(key), other.consume(key)])).map(({ allowed }) => allowed)).toEqual([
@@ -553,6 +572,7 @@ SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expires
       rows = Number((await rowsOf(here.pool, `SELECT COUNT(*) AS count FROM \`${here.table}\``))[0]!['count'])
       expect(rows).toBeGreaterThanOrEqual(6050)
     }
+    expect(rows).toBe(6050)
     const left = await rowsOf(here.pool, `SELECT COUNT(*) AS count FROM \`${here.table}\` WHERE expires_at > ${now}`)
     expect(Number(left[0]!['count'])).toBe(6050)
     expect(await statusOf(here.pool, 'Innodb_deadlocks')).toBe(deadlocks)
