@@ -403,7 +403,7 @@ export const http = [
     ' && this.#options.checks !== false',
     '',
   ),
-  inTests('src/http/options.ts', ...checksOff)(
+  inFile('src/http/options.ts', { files: everywhere, name: 'the options' })(
     'takes any value for checks',
     "boolean('checks', options.checks)",
     'options.checks',
