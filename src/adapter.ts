@@ -31,7 +31,8 @@ export {
   type IpKeyerOptions,
 } from './http/keys/address.ts'
 export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './http/keys/address.ts'
-export { headerKeyer, routeKey, type RoutePattern, unroutedKey } from './http/keys/request-keyers.ts'
+export { headerKeyer, routeKey, type RoutePattern } from './http/keys/request-keyers.ts'
+export { unroutedKey } from './http/checks.ts'
 export type { HttpOptions, LimiterSource } from './http/options.ts'
 export {
   type HeaderRecord,

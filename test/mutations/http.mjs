@@ -382,10 +382,10 @@ export const http = [
     '',
   ),
   checksOf('checks a request for the limits that follow', 'readsOfChecked.delete(request)', ''),
-  silenced('src/http/keys/request-keyers.ts')(
+  silenced('src/http/checks.ts')(
     'warns of a route although checks are off',
-    'if (isChecked(request)) ',
-    '',
+    'if (isChecked(request)) warnOfNoRoute(app)',
+    'warnOfNoRoute(app)',
   ),
   silenced('src/http/passes.ts')('compares styles although checks are off', 'if (isChecked(request)) ', ''),
   silenced('src/http/checks.ts')(
