@@ -1,13 +1,6 @@
 import type { Application, NextFunction, Request, Response } from 'express'
 import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
-import {
-  headerKeyer,
-  methodKey,
-  readsRoute,
-  routeKey,
-  type RoutePattern,
-  unroutedKey,
-} from '../../src/http/keys/request-keyers.ts'
+import { headerKeyer, methodKey, readsRoute, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 import {
   addressReader,
   type ClientInfo,
@@ -17,7 +10,7 @@ import {
   proxyHeaderIn,
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
-import { warnOfLateMount, warnOfNoRoute } from '../../src/http/checks.ts'
+import { unroutedKey, warnOfLateMount, warnOfNoRoute } from '../../src/http/checks.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 import type { Decision } from '../../src/limiter/decision.ts'

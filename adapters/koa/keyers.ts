@@ -8,7 +8,8 @@ import {
   proxyHeaderIn,
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
-import { headerKeyer, methodKey, routeKey, type RoutePattern, unroutedKey } from '../../src/http/keys/request-keyers.ts'
+import { unroutedKey } from '../../src/http/checks.ts'
+import { headerKeyer, methodKey, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 

@@ -7,6 +7,7 @@ import type { Decision } from '../limiter/decision.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { clashBetween, type HeaderConfig } from './headers/styles.ts'
 import { clientAddress, type ClientInfo, type ProxyHeader, type ProxyTrust, readsOfChecked } from './keys/address.ts'
+import { NO_ROUTE } from './keys/request-keyers.ts'
 import { isPromise } from '../util/maybe-promise.ts'
 
 // Checks for mistakes in the set-up of a server that leave it unlimited, or limit the wrong clients, although each part of it works. They
@@ -249,6 +250,15 @@ export function warnOfNoRoute(app: object): void {
 }
 
 const appsWithoutRoute = new WeakSet<object>()
+
+/**
+ * Returns the key of a request whose route is not known yet. A rate limit that checks the request warns, once for each app.
+ * @example const byRoute = (request: express.Request) => (request.route === undefined ? unroutedKey(request, request.app) : routeKey(request.method, request.route.path))
+ */
+export function unroutedKey(request: object, app: object): string {
+  if (isChecked(request)) warnOfNoRoute(app)
+  return NO_ROUTE
+}
 
 /** Warns that a limit of Fastify decides before hooks that its keyer may need. */
 export function warnOfEarlyRoute(): void {

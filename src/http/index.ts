@@ -31,7 +31,8 @@ export {
   type IpKeyerOptions,
 } from './keys/address.ts'
 export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './keys/address.ts'
-export { headerKeyer, routeKey, type RoutePattern, unroutedKey } from './keys/request-keyers.ts'
+export { unroutedKey } from './checks.ts'
+export { headerKeyer, routeKey, type RoutePattern } from './keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './options.ts'
 export {
   type HeaderRecord,

@@ -382,10 +382,10 @@ export const http = [
     '',
   ),
   checksOf('checks a request for the limits that follow', 'readsOfChecked.delete(request)', ''),
-  silenced('src/http/keys/request-keyers.ts')(
+  silenced('src/http/checks.ts')(
     'warns of a route although checks are off',
-    'if (isChecked(request)) ',
-    '',
+    'if (isChecked(request)) warnOfNoRoute(app)',
+    'warnOfNoRoute(app)',
   ),
   silenced('src/http/passes.ts')('compares styles although checks are off', 'if (isChecked(request)) ', ''),
   silenced('src/http/checks.ts')(
@@ -403,7 +403,7 @@ export const http = [
     ' && this.#options.checks !== false',
     '',
   ),
-  inTests('src/http/options.ts', ...checksOff)(
+  inFile('src/http/options.ts', { files: everywhere, name: 'the options' })(
     'takes any value for checks',
     "boolean('checks', options.checks)",
     'options.checks',

@@ -1,21 +1,11 @@
 import { define, isMadeBy, type SyncKeyer } from '../../limiter/keyers.ts'
 import { HEADER_NAME, refuse } from '../../util/validate.ts'
-import { isChecked, warnOfNoRoute } from '../checks.ts'
 
 /** The path of a route, as it was declared. */
 export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
 
 /** The key of all requests without a route. They share one bucket, since the client chooses the path. */
-const NO_ROUTE = 'no route'
-
-/**
- * Returns the key of a request whose route is not known yet. A rate limit that checks the request warns, once for each app.
- * @example const byRoute = (request: express.Request) => (request.route === undefined ? unroutedKey(request, request.app) : routeKey(request.method, request.route.path))
- */
-export function unroutedKey(request: object, app: object): string {
-  if (isChecked(request)) warnOfNoRoute(app)
-  return NO_ROUTE
-}
+export const NO_ROUTE = 'no route'
 
 /**
  * Returns the key of a route: its methods, and its pattern as it was declared. HEAD counts as GET.
