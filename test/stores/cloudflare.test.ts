@@ -237,9 +237,7 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
 
 describe('the Worker of the guide', () => {
   it('admits the quota of each of ten clients, in 1000 requests', { timeout: LONG }, async () => {
-    const [block] = blocksOf(readPage('docs/guides/databases.md')).filter(({ code }) =>
-      code.includes('cloudflare:workers'),
-    )
+    const block = blocksOf(readPage('docs/guides/databases.md')).find(({ code }) => code.includes('cloudflare:workers'))
     const worker = new Miniflare({
       modules: true,
       script: await bundled(block!.code),

@@ -55,7 +55,7 @@ export async function startRestProxy(port: number): Promise<RestProxy> {
   function run([name, ...args]: Command): Promise<Answer> {
     return redis.call(name, ...args).then(
       (result) => ({ result }),
-      ({ message }: Error) => ({ error: message }),
+      (error: unknown) => ({ error: (error as Error).message }),
     )
   }
 

@@ -272,8 +272,7 @@ export class GuardedStore {
       const charge = new Charge(this.#probed!, key, 1)
       const answered = (): void => {
         resolve(this.deadlines.remove(call) ? 'answered' : 'late')
-        if (charge.charged > 0)
-          ask({ kind: 'forget', limiter: PROBE_LIMITER, key }).catch(() => undefined)
+        if (charge.charged > 0) ask({ kind: 'forget', limiter: PROBE_LIMITER, key }).catch(() => undefined)
       }
       const failed = (): void => {
         this.deadlines.remove(call)
