@@ -331,7 +331,7 @@ describe('a database that fails', () => {
     for (let i = 0; i < 1000; i++) limiter.consume(`key ${i}`)
     open.splice(0).forEach((each) => each.close())
     const bytes = readFileSync(file)
-    writeFileSync(file, bytes.fill(7, 4096 * 2))
+    writeFileSync(file, bytes.fill(7, Math.floor(bytes.length / 8192) * 4096))
     const damaged = on(store(file))
     const error = failure(() => {
       for (let i = 0; i < 1000; i++) damaged.consume(`key ${i}`)
