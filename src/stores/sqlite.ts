@@ -216,7 +216,8 @@ function valueOf(row: unknown): unknown {
 
 function tableOf(name: string): string {
   const columns = 'key TEXT NOT NULL PRIMARY KEY, state BLOB NOT NULL, expires_at INTEGER NOT NULL'
-  return `CREATE TABLE IF NOT EXISTS ${name} (${columns}) STRICT, WITHOUT ROWID`
+  // The second statement changes nothing, and fails where nothing may be written.
+  return `CREATE TABLE IF NOT EXISTS ${name} (${columns}) STRICT, WITHOUT ROWID; DELETE FROM ${name} WHERE key = ''`
 }
 
 function open(path: string): SqliteDatabase {

@@ -331,7 +331,7 @@ describe('a database that fails', () => {
     for (let i = 0; i < 1000; i++) limiter.consume(`key ${i}`)
     open.splice(0).forEach((each) => each.close())
     const bytes = readFileSync(file)
-    writeFileSync(file, bytes.fill(7, 4096 * 2))
+    writeFileSync(file, bytes.fill(7, Math.floor(bytes.length / 8192) * 4096))
     const damaged = on(store(file))
     const error = failure(() => {
       for (let i = 0; i < 1000; i++) damaged.consume(`key ${i}`)
@@ -343,7 +343,7 @@ describe('a database that fails', () => {
 
   it('reports a folder that does not exist, and a file that may not be written', () => {
     const missing = join(folder, 'missing', 'limits.db')
-    expect(failure(() => sqliteStore(missing))).toEqual(failed(/SQLite at .*missing.limits\.db.*(folder|directory)/))
+    expect(failure(() => sqliteStore(missing))).toEqual(failed(/SQLite at .*missing.limits.*(folder|directory)/i))
     const file = newFile()
     store(file)
     const database = new Database(file, { readonly: true })
@@ -354,7 +354,7 @@ describe('a database that fails', () => {
   it('reports a table of something else', () => {
     const database = connect(newFile())
     database.exec('CREATE TABLE sluice (id INTEGER)')
-    expect(failure(() => sqliteStore(database))).toEqual(failed(/no such column: state/))
+    expect(failure(() => sqliteStore(database))).toEqual(failed(/no such column/))
   })
 })
 
