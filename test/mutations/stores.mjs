@@ -24,9 +24,9 @@ const guard = inFile('src/stores/guard/guarded-store.ts', guarded)
 /** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash. */
 export const stores = [
   inFile('src/stores/sqlite.ts', processes)(
-    'a transaction that others come between',
-    "'BEGIN IMMEDIATE', ",
-    "'BEGIN DEFERRED', ",
+    'no transactions',
+    "['BEGIN IMMEDIATE', 'BEGIN', 'COMMIT', 'ROLLBACK']",
+    "['PRAGMA user_version = 0', 'PRAGMA user_version = 0', 'PRAGMA user_version = 0', 'PRAGMA user_version = 0']",
   ),
   sqlite('a lock that is not waited for', "resultOf(error) !== 'BUSY' || ", "resultOf(error) === 'BUSY' || "),
   sqlite('a lock that is waited for without end', 'performance.now() >= last) throw', 'performance.now() < 0) throw'),

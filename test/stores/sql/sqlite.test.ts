@@ -226,6 +226,22 @@ describe('a file that is locked', () => {
     expect(warnings.codes).toEqual(['SLUICE_OUTAGE', 'SLUICE_RECOVERY'])
   })
 
+  it('is not asked again after three refunds that failed', () => {
+    const warnings = recordWarnings()
+    const changes: string[] = []
+    const guarded = guard(store(file, { timeout: 1 }), { onChange: ({ state }) => void changes.push(state) })
+    open.push(guarded)
+    const limiter = on(guarded, fixedWindow({ quota: 10, window: '1h' }))
+    const decisions = Array.from({ length: 4 }, () => limiter.consume('ann'))
+    other.exec('BEGIN IMMEDIATE')
+    const errors = decisions.map((each) => failure(() => limiter.refund(each)))
+    other.exec('ROLLBACK')
+    warnings.stop()
+    const lost = expect.objectContaining({ code: 'STORE_FAILED' })
+    expect(errors).toEqual([lost, lost, lost, undefined])
+    expect(changes).toEqual(['degraded'])
+  })
+
   it('limits in the process in an adapter, with no guard of its own', { timeout: long }, async () => {
     const warnings = recordWarnings()
     const app = express()
@@ -312,6 +328,16 @@ describe('a database that fails', () => {
     expect(database.inTransaction).toBe(false)
     database.pragma('max_page_count = 100000')
     expect(limiter.consume('ann').remaining).toBe(1000 - admitted - 1)
+  })
+
+  it('rolls back when the decision fails', () => {
+    const database = connect(newFile())
+    let time = Number.NaN
+    const limiter = on(store(database, { clock: { now: () => time } }))
+    expect(failure(() => limiter.consume('ann'))).toMatchObject({ code: 'INVALID_CLOCK' })
+    expect(database.inTransaction).toBe(false)
+    time = Date.now()
+    expect(limiter.consume('ann').remaining).toBe(1)
   })
 
   it('reports a row that is damaged, limits other keys, and deletes it with reset', () => {
