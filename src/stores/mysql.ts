@@ -130,7 +130,10 @@ export function mysqlStore(pool: MysqlPool | MysqlPromisePool, options: MysqlSto
   return rowStore(mysqlDatabase(pool, options), clock === undefined ? {} : { clock })
 }
 
-/** Returns the statement that creates the table. */
+/**
+ * Returns the statement that creates the table. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example await pool.query(mysqlTable())
+ */
 export function mysqlTable(options: MysqlTable = {}): string {
   knownOptions('mysqlTable', options, ['table', 'schema'])
   return `CREATE TABLE IF NOT EXISTS ${tableOf(options)} (
@@ -140,7 +143,12 @@ export function mysqlTable(options: MysqlTable = {}): string {
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC`
 }
 
-/** Returns the rows of a table as `rowStore` uses them. */
+/**
+ * Returns the rows of a table as `rowStore` uses them, and their keys, for a tool of your own. Throws `INVALID_OPTION`.
+ * @example
+ * const database = mysqlDatabase(pool)
+ * console.log(await database.size(), await database.keysAfter('', 100))
+ */
 export function mysqlDatabase(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}): ListedDatabase {
   const inner = poolOf(pool)
   const table = tableOf(options)

@@ -126,7 +126,11 @@ export function postgresStore(client: PgPool | PostgresJs, options: PostgresStor
   return rowStore(postgresDatabase(client, options), clock === undefined ? {} : { clock })
 }
 
-/** Returns the statement that creates the table. `unlogged`: faster, but empty after a crash of the server, and absent on its replicas. */
+/**
+ * Returns the statement that creates the table. `unlogged`: faster, but empty after a crash of the server, and absent on its replicas. Throws
+ * `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example await pool.query(postgresTable())
+ */
 export function postgresTable(options: PostgresTable & { readonly unlogged?: boolean } = {}): string {
   knownOptions('postgresTable', options, ['table', 'schema', 'unlogged'])
   return `CREATE ${options.unlogged === true ? 'UNLOGGED ' : ''}TABLE IF NOT EXISTS ${tableOf(options)} (
@@ -136,7 +140,12 @@ export function postgresTable(options: PostgresTable & { readonly unlogged?: boo
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)`
 }
 
-/** Returns the rows of a table as `rowStore` uses them. */
+/**
+ * Returns the rows of a table as `rowStore` uses them, and their keys, for a tool of your own. Throws `INVALID_OPTION`.
+ * @example
+ * const database = postgresDatabase(pool)
+ * console.log(await database.size(), await database.keysAfter('', 100))
+ */
 export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresStoreOptions = {}): ListedDatabase {
   const open = opener(client)
   const table = tableOf(options)

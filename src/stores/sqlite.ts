@@ -108,7 +108,12 @@ export function sqliteStore(file: string | SqliteDatabase, options: SqliteStoreO
   return rowStore(sqliteDatabase(file, options), clock && { clock })
 }
 
-/** Returns the rows of a table as `rowStore` uses them. */
+/**
+ * Returns the rows of a table as `rowStore` uses them, and their keys, for a tool of your own. Throws as `sqliteStore` does.
+ * @example
+ * const database = sqliteDatabase('limits.db')
+ * console.log(database.size(), database.keysAfter('', 100))
+ */
 export function sqliteDatabase(file: string | SqliteDatabase, options: SqliteStoreOptions = {}): SqliteRows {
   knownOptions('sqliteStore', options, ['table', 'timeout', 'clock'])
   const { table = 'sluice', clock } = options

@@ -30,12 +30,13 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   'sluice/cloudflare': ['durableObjectStore'],
   'sluice/dashboard': ['dashboard'],
   ...Object.fromEntries(Object.entries(adapters).map(([name, each]) => [`sluice/${name}`, each.exports])),
+  'sluice/mysql': ['mysqlDatabase', 'mysqlStore', 'mysqlTable'],
   'sluice/opentelemetry': ['instrument'],
   'sluice/postgres': ['postgresDatabase', 'postgresStore', 'postgresTable'],
   'sluice/prometheus': ['collect'],
   'sluice/redis': ['redisStore'],
   'sluice/rules': ['checkRules', 'createRules', 'rulesFrom', 'rulesSchema'],
-  'sluice/sqlite': ['sqliteStore'],
+  'sluice/sqlite': ['sqliteDatabase', 'sqliteStore'],
   'sluice/testing': ['adapterBehaviours', 'algorithmBehaviours', 'storeBehaviours', 'virtualClock'],
 }
 
@@ -53,7 +54,7 @@ describe('the tarball', () => {
 
   it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README)\.md|dist\/(cjs\/)?(src|adapters|chunks)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|dist\/licenses\.txt|docs\/grafana\.json|docs\/(playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|examples\/[\w-]+\.ts)$/
+      /^((package|rules\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|SECURITY)\.md|dist\/(cjs\/)?(src|adapters|chunks)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|dist\/licenses\.txt|docs\/grafana\.json|docs\/(playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
