@@ -1,6 +1,6 @@
-// Four processes, one port, one quota: a node:cluster of Express servers that count in PostgreSQL. It sends 300 requests at the same time and
-// prints how many of them were admitted: exactly 100. With `--once` it ends then; otherwise the servers run until Ctrl-C.
-// It uses the server of DATABASE_URL. Without one, it starts PostgreSQL in a temporary folder; on Debian, root installs it if it is missing.
+// Four processes behind one port, limited together by PostgreSQL. With `--once`, it sends 400 requests to them, prints how many were admitted, and
+// ends; otherwise they run until Ctrl-C. It uses the server of DATABASE_URL. Without one, it starts PostgreSQL in a temporary folder; on Debian,
+// root installs it if it is missing.
 import cluster from 'node:cluster'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,23 +10,49 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import express from 'express'
 import { Pool } from 'pg'
-import { guard, perHour } from 'sluice'
+import { fixedWindow, guard } from 'sluice'
 import { rateLimit } from 'sluice/express'
 import { postgresStore, postgresTable } from 'sluice/postgres'
 
 const WORKERS = 4
 const QUOTA = 100
-const REQUESTS = 300
+const REQUESTS = 400
 
-/** One of the servers. This is all that a service needs. */
-function serve(databaseUrl: string, port: number): void {
-  const pool = new Pool({ connectionString: databaseUrl })
-  const app = express()
-  // All requests come at the same time to a database that has just started: a decision may wait longer than the usual 50 ms.
+/** One of the processes. */
+function work(): void {
+  const pool = new Pool({ connectionString: process.env['DATABASE_URL'] })
+  // The database has just started: a decision may wait longer than the usual 50 ms, and no process decides alone.
   const store = guard(postgresStore(pool, { timeout: '5s' }), { deadline: '10s', onOutage: 'closed' })
-  app.use(rateLimit({ keyer: () => 'everybody', limits: perHour(QUOTA), store }))
-  app.get('/', (_request, response) => void response.send(`served by process ${process.pid}\n`))
-  app.listen(port, '127.0.0.1', () => process.send?.('ready'))
+  const app = express()
+  app.use(rateLimit({ keyer: () => 'everybody', limits: fixedWindow({ quota: QUOTA, window: '1h' }), store }))
+  app.get('/', (_request, response) => void response.send(`hello from ${process.pid}`))
+  app.listen(Number(process.env['PORT'] ?? 0), '127.0.0.1')
+}
+
+/** Starts the processes, and returns the URL that they share. */
+async function startWorkers(databaseUrl: string): Promise<string> {
+  const workers = Array.from({ length: WORKERS }, () => cluster.fork({ DATABASE_URL: databaseUrl }))
+  const addresses = await Promise.all(workers.map(async (worker) => (await once(worker, 'listening')) as [AddressInfo]))
+  return `http://127.0.0.1:${addresses[0]![0].port}`
+}
+
+/** Sends requests, 20 at a time, and prints what came of them. */
+async function visit(url: string): Promise<void> {
+  let [asked, admitted] = [0, 0]
+  const processes = new Set<string>()
+  const client = async (): Promise<void> => {
+    while (asked++ < REQUESTS) {
+      // A new connection for each request, so that all processes get some.
+      const response = await fetch(url, { headers: { Connection: 'close' } })
+      const text = await response.text()
+      if (response.ok) processes.add(text)
+      if (response.ok) admitted++
+    }
+  }
+  await Promise.all(Array.from({ length: 20 }, client))
+  console.log(
+    `${REQUESTS} requests to ${processes.size} processes: ${admitted} admitted, ${REQUESTS - admitted} denied`,
+  )
 }
 
 interface Server {
@@ -96,35 +122,25 @@ async function freePort(): Promise<number> {
 async function main(): Promise<void> {
   const given = process.env['DATABASE_URL']
   const server = given === undefined ? await startServer() : { url: given, stop: async () => undefined }
+  const stop = async (): Promise<void> => {
+    await new Promise<void>((resolve) => {
+      cluster.disconnect(resolve)
+    })
+    await server.stop()
+    process.exit()
+  }
+  process.once('SIGINT', () => void stop())
+  process.once('SIGTERM', () => void stop())
+
   const pool = new Pool({ connectionString: server.url })
   await pool.query(postgresTable())
   await pool.end()
-
-  const port = await freePort()
-  const workers = Array.from({ length: WORKERS }, () => cluster.fork({ DATABASE: server.url, PORT: String(port) }))
-  await Promise.all(workers.map((worker) => once(worker, 'message')))
-  const url = `http://127.0.0.1:${port}/`
-  const answers = await Promise.all(
-    Array.from({ length: REQUESTS }, async () => {
-      const response = await fetch(url, { headers: { connection: 'close' } })
-      return { status: response.status, text: await response.text() }
-    }),
-  )
-  const count = (wanted: number): number => answers.filter(({ status }) => status === wanted).length
-  const pids = new Set(answers.filter(({ status }) => status === 200).map(({ text }) => text))
-  console.log(`${REQUESTS} requests to ${WORKERS} processes, quota ${QUOTA}`)
-  console.log(
-    `${count(200)} admitted by ${pids.size} processes, ${count(429)} denied, ${count(503)} without a decision`,
-  )
-
-  const stop = async (): Promise<void> => {
-    for (const worker of workers) worker.kill()
-    await server.stop()
-  }
-  if (process.argv.includes('--once')) return stop()
-  console.log(`listening on ${url}, counting in ${server.url}; Ctrl-C ends`)
-  process.once('SIGINT', () => void stop())
+  const url = await startWorkers(server.url)
+  console.log(`listening on ${url}`)
+  if (!process.argv.includes('--once')) return
+  await visit(url)
+  await stop()
 }
 
 if (cluster.isPrimary) await main()
-else serve(process.env['DATABASE']!, Number(process.env['PORT']))
+else work()

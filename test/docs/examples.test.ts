@@ -151,6 +151,7 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
     'GET /: 429, RateLimit: "2-per-1m";r=0, Retry-After: n',
     '  quota exceeded: 2-per-1m',
   ],
+  postgres: ['400 requests to 4 processes: 100 admitted, 300 denied'],
   sqlite: ['400 requests to 4 processes: 100 admitted, 300 denied'],
   'custom-algorithm': [
     'POST /codes: 200, RateLimit: "codes";r=2',
