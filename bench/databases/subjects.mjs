@@ -10,7 +10,7 @@ const clients = {
   },
   async mysql(url) {
     const { createPool } = await import('mysql2')
-    return createPool({ uri: url, connectionLimit: 10 })
+    return createPool({ uri: url, connectionLimit: 10, multipleStatements: true })
   },
   async sqlite(file) {
     const { default: Database } = await import('better-sqlite3')

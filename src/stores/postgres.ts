@@ -19,7 +19,6 @@ import {
   hexOf,
   inSession,
   MANY,
-  MOST_REPEATS,
   PATIENCE,
   placeOf,
   quoted,
@@ -110,7 +109,7 @@ const LONGEST_NAME = 63
  * processes that use the table. The clock is the server's.
  *
  * The table must exist: `npx sluice migrate postgres` prints or creates it. The user of the pool needs `SELECT`, `INSERT`, `UPDATE` and
- * `DELETE` on it. A decision takes two trips to the server, or three for a key that has no row. Rows of expired keys are deleted in small steps.
+ * `DELETE` on it. A decision takes two trips to the server. Rows of expired keys are deleted in small steps.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed. If the connection ended during
  * `COMMIT`, nobody knows whether the request was charged; it is never charged twice.
@@ -171,15 +170,13 @@ SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
         )
         return apply(hex, found, change).result
       }
-      const lock = `${begin} ${select(table, hex, 'FOR UPDATE')}`
-      let found = await query(lock)
-      // `FOR UPDATE` locks only rows that exist. They are inserted before, since two transactions that insert and lock could wait for each other.
-      for (let i = 0; !isComplete(hex, found); i++) {
-        if (i === MOST_REPEATS) throw new Error('rows were deleted while they were locked')
-        found = await query(`ROLLBACK; ${seed(table, now(), hex)}; ${lock}`)
-      }
+      // `FOR UPDATE` locks only rows that exist, so missing ones are inserted before. All transactions do both in the order of keys, the inserts first:
+      // no two of them wait for each other.
+      const found = await query(`${begin} ${seed(table, now(), hex)}; ${select(table, hex, 'FOR UPDATE')}`)
+      if (!isComplete(hex, found)) throw swept()
       const { writes, result } = apply(hex, found, change)
-      await commit(query(`${write(table, writes)} COMMIT`))
+      // Without a write, the rows that were inserted go away.
+      await commit(query(writes.length === 0 ? 'ROLLBACK' : `${write(table, writes)} COMMIT`))
       return result
     })
 
@@ -213,9 +210,8 @@ FROM (SELECT) AS one LEFT JOIN (SELECT key, state FROM ${table} WHERE key = ANY 
 }
 
 function seed(table: string, now: string, hex: readonly string[]): string {
-  return `${BEGIN}; SET LOCAL synchronous_commit TO OFF; INSERT INTO ${table} (key, expires_at)
-SELECT key, (${now})::bigint + ${SEED_TTL} FROM (${listOf(hex)}) AS given (key)
-ORDER BY key ON CONFLICT (key) DO NOTHING; COMMIT`
+  return `INSERT INTO ${table} (key, expires_at)
+SELECT key, (${now})::bigint + ${SEED_TTL} FROM (${listOf(hex)}) AS given (key) ORDER BY key ON CONFLICT (key) DO NOTHING`
 }
 
 function write(table: string, writes: readonly RowWrite[]): string {
@@ -281,6 +277,11 @@ AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
       from += PAGES
       return Number(counted!.value) >= MANY
     })
+}
+
+/** A sweeper has deleted a row after it was found, and before it was locked. The transaction is repeated. */
+function swept(): Error {
+  return Object.assign(new Error('a row was deleted before it was locked'), { code: '40001' })
 }
 
 function faultOf(error: unknown): Fault | undefined {
