@@ -82,11 +82,12 @@ export class Programs {
     this.complaints = complaints
   }
 
-  /** Compiles programs with the line numbers of their pages. `redis` and `postgres` replace the URLs of servers in them. */
+  /** Compiles programs with the line numbers of their pages. `redis`, `postgres` and `dynamodb` replace the URLs of servers in them. */
   static async compile(
     programs: ReadonlyMap<string, Block>,
     redis = 'redis://localhost:6379',
     postgres = 'postgres://localhost:5432/shop',
+    dynamodb = 'http://localhost:8000',
   ): Promise<Programs> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
     for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'build']) {
@@ -98,6 +99,7 @@ export class Programs {
       const program = code
         .replaceAll('redis://localhost:6379', redis)
         .replaceAll('postgres://localhost:5432/shop', postgres)
+        .replaceAll('http://localhost:8000', dynamodb)
       await writeFile(join(folder, 'programs', `${name}.ts`), '\n'.repeat(line - 1) + program)
     }
     await writeFile(join(folder, 'programs', 'tsconfig.json'), JSON.stringify(strict))
