@@ -229,7 +229,7 @@ describe('transactions', () => {
     // The keys 0 to 2, twice each, then 3 and 4, and then the stack.
     expect(rows.widths).toEqual([3, 2, 2])
     await Promise.all([a!.consume('z'), stack(a!, b!, limiters[2]!, limiters[3]!).consume('y'), a!.consume('z')])
-    expect(rows.widths.slice(3).toSorted()).toEqual([1, 4])
+    expect(rows.widths.slice(3).toSorted((a, b) => a - b)).toEqual([1, 4])
   })
 
   it('never run at one time for one key, and admit exactly the quota', async () => {
