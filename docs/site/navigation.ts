@@ -37,7 +37,7 @@ const groups: readonly Group[] = [
     order: ['options', 'limiter', 'headers', 'errors-and-warnings', 'cli'],
   },
   { title: 'Concepts', folder: 'docs/concepts', order: ['algorithms'] },
-  { title: 'Extending', folder: 'docs/extending', order: ['algorithm', 'store', 'adapter'] },
+  { title: 'Extending', folder: 'docs/extending', order: ['algorithm', 'store', 'dynamodb-and-mongodb', 'adapter'] },
   { title: 'Internals', folder: 'docs/internals', order: ['redis-layout', 'performance', 'accuracy'] },
   {
     title: 'Migrating',

@@ -6,7 +6,7 @@ import { type Clock, clockGiven, microseconds, steadyClock } from '../util/clock
 import { brand, shared } from '../util/copies.ts'
 import { messageOf, shown, SluiceError } from '../util/errors.ts'
 import { isPromise } from '../util/maybe-promise.ts'
-import { knownOptions, refuse } from '../util/validate.ts'
+import { knownOptions, refuse, wholeNumber } from '../util/validate.ts'
 import {
   type AsyncStore,
   type Charge,
@@ -60,6 +60,11 @@ export interface RowDatabase {
     change: Change<Result>,
     options: { readonly readOnly: boolean },
   ): Promise<Result> | Result
+  /**
+   * The most keys that `keys` may have, from 1. An operation that has more keys on its own is a transaction of its own. Default: no
+   * limit; up to 256 operations share a transaction.
+   */
+  readonly mostKeys?: number
   /** Releases the resources of the database, if the store owns them. */
   close?(): Promise<void> | void
   /** Where the rows are, with a name for messages. Databases with the same object count in one place. Default: each database is a place. */
@@ -118,10 +123,11 @@ export function rowStore(database: SyncRowDatabase, options?: RowStoreOptions): 
 export function rowStore(database: RowDatabase, options?: RowStoreOptions): AsyncStore
 export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): Store {
   knownOptions('rowStore', options, ['clock'])
-  const { transact, sync, close } = (database ?? {}) as Partial<SyncRowDatabase>
+  const { transact, sync, close, mostKeys } = (database ?? {}) as Partial<SyncRowDatabase>
   if (typeof transact !== 'function') refuse('rowStore', 'a database with the method `transact`', database)
   if (close !== undefined && typeof close !== 'function') refuse('close', 'a function', close)
   if (sync !== undefined && typeof sync !== 'boolean') refuse('sync', 'true or false', sync)
+  if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
   const clock = options.clock && clockGiven(options.clock)
   return sync === true ? new SyncRows(database as SyncRowDatabase, clock) : new AsyncRows(database, clock)
 }
@@ -239,7 +245,7 @@ class Waiting implements HasOperation {
 
   constructor(operation: Operation, reply: Reply, undone: (charges: readonly Charge[]) => Promise<void>) {
     this.operation = operation
-    this.keys = keysOf(operation)
+    this.keys = [...new Set(keysOf(operation))]
     this.#reply = reply
     this.#undo = undone
   }
@@ -315,11 +321,17 @@ class AsyncRows implements AsyncStore {
 
   /** Removes and returns operations whose keys are free. */
   #nextBatch(): Waiting[] {
+    const { mostKeys = Infinity } = this.#rows.database
     const batch: Waiting[] = []
+    const keys = new Set<string>()
     const taken = new Set(this.#busy)
     for (const each of this.#waiting) {
-      if (batch.length < MOST_GATHERED && !each.keys.some((key) => taken.has(key))) batch.push(each)
-      else for (const key of each.keys) taken.add(key)
+      const isFree = batch.length < MOST_GATHERED && !each.keys.some((key) => taken.has(key))
+      const added = each.keys.filter((key) => !keys.has(key))
+      if (isFree && (batch.length === 0 || keys.size + added.length <= mostKeys)) {
+        batch.push(each)
+        for (const key of added) keys.add(key)
+      } else for (const key of each.keys) taken.add(key)
     }
     for (const each of batch) this.#waiting.delete(each)
     return batch

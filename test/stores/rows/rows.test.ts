@@ -107,6 +107,8 @@ describe('rowStore', () => {
     [{ transact: 1 }, 'rowStore'],
     [{ transact: (): number => 0, sync: 1 }, 'sync'],
     [{ transact: (): number => 0, close: 1 }, 'close'],
+    [{ transact: (): number => 0, mostKeys: 0 }, 'mostKeys'],
+    [{ transact: (): number => 0, mostKeys: '100' }, 'mostKeys'],
   ])('refuses %o', (database, option) => {
     expect(() => rowStore(database as never)).toThrow(new RegExp(`^${option}: expected`))
   })
@@ -212,6 +214,22 @@ describe('transactions', () => {
     expect(Math.max(...rows.widths)).toBe(256)
     expect(rows.widths.length).toBe(4)
     expect(rows.most).toBe(4)
+  })
+
+  it('have at most `mostKeys` keys, except for a single operation with more', async () => {
+    const rows = Object.assign(new Rows(), { mostKeys: 3 })
+    const store = rowStore(rows)
+    const limiters = ['a', 'b', 'c', 'd'].map((name) =>
+      createLimiter<string>({ name, keyer: perKey, limits: gcra({ quota: 10, window: '1h' }), store }),
+    )
+    const [a, b] = limiters
+    const operations = [...Array.from({ length: 10 }, (_, i) => a!.consume(`key ${i % 5}`)), stack(a!, b!).consume('x')]
+    await Promise.all(operations)
+    expect(Math.max(...rows.widths)).toBe(3)
+    // The keys 0 to 2, twice each, then 3 and 4, and then the stack.
+    expect(rows.widths).toEqual([3, 2, 2])
+    await Promise.all([a!.consume('z'), stack(a!, b!, limiters[2]!, limiters[3]!).consume('y'), a!.consume('z')])
+    expect(rows.widths.slice(3).toSorted((a, b) => a - b)).toEqual([1, 4])
   })
 
   it('never run at one time for one key, and admit exactly the quota', async () => {
