@@ -19,6 +19,8 @@ import {
   type SluiceError,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/rules/redis/index.ts'
+import { sqliteStore } from '../../src/stores/sqlite.ts'
+import Database from 'better-sqlite3'
 import { createRules } from '../../src/rules/index.ts'
 import { ask, dial, type Reply, serve, type Served, until, warningsOf } from '../support/http.ts'
 import { anyRedis } from '../support/redis.ts'
@@ -330,6 +332,22 @@ describe('a key', () => {
         }
       })
     }
+
+    it('is looked up and reset in a database of rows, whichever process has counted', async () => {
+      const database = new Database(':memory:')
+      const limits = fixedWindow({ quota: 2, window: '1h', name: 'hourly' })
+      const other = createLimiter({ name: 'api', keyer, limits, store: sqliteStore(database) })
+      const served = await started({ stores: { fleet: guard(sqliteStore(database)) } })
+      for (const key of ['ann', 'x'.repeat(100)]) {
+        for (let i = 0; i < 3; i++) await other.consume(key)
+        const denied = { limit: 'hourly', allowed: false, used: 2, remaining: 0 }
+        expect(await answerOf(served, '/look-up', key)).toEqual({ limits: [expect.objectContaining(denied)] })
+        expect(await answerOf(served, '/reset', key)).toEqual({ isReset: true })
+        expect(await answerOf(served, '/look-up', key)).toEqual({ limits: [] })
+        expect((await other.peek(key)).allowed).toBe(true)
+      }
+      database.close()
+    })
 
     it('that is reset gets no refund of what it has charged before', async () => {
       const store = redisStore(client, { prefix: `${redis.prefix}refund:` })
