@@ -126,7 +126,12 @@ export class Programs {
     // The AWS SDK warns that a later version of it will not support Node 20.
     const quiet = { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' }
     const env = { ...process.env, ...quiet, CLOCK: isServer ? clock : 'runs' }
-    const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), { execArgv, env, stdio: 'pipe' })
+    const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), {
+      cwd: this.#folder,
+      execArgv,
+      env,
+      stdio: 'pipe',
+    })
     try {
       if (!isServer) return await verifyOutput(child, code)
       const port = await portOf(child)
