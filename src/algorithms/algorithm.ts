@@ -93,7 +93,7 @@ export interface OptionField {
 }
 
 /**
- * An algorithm. `step`, `adjust` and `convert` each have a counterpart of the same name in `lua`. The counterparts of a built-in
+ * An algorithm. `step`, `adjust`, `convert` and `renew` each have a counterpart of the same name in `lua`. The counterparts of a built-in
  * algorithm `gcra.ts` are in `gcra.lua`, so that only a bundle with a store that runs Lua contains them.
  *
  * The package reads everything that it needs from this object: no other file depends on the name of an algorithm.
@@ -117,6 +117,9 @@ export interface Algorithm<Name extends string = string> {
   readonly entries?: boolean
   /** The parameter that holds the ticks of one unit of an entry's time. Default: entry times are ticks. */
   readonly entryTicks?: Name
+
+  /** The option that takes the place of `window`, and its default. Absent: the option is `window`, which has no default. */
+  readonly windowOption?: { readonly name: string; readonly fallback: string; readonly meaning: string }
 
   /**
    * Other algorithms whose states this one can read: `convert` receives their parameters and cells. Each of them must list this
@@ -185,6 +188,24 @@ export interface Algorithm<Name extends string = string> {
   ): void
 
   /**
+   * Moves `units` of a charge made at `chargedAt` to `now`. Writes `next` and `edit`, the number of units that were still held to `charged`,
+   * and the tick that they have from now on to `at`. `persist` is false if none was held.
+   *
+   * An algorithm with this function counts what is held at the same time: its units are slots. They are released and not settled, a limit
+   * with `strict` charges no denied request, `retryAfter` is only a hint, and `convert` keeps the times of charges.
+   */
+  renew?(
+    params: Parameters<Name>,
+    cells: Float64Array,
+    offset: number,
+    now: number,
+    chargedAt: number,
+    units: number,
+    out: Outcome,
+    entries: Entries,
+  ): void
+
+  /**
    * Makes a state that was just charged safe to share between keys: it admits no more than any of the keys alone could, so
    * its window starts with the newest charge. Algorithms whose state has a start time need it. It has no counterpart in Lua: states
    * are shared only in memory, beyond `maxKeys`.
@@ -199,6 +220,7 @@ export interface Algorithm<Name extends string = string> {
    *   the next cells.
    * - `adjust(params, cells, offset, now, chargedAt, units, entries)` returns `persist` and the next cells.
    * - `convert(params, from, cells, offset, now, entries)` returns the next cells.
+   * - `renew(params, cells, offset, now, chargedAt, units, entries)` returns `persist`, the next cells, `at` and `charged`.
    *
    * An algorithm that keeps entries also calls `entries.edit(drop, takeTime, takeCost, pushTime, pushCost)`.
    *

@@ -11,6 +11,7 @@ import slidingWindowCounter from './sliding-window-counter.lua?raw'
 import slidingWindowLog from './sliding-window-log.lua?raw'
 import quotaLinear from './quota-linear.lua?raw'
 import exponential from './exponential.lua?raw'
+import concurrent from './concurrent.lua?raw'
 
 const written: Readonly<Record<string, string>> = {
   gcra,
@@ -21,13 +22,14 @@ const written: Readonly<Record<string, string>> = {
   slidingWindowLog,
   quotaLinear,
   exponential,
+  concurrent,
 }
 
 // End of what is written.
 
-/** A bucket whose new keys start part full, around the text of the bucket. */
-function partFull(bucket: string): string {
-  return `local bucket = (function()\n${bucket}\nend)()\n${initial}`
+/** A text that uses the functions of another one, as a table of this name. */
+function around(name: string, inner: string, text: string): string {
+  return `local ${name} = (function()\n${inner}\nend)()\n${text}`
 }
 
 /**
@@ -41,9 +43,10 @@ const texts: ReadonlyMap<string, string> = new Map(
     calendar: fixedWindow,
     slidingWindowBuckets: slidingWindowLog,
     tokenBucket: gcra,
+    concurrent: around('log', slidingWindowLog, concurrent),
     tokenBucketInterval: interval,
-    tokenBucketPartFull: partFull(gcra),
-    tokenBucketIntervalPartFull: partFull(interval),
+    tokenBucketPartFull: around('bucket', gcra, initial),
+    tokenBucketIntervalPartFull: around('bucket', interval, initial),
   }),
 )
 

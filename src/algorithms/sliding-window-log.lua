@@ -58,4 +58,4 @@ local function convert(params, from, cells, offset, now, entries)
   return kept, kept == 0 and 0 or isSame and newest or index
 end
 
-return { step = step, adjust = adjust, convert = convert }
+return { advance = advance, step = step, adjust = adjust, convert = convert }

@@ -21,7 +21,7 @@ export const MOST_ENTRIES = 100_000
 const advanced = { index: 0.5, over: 0.5 }
 
 /** Returns the grain at `now`, never before the newest entry, and the cost of the entries that no longer count. */
-function advance(
+export function advance(
   { grain, life }: Parameters<Name>,
   cells: Float64Array,
   offset: number,

@@ -21,16 +21,46 @@ export function adjust(row: Row, charge: Charged, units: number, now: number): b
 
 function adjustOwn(row: Row, compiled: CompiledLimit, chargedAt: number, units: number, now: number): void {
   const writer = liveWriter(row, compiled, now)
-  if (units < 0 && (writer?.signature !== compiled.signature || !isCertain(row, compiled, chargedAt, now))) return
+  if (units < 0 && !(isSameState(writer, compiled) && isCertain(row, compiled, chargedAt, now))) return
   const under = writer ?? compiled
   row.read(under, now)
   // The same if a clock that ran ahead wrote the state.
   if (units < 0 && row.isCarriedOver) return
   row.adjust(under, rescale(chargedAt, compiled.parameters, under.parameters), units)
-  if (!row.outcome.persist) return
+  if (row.outcome.persist) keep(row, under, now)
+}
+
+function keep(row: Row, under: CompiledLimit, now: number): void {
   row.keep(under, now)
   row.until = row.countsUntil(now)
   row.changed = true
+}
+
+/** What a renewal came to: the tick that the slots have now, and how many were still held. */
+export interface Renewed {
+  readonly at: number
+  readonly units: number
+}
+
+const NOT_HELD: Renewed = { at: 0, units: 0 }
+
+/** Moves the slots of a charge to now. Where other keys share the row, nothing moves. */
+export function renew(row: Row, charge: Charged, now: number): Renewed {
+  const { compiled } = charge.policy
+  const writer = row.isShared ? undefined : liveWriter(row, compiled, now)
+  const isHeld = writer !== undefined && isSameState(writer, compiled) && isCertain(row, compiled, charge.at, now)
+  if (isHeld) row.read(writer, now)
+  if (!isHeld || row.isCarriedOver) return NOT_HELD
+  row.renew(writer, charge.at, charge.charged)
+  const { persist, at, charged } = row.outcome
+  if (!persist) return NOT_HELD
+  keep(row, writer, now)
+  return { at, units: charged }
+}
+
+/** Returns true if a limit finds its charges in a state: its own, or one of slots, which keep their times when their limit changes. */
+function isSameState(writer: CompiledLimit | undefined, { signature, slots, perMs }: CompiledLimit): boolean {
+  return writer?.signature === signature || (slots && writer?.perMs === perMs)
 }
 
 /**

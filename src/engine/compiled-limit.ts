@@ -109,6 +109,8 @@ export class CompiledLimit {
   readonly cells: number
   readonly hasEntries: boolean
   readonly strict: boolean
+  /** True if its units are slots, which are held until they are released. */
+  readonly slots: boolean
   /** False for a shadow limit. */
   readonly enforced: boolean
   /** The first lock-out after denials, in microseconds; 0 for none. */
@@ -138,6 +140,7 @@ export class CompiledLimit {
     this.newestTicks = newest === -1 ? 0 : ticksOf(cells[newest]!, this.parameters)
     this.cells = algorithm.initialState.length
     this.hasEntries = algorithm.entries === true
+    this.slots = algorithm.renew !== undefined
     this.enforced = data.shadow !== true
     this.block = block
     this.growth = growth

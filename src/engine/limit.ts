@@ -72,7 +72,7 @@ export interface Limit {
   readonly name: string
   /** Units per window. */
   readonly quota: number
-  /** The window in milliseconds. */
+  /** The window in milliseconds; for `concurrent` the lease of a slot. */
   readonly window: number
   /** Whether denied requests are also charged. */
   readonly strict?: boolean
@@ -122,7 +122,11 @@ export function limit(json: LimitInput): Limit {
   if (typeof json !== 'object' || json === null) refuse('limit', 'an object such as { algorithm, quota, window }', json)
   if (compiledLimits.has(json as Limit)) return json as Limit
   const named = algorithmNamed(json.algorithm)
-  knownOptions(named.name, json, [...COMMON, ...named.options])
+  knownOptions(named.name, json, [
+    ...COMMON,
+    ...named.options,
+    ...(named.windowOption ? [named.windowOption.name] : []),
+  ])
   const data = normalized(json, named)
   compiledLimits.set(data, compile(data, named))
   return data
@@ -164,23 +168,43 @@ function algorithmNamed(name: unknown): Algorithm {
 function normalized(json: LimitInput, algorithm: Algorithm): Limit {
   const quota = wholeNumber('quota', json.quota, 0)
   const unit = algorithm.windowUnit?.(json)
-  const window = unit?.longest ?? windowLength(json.window)
-  warnIfShort('window', json.window)
+  const window = unit?.longest ?? windowIn(json, algorithm)
   warnIfShort('block', json.block)
   if (isBlockOptions(json.block))
     for (const name of ['for', 'upTo'] as const) warnIfShort(`block.${name}`, json.block[name])
-  const own: Record<string, unknown> = {}
+  const own: Record<string, unknown> =
+    algorithm.windowOption === undefined ? {} : { [algorithm.windowOption.name]: window }
   for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
   return Object.freeze({
     algorithm: algorithm.name,
-    name: json.name === undefined ? `${quota}-per-${unit?.text ?? shortDuration(window)}` : validName(json.name),
+    name:
+      json.name === undefined
+        ? defaultName(quota, unit?.text ?? shortDuration(window), algorithm)
+        : validName(json.name),
     quota,
     window,
     ...own,
-    ...(json.strict !== undefined && { strict: boolean('strict', json.strict) }),
+    // A limit of slots charges no denied request.
+    ...(json.strict !== undefined && algorithm.renew === undefined && { strict: boolean('strict', json.strict) }),
     ...(json.block !== undefined && { block: checkedBlock(json.block) }),
     ...(json.shadow !== undefined && { shadow: validShadow(json) }),
   })
+}
+
+function defaultName(quota: number, window: string, { renew }: Algorithm): string {
+  return renew === undefined ? `${quota}-per-${window}` : `${quota}-at-once`
+}
+
+/** Returns the window of a limit in milliseconds, whichever option has it. A limit that was made before has both. */
+function windowIn(json: LimitInput, { name, windowOption }: Algorithm): number {
+  const option = windowOption?.name ?? 'window'
+  const given = json[option] ?? windowOption?.fallback
+  warnIfShort(option, given)
+  if (windowOption === undefined) return windowLength(given)
+  const window = milliseconds(option, given)
+  if (json.window !== undefined && milliseconds('window', json.window) !== window)
+    refuse('window', `no window for ${name}, but ${option}`, json.window)
+  return window
 }
 
 function windowLength(window: unknown): number {

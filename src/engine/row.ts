@@ -106,7 +106,7 @@ export class Row {
   }
 
   /** Becomes the row of a key that was never seen. Its state begins in its own room. */
-  renew(): void {
+  begin(): void {
     this.aim(NOWHERE, this.own, 0, undefined)
     this.fromEntries = noEntries
   }
@@ -210,6 +210,13 @@ export class Row {
     algorithm.adjust(nonStrict, this.from, this.fromAt, this.tick, chargedAt, units, outcome, this.fromEntries)
   }
 
+  /** Moves units of a charge, which are slots, to now. */
+  renew({ algorithm, nonStrict }: CompiledLimit, chargedAt: number, units: number): void {
+    const { outcome } = this
+    clearEdit(outcome.edit)
+    algorithm.renew!(nonStrict, this.from, this.fromAt, this.tick, chargedAt, units, outcome, this.fromEntries)
+  }
+
   /** Writes the next state. A limit that writes over its own state in a slot changes nothing else. */
   keep(compiled: CompiledLimit, now: number): void {
     const { outcome } = this
@@ -222,7 +229,8 @@ export class Row {
   /** The state becomes one of this limit. */
   #take(compiled: CompiledLimit, now: number): void {
     this.changed = true
-    if (this.isConverted) {
+    // Slots keep their times, so that each release finds its own.
+    if (this.isConverted && !compiled.slots) {
       const until = this.countsUntil(now)
       if (until > now) this.noteChange(now, until)
     }

@@ -35,11 +35,28 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    * @example await limiter.wait(user, { maxWait: 5000 })
    */
   wait(input: Input, options?: WaitOptions): Promise<Decision>
-  /** Refunds the charge of a decision, once. For a denial it does nothing. Throws `INVALID_OPTION` for any other value. */
+  /**
+   * Gives back the slots that limits by `concurrent` have charged for a decision, once, and keeps what other limits have charged. For a
+   * decision without slots it does nothing. Adapters call it by themselves. Throws `INVALID_OPTION` for any other value.
+   * @example
+   * const decision = await limiter.consume(user)
+   * if (decision.allowed) await work().finally(() => limiter.release(decision))
+   */
+  release(decision: Decision): Done<Answer>
+  /**
+   * Renews the lease of the slots of a decision: they are held for another `lease` from now on. Returns whether all of them were still
+   * held. A slot whose lease has ended may be another's by now, so it is not taken again. Adapters call it by themselves. Throws
+   * `INVALID_OPTION` for any other value.
+   */
+  renew(decision: Decision): Answer extends Promise<unknown> ? Promise<boolean> : MaybePromise<boolean>
+  /**
+   * Refunds the charge of a decision, once, and gives its slots back. For a denial it does nothing. Throws `INVALID_OPTION` for any other
+   * value.
+   */
   refund(decision: Decision): Done<Answer>
   /**
    * Replaces what a decision charged by the actual cost, once. A higher cost is charged past any limit, as a debt. Give a
-   * function if the limits count different things. Throws `INVALID_COST`.
+   * function if the limits count different things. Slots stay held until they are released. Throws `INVALID_COST`.
    * @example limiter.settle(decision, usage.totalTokens)
    */
   settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): Done<Answer>
@@ -67,7 +84,8 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   pause(input: Input, duration: Duration): Done<Answer>
   /**
    * Charges units to this input's key under every limit, past any limit, as a debt: later requests are denied until it is paid. A
-   * `strict` or `shadow` limit is charged like any other. Throws `INVALID_COST`.
+   * `strict` or `shadow` limit is charged like any other. A limit by `concurrent` is not charged: nobody would release the slots. Throws
+   * `INVALID_COST`.
    * @example if (isSpam(message)) limiter.penalize(user, 10)
    */
   penalize(input: Input, units: Penalty): Done<Answer>

@@ -27,7 +27,7 @@ import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-prom
 import { combine, type Decision, decisionObserver, decisions } from './decision.ts'
 import { countHeld, denialOf, type WaitOptions, type WaitQueue, waitQueueOf } from './wait.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
-import type { LockMode } from '../engine/adjust.ts'
+import type { LockMode, Renewed } from '../engine/adjust.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import { guarded } from '../stores/guard/index.ts'
@@ -48,6 +48,11 @@ export interface OwnLimiter<Input> extends Limiter<Input> {
   readonly store: Store
   /** The parts that make the charges. */
   readonly sources: readonly ChargeSource<Input>[]
+  /**
+   * Ends a decision in one adjustment: replaces what its limits have charged by `actual`, past any limit, unless that is undefined, and
+   * gives its slots back if `releases` is true. Each happens once.
+   */
+  end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void>
   /** Returns a limiter with the same limits, with each part changed. It is made once for each `id`. */
   variant(id: unknown, store: Store, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
 }
@@ -178,8 +183,23 @@ function noSingleKey(): SluiceError {
   )
 }
 
-/** Decisions that were refunded or settled. They change nothing any more. */
-const closed = shared('closed decisions', () => new WeakSet<Decision>())
+/** What was done with a decision. Each happens once. */
+interface Ended {
+  /** It was refunded or settled. */
+  isSettled: boolean
+  /** Its slots were given back. */
+  isReleased: boolean
+  /** A renewal that is under way. What follows waits for it, since it moves the slots. */
+  renewal: Promise<unknown> | undefined
+}
+
+const ends = shared('ended decisions', () => new WeakMap<Decision, Ended>())
+
+function endOf(decision: Decision): Ended {
+  const end = ends.get(decision) ?? { isSettled: false, isReleased: false, renewal: undefined }
+  ends.set(decision, end)
+  return end
+}
 
 /** The limiter behind `createLimiter` and `stack`. */
 class DefaultLimiter<Input> implements OwnLimiter<Input> {
@@ -247,11 +267,32 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   refund(decision: Decision): MaybePromise<void> {
-    return this.#close(decision, () => 0)
+    return this.end(decision, () => 0, true)
   }
 
   settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
-    return this.#close(decision, typeof actualCost === 'function' ? actualCost : () => actualCost)
+    return this.end(decision, typeof actualCost === 'function' ? actualCost : () => actualCost, false)
+  }
+
+  release(decision: Decision): MaybePromise<void> {
+    return this.end(decision, undefined, true)
+  }
+
+  renew(decision: Decision): MaybePromise<boolean> {
+    const charges = chargesOf(decision).filter(({ policy, charged }) => policy.compiled.slots && charged > 0)
+    if (charges.length === 0 || ends.get(decision)?.isReleased) return false
+    const end = endOf(decision)
+    if (end.renewal !== undefined) return end.renewal.then(() => this.renew(decision))
+    const renewed: Renewed[] = []
+    const done = chain(perform(storeOf(charges, this.#store), { kind: 'renew', charges, renewed }), () => {
+      charges.forEach((charge, i) => charge.markCharged(renewed[i]!.at, renewed[i]!.units))
+      return charges.every(({ charged }) => charged > 0)
+    })
+    if (isPromise(done)) {
+      const over = (): void => void (end.renewal = undefined)
+      end.renewal = done.then(over, over)
+    }
+    return done
   }
 
   reset(input: Input): MaybePromise<void> {
@@ -273,7 +314,10 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const unitsOf = typeof units === 'function' ? units : () => units
     const guarded = this.#guards()[0] ?? this
     return chain(guarded.#charges(input, 1), (charges) => {
-      const added = charges.map(({ limit }) => checkedCost(unitsOf(limit), 'units'))
+      // Nobody would release the slots of a penalty.
+      const added = charges.map(({ limit, policy }) =>
+        policy.compiled.slots ? 0 : checkedCost(unitsOf(limit), 'units'),
+      )
       if (charges.length === 0) return this.#warnUnlimited()
       const done = perform(guarded.#store, { kind: 'adjust', charges, units: added })
       return chain(done, () => this.#changed(charges))
@@ -382,16 +426,28 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return chain(charges, (known) => dedupe(known.flat()))
   }
 
-  /** Replaces what a decision charged by `actual`, past any limit. */
-  #close(decision: Decision, actual: (limit: Limit) => number): MaybePromise<void> {
+  end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void> {
     const charges = chargesOf(decision)
-    if (closed.has(decision)) return
-    if (chargedNothing(decision, charges)) return this.#warnUncharged(decision)
-    const units = charges.map((charge) => difference(charge, checkedCost(actual(charge.limit))))
-    closed.add(decision)
-    // The store that decided: an adapter may have guarded it.
-    const store = charges[0]?.policy.store ?? this.#store
-    return chain(perform(store, { kind: 'adjust', charges, units }), () => this.#queue.wake(charges))
+    const before = ends.get(decision)
+    const settles = actual !== undefined && before?.isSettled !== true
+    const frees = releases && before?.isReleased !== true && charges.some(({ policy }) => policy.compiled.slots)
+    if (!settles && !frees) return
+    if (chargedNothing(decision, charges)) return actual === undefined ? undefined : this.#warnUncharged(decision)
+    const costs = charges.map(({ limit, policy }) =>
+      settles && !policy.compiled.slots ? checkedCost(actual(limit)) : 0,
+    )
+    const end = endOf(decision)
+    end.isSettled ||= settles
+    end.isReleased ||= frees
+    const adjust = (): MaybePromise<void> => {
+      const units = charges.map((charge, i) => {
+        if (charge.policy.compiled.slots) return frees && charge.allowed ? -charge.charged : 0
+        return settles ? difference(charge, costs[i]!) : 0
+      })
+      const done = perform(storeOf(charges, this.#store), { kind: 'adjust', charges, units })
+      return chain(done, () => this.#queue.wake(charges))
+    }
+    return end.renewal === undefined ? adjust() : end.renewal.then(adjust)
   }
 
   #warnUncharged({ allowed }: Decision): void {
@@ -409,6 +465,11 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     if (!this.#warned.has(code)) warn(code, message)
     this.#warned.add(code)
   }
+}
+
+/** Returns the store that has decided: an adapter may have guarded it. */
+function storeOf([first]: readonly Charge[], store: Store): Store {
+  return first?.policy.store ?? store
 }
 
 /** Deletes the state of an input under the limits of a source. */

@@ -1,4 +1,4 @@
-import { adjust, lock, reset } from '../engine/adjust.ts'
+import { adjust, lock, renew, reset } from '../engine/adjust.ts'
 import { decodeNotes, decodeRecord, decodeRow, encodeRecord, encodeRow, type Sections } from '../engine/codec.ts'
 import { commit, evaluate } from '../engine/decide.ts'
 import { Row } from '../engine/row.ts'
@@ -446,6 +446,9 @@ function execute(operation: Operation, records: ReadonlyMap<string, KeyRecord>, 
   if (operation.kind === 'adjust') {
     const { units } = operation
     rows.forEach((row, i) => units[i] === 0 || adjust(row, charges[i]!, units[i]!, now))
+  } else if (operation.kind === 'renew') {
+    const { renewed } = operation
+    rows.forEach((row, i) => (renewed[i] = renew(row, charges[i]!, now)))
   } else if (operation.kind === 'lock') {
     for (const row of rows) lock(row, now, Math.round(operation.ms * 1000), operation.mode)
   } else {

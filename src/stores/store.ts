@@ -6,7 +6,7 @@ import { refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledLimit } from '../engine/compiled-limit.ts'
 import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
-import type { LockMode } from '../engine/adjust.ts'
+import type { LockMode, Renewed } from '../engine/adjust.ts'
 
 /** What a store keeps with a policy, so that it computes it once. */
 export interface CacheEntry {
@@ -205,11 +205,12 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
  * - `'consume'` and `'peek'` decide charges and write each verdict into its charge. `fresh`: the answer must be the store's own, and not
  *   one that a wrapper remembers.
  * - `'adjust'` adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded.
+ * - `'renew'` moves the slots that limits of `concurrent` have charged to now. Writes `renewed[i]` for `charges[i]`.
  * - `'lock'` locks the key of each charge out under its limit, as a denial by a limit with `block` does, for milliseconds from 0.
  *   `'set'` replaces a lock-out, and 0 ends it. `'extend'` keeps the one that ends later.
  * - `'forget'` deletes the state of a key under every limit of a limiter. What was charged before is not refunded later.
  */
-export type Operation = Deciding | Adjusting | Locking | Forgetting
+export type Operation = Deciding | Adjusting | Renewing | Locking | Forgetting
 
 /** Decides charges, all or nothing. */
 export interface Deciding {
@@ -234,6 +235,16 @@ export interface Adjusting {
   readonly charges: readonly Charge[]
   /** Units for each charge. */
   readonly units: readonly number[]
+}
+
+/** Renews slots. */
+export interface Renewing {
+  /** What happens. */
+  readonly kind: 'renew'
+  /** What was charged before, by limits of slots. */
+  readonly charges: readonly Charge[]
+  /** Written by the store: what became of each charge. */
+  readonly renewed: Renewed[]
 }
 
 /** Locks keys out. */

@@ -74,7 +74,7 @@ describe.each(names())('%s', (name) => {
           return
         const isExact = !['quotaLinear', 'exponential', 'slidingWindowCounter'].includes(name) || used < capacityOf(old)
         // A coarser clock sees the last charge up to a tick later, so that the rate has decayed for one tick less.
-        const isCoarser = name === 'exponential' && fresh.perMs < old.perMs
+        const isCoarser = name === 'exponential' && fresh.parameters['perMs'] < old.parameters['perMs']
         const later = isCoarser ? Math.ceil(used * (Math.exp(1 / fresh.window) - 1)) : 0
         if (isExact) expect(left).toBeGreaterThanOrEqual(most - 1 - later)
         // A shorter window no longer counts older requests.

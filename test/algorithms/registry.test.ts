@@ -61,12 +61,12 @@ function comment(text: string): string {
 /** The algorithms whose factory is only a call of `limit`. */
 const plain = inOrder.filter(({ name }) => name !== 'spacing')
 
-function hasOwnOptions({ options, windowUnit }: Algorithm): boolean {
-  return options.length > 0 || windowUnit !== undefined
+function hasOwnOptions({ options, windowUnit, windowOption }: Algorithm): boolean {
+  return options.length > 0 || windowUnit !== undefined || windowOption !== undefined
 }
 
 function interfaceOf(algorithm: Algorithm): string {
-  const { name, options, optionFields, windowUnit } = algorithm
+  const { name, options, optionFields, windowUnit, windowOption } = algorithm
   if (!hasOwnOptions(algorithm)) return ''
   const fields = options.map((option) => {
     const field = optionFields![option]!
@@ -75,14 +75,26 @@ function interfaceOf(algorithm: Algorithm): string {
   const window =
     "/** Milliseconds, or a string such as `'1m'`. With `anchor: 'calendar'`: `'1d'`, `'1w'`, `'1mo'` or `'1y'`. */\n" +
     "readonly window: Duration | '1mo' | '1y'"
-  const base = windowUnit === undefined ? 'QuotaOptions' : "Omit<QuotaOptions, 'window'>"
-  const members = windowUnit === undefined ? fields : [window, ...fields]
+  const base = (windowUnit ?? windowOption) ? "Omit<QuotaOptions, 'window'>" : 'QuotaOptions'
+  const other =
+    windowOption &&
+    `${comment(`${windowOption.meaning} Default: \`'${windowOption.fallback}'\`.`)}\nreadonly ${windowOption.name}?: Duration`
+  const members = [...(windowUnit ? [window] : []), ...(other ? [other] : []), ...fields]
   return `/** Options of \`${name}\`. */\nexport interface ${optionsTypeOf(algorithm)} extends ${base} {\n${members.join('\n')}\n}\n\n`
 }
 
 function factoryOf(algorithm: Algorithm): string {
-  const { name } = algorithm
+  const { name, windowOption } = algorithm
   const type = hasOwnOptions(algorithm) ? optionsTypeOf(algorithm) : 'QuotaOptions'
+  // Where the window has a default, the quota alone is a limit.
+  if (windowOption !== undefined) {
+    return `${interfaceOf(algorithm)}${docOf(name)}
+export function ${name}(options: number | ${type}): Limit {
+  return limit({ ...(typeof options === 'number' ? { quota: options } : options), algorithm: '${name}' })
+}
+needsCall(${name}, '${name}(10)')
+`
+  }
   return `${interfaceOf(algorithm)}${docOf(name)}
 export function ${name}(options: ${type}): Limit {
   return limit({ ...options, algorithm: '${name}' })
@@ -112,6 +124,13 @@ function stateTable(): string {
 }
 
 function optionTable(): string {
+  const windows = inOrder.flatMap(({ name, windowOption }) =>
+    windowOption === undefined
+      ? []
+      : [
+          `| \`${windowOption.name}\` | \`${name}\` | duration | \`'${windowOption.fallback}'\` | ${windowOption.meaning} |`,
+        ],
+  )
   const rows = inOrder.flatMap(({ name, options, optionFields }) =>
     options.map((option) => {
       const field = optionFields![option]!
@@ -126,7 +145,12 @@ function optionTable(): string {
       return `| \`${option}\` | \`${name}\` | ${types[kind]} | \`${fallbackOf(field)}\` | ${meaning} |`
     }),
   )
-  return ['| option | algorithm | type | default | meaning |', '| --- | --- | --- | --- | --- |', ...rows].join('\n')
+  return [
+    '| option | algorithm | type | default | meaning |',
+    '| --- | --- | --- | --- | --- |',
+    ...rows,
+    ...windows,
+  ].join('\n')
 }
 
 function limitExamples(): string {

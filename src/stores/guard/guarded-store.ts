@@ -1,6 +1,6 @@
 import { brand } from '../../util/copies.ts'
 import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
-import { isPromise, type MaybePromise } from '../../util/maybe-promise.ts'
+import { chain, isPromise, type MaybePromise } from '../../util/maybe-promise.ts'
 import {
   Charge,
   createPolicy,
@@ -13,6 +13,7 @@ import {
   perform,
   type Place,
   type Policy,
+  type Renewing,
   type Reply,
   start,
   type Store,
@@ -116,6 +117,7 @@ export class GuardedStore {
 
   #perform(operation: Exclude<Operation, Deciding>): MaybePromise<void> {
     if (operation.kind === 'adjust') return this.#adjust(operation.charges, operation.units)
+    if (operation.kind === 'renew') return this.#renew(operation)
     if (operation.kind === 'lock') return this.#lock(operation)
     return this.#forget(operation.limiter, operation.key)
   }
@@ -131,6 +133,26 @@ export class GuardedStore {
     if (isOutage) this.#failed(charges, textOf(error), 'error')
     else this.health.answered(charges)
     return isOutage
+  }
+
+  /**
+   * Renews slots where they were taken: here, or in the store. While the store does not answer, its slots keep their leases: they are renewed
+   * with the next attempt, or end.
+   */
+  #renew({ charges, renewed }: Renewing): MaybePromise<void> {
+    const inside: Charge[] = []
+    for (const [i, charge] of charges.entries()) {
+      renewed[i] = this.local.has(charge) ? this.local.renew(charge) : { at: charge.at, units: charge.charged }
+      if (!this.local.has(charge) && !this.health.isOutFor([charge])) inside.push(charge)
+    }
+    if (inside.length === 0) return undefined
+    const operation: Renewing = { kind: 'renew', charges: inside, renewed: [] }
+    return chain(this.#send(operation, inside), () => {
+      inside.forEach(
+        (charge, i) =>
+          (renewed[charges.indexOf(charge)] = operation.renewed[i] ?? { at: charge.at, units: charge.charged }),
+      )
+    })
   }
 
   /** Adjusts charges where they were counted: here, or in the store. */

@@ -2,7 +2,7 @@ import { LARGEST } from '../../algorithms/arithmetic.ts'
 import { compiled, type Limit, limit } from '../../engine/limit.ts'
 import { background } from '../../util/clock.ts'
 import { standInStore } from '../memory/index.ts'
-import type { LockMode } from '../../engine/adjust.ts'
+import type { LockMode, Renewed } from '../../engine/adjust.ts'
 import {
   Charge,
   createPolicy,
@@ -30,7 +30,8 @@ export function shareOf(given: Limit, share: number): Limit {
   if (share === 1 || compiled(given).capacity === 0) return given
   const scaled: Record<string, unknown> = { ...given }
   scaled['quota'] = atLeastOne(given.quota * share)
-  const factor = factorOf(given, share)
+  // A slot has the same lease in a smaller share.
+  const factor = compiled(given).slots ? 1 : factorOf(given, share)
   if (factor > 1 || given['anchor'] !== 'calendar') scaled['window'] = `${given.window * factor}ms`
   // No calendar has a longer window.
   if (factor > 1 && given['anchor'] === 'calendar') for (const name of CALENDAR) delete scaled[name]
@@ -147,6 +148,18 @@ export class LocalDecisions {
   adjust(charge: Charge, units: number): void {
     const copy = this.#own.get(charge)
     if (copy !== undefined) this.#perform({ kind: 'adjust', charges: [copy], units: [units] })
+  }
+
+  /** Renews slots that were taken here. Nothing was counted where all requests were admitted. */
+  renew(charge: Charge): Renewed {
+    const copy = this.#own.get(charge)
+    if (copy === undefined) return { at: charge.at, units: charge.charged }
+    const renewed: Renewed[] = []
+    this.#perform({ kind: 'renew', charges: [copy], renewed })
+    const [{ at, units }] = renewed as [Renewed]
+    copy.markCharged(at, units)
+    this.#expires = Math.max(this.#expires, performance.now() + copy.policy.limit.window)
+    return { at, units }
   }
 
   /** Charges units to the key of a charge that was not decided, past any limit, so that a penalty applies when the store does not answer. */

@@ -1,5 +1,5 @@
 import { isTestRun, observer, type ProcessLike, warn } from '../../util/warn.ts'
-import { adjust, lock, reset } from '../../engine/adjust.ts'
+import { adjust, lock, renew, reset } from '../../engine/adjust.ts'
 import { commit, evaluate } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
 import type { Limit } from '../../engine/limit.ts'
@@ -9,6 +9,8 @@ import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import {
   cached,
   type Charge,
+  type Deciding,
+  type Forgetting,
   isDeciding,
   type Operation,
   type Place,
@@ -220,11 +222,7 @@ class MemoryStore implements SyncStore {
     const row = (this.#rows[0] ??= new Row())
     operation.charges.forEach((charge, i) => {
       this.#tables.aim(row, charge, now)
-      const isDone =
-        operation.kind === 'lock'
-          ? lock(row, now, Math.round(operation.ms * 1000), operation.mode)
-          : operation.units[i] === 0 || adjust(row, charge, operation.units[i]!, now)
-      if (!isDone) this.#tables.warnShared()
+      if (!change(row, operation, i, now)) this.#tables.warnShared()
       if (row.changed) this.#tables.save(row, charge, now)
     })
   }
@@ -275,6 +273,15 @@ class MemoryStore implements SyncStore {
 }
 
 brand(MemoryStore, STORE)
+
+/** Changes the row of a charge of an operation. Returns false where nothing is done because other keys share the row. */
+function change(row: Row, operation: Exclude<Operation, Deciding | Forgetting>, i: number, now: number): boolean {
+  const charge = operation.charges[i]!
+  if (operation.kind === 'lock') return lock(row, now, Math.round(operation.ms * 1000), operation.mode)
+  if (operation.kind === 'adjust') return operation.units[i] === 0 || adjust(row, charge, operation.units[i]!, now)
+  operation.renewed[i] = renew(row, charge, now)
+  return true
+}
 
 /** The most limits of a store that have their own table. An empty table takes about 3 kB. */
 const MOST_TABLES = 10_000

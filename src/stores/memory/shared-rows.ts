@@ -75,7 +75,7 @@ export class SharedRows {
     const { isShared } = row
     const place = FIRST_SLOT - row.slot
     const until = row.countsUntil(now)
-    if (this.#owners[place] === FREE) return row.renew()
+    if (this.#owners[place] === FREE) return row.begin()
     row.detach()
     row.until = until
     row.isShared = false

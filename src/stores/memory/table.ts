@@ -281,7 +281,7 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     this.isUsed = true
     const slot = this.slots.get(key)
     if (slot === undefined) {
-      row.renew()
+      row.begin()
       return this.beyond.rows === undefined && !this.isFull
     }
     this.slab.aim(row, slot)
@@ -325,7 +325,7 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
       else this.#sweepCursor++
     }
     // It refers to no entries of a key that is gone.
-    probe.renew()
+    probe.begin()
     this.untilSweep = SWEEP_INTERVAL
     if (this.beyond.rows?.hasExpired(now)) this.beyond.rows = undefined
   }

@@ -1,3 +1,4 @@
+import type { Renewed } from '../../engine/adjust.ts'
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { brand } from '../../util/copies.ts'
@@ -125,19 +126,25 @@ class RedisStore implements AsyncStore {
       const changes = charges.map((charge, i) => [charge, operation.units[i]!] as const)
       return this.#change('adjust', new Map(changes.filter(([, change]) => change !== 0)))
     }
+    if (operation.kind === 'renew') {
+      const renewed = new Map<Charge, Renewed>()
+      await this.#change('renew', new Map(charges.map((charge) => [charge, charge.charged])), renewed)
+      charges.forEach((charge, i) => (operation.renewed[i] = renewed.get(charge)!))
+      return
+    }
     const length = Math.round(operation.ms * 1000)
     const mode = operation.mode === 'set' ? 'lock' : 'extend'
     return this.#change(mode, new Map(charges.map((charge) => [charge, length])))
   }
 
   /** Changes states without a decision, by the units of each charge. */
-  async #change(mode: ChangeMode, units: ReadonlyMap<Charge, number>): Promise<void> {
+  async #change(mode: ChangeMode, units: ReadonlyMap<Charge, number>, renewed?: Map<Charge, Renewed>): Promise<void> {
     const changed = [...units.keys()]
     if (changed.length === 0) return
     const sent: Transaction[] = []
     for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
       const unitsOf = charges.map((charge) => units.get(charge)!)
-      sent.push(transactionOf(mode, keys, charges, unitsOf))
+      sent.push({ ...transactionOf(mode, keys, charges, unitsOf), renewed })
     }
     await this.#queue.sendAll(sent)
   }

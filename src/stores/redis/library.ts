@@ -81,6 +81,7 @@ function kindOf(algorithm: Algorithm, load: number): string {
     `parameters = { ${parameters.map(quoted).join(', ')} }`,
     ...(newest === 0 ? [] : [`newest = ${newest}, times = { ${timesOf(algorithm)} }`]),
     ...(compatibleWith === undefined ? [] : [`family = ${quoted(familyOf(algorithm))}`]),
+    ...(algorithm.renew === undefined ? [] : ['slots = true']),
     ...(entries ? [`format = '<${'d'.repeat(cells.length)}I2I2I4I4'`] : []),
   ]
   return `[${quoted(kindName(algorithm))}] = { ${fields.join(', ')} },\n`

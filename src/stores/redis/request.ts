@@ -1,5 +1,6 @@
 import { cached, type Charge, type DecisionMode, type Policy } from '../store.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
+import type { Renewed } from '../../engine/adjust.ts'
 import type { SluiceError } from '../../util/errors.ts'
 import { transactionFailure } from './failure.ts'
 import { signature } from './keys.ts'
@@ -85,9 +86,9 @@ export type Mode = 'consume' | 'peek' | 'refuse' | 'forget' | ChangeMode
  * Modes that change states without a decision. Each charge has units, or for a lock microseconds. `release` is an adjustment of what
  * the same decision has charged just now.
  */
-export type ChangeMode = 'adjust' | 'release' | 'lock' | 'extend'
+export type ChangeMode = 'adjust' | 'release' | 'renew' | 'lock' | 'extend'
 
-const CHANGES: ReadonlySet<Mode> = new Set<ChangeMode>(['adjust', 'release', 'lock', 'extend'])
+const CHANGES: ReadonlySet<Mode> = new Set<ChangeMode>(['adjust', 'release', 'renew', 'lock', 'extend'])
 
 function changes(mode: Mode): mode is ChangeMode {
   return CHANGES.has(mode)
@@ -99,6 +100,8 @@ export interface Transaction {
   readonly keys: readonly string[]
   readonly charges: readonly Charge[]
   readonly units: readonly number[]
+  /** What a renewal came to. */
+  readonly renewed?: Map<Charge, Renewed> | undefined
 }
 
 /** Many transactions as the arguments of one call. */
@@ -128,10 +131,12 @@ export class ScriptRequest {
     const now = Number(reply[0])
     let at = 1
     for (let i = 0; i < this.transactions.length; i++) {
-      const { mode, charges } = this.transactions[i]!
+      const { mode, charges, renewed } = this.transactions[i]!
       const failure = failureIn(reply[at], charges)
       if (failure !== undefined || mode === 'forget' || changes(mode)) at++
       else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
+      if (failure === undefined && mode === 'renew')
+        for (const charge of charges) renewed?.set(charge, { at: numberIn(reply[at++]), units: numberIn(reply[at++]) })
       done(i, failure)
     }
   }

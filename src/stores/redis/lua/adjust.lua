@@ -125,20 +125,27 @@ local function keepAdjusted(group, attempt, kind, signature, state)
   return cells
 end
 
+-- True when a limit finds its charges in a state: its own, or one of slots, which keep their times when their limit changes.
+local function isSameState(attempt, kind, signature)
+  if signature == attempt.signature then return true end
+  return kind and kind.slots and kind == attempt.kind
+    and parametersOf(kind, signature, '').perMs == attempt.params.perMs
+end
+
 -- True when it is known how much is left of a charge: its limit has not changed since, as another limit may have drained it, and no clock
 -- that ran ahead wrote its time, or the state. A charge that is released was made after a change in the same tick.
-local function isCertain(attempt, signature, chargedAt)
+local function isCertain(attempt, kind, signature, chargedAt)
   local micros = 1000 / attempt.params.perMs
   local charged = chargedAt * micros
   local isAfter = charged + (plan.mode == 'release' and micros or 0) > attempt.changedAt
-  return signature == attempt.signature and not attempt.isCarriedOver
+  return isSameState(attempt, kind, signature) and not attempt.isCarriedOver
     and (attempt.change <= now or isAfter) and charged <= now + TOLERANCE_MS * 1000
 end
 
 local function adjust(group, attempt, units, chargedAt)
   current = attempt
   local kind, signature, cells = writtenState(attempt, group.key)
-  if units < 0 and not isCertain(attempt, signature, chargedAt) then return end
+  if units < 0 and not isCertain(attempt, kind, signature, chargedAt) then return end
   if not kind then
     kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank
     if attempt.own then openCleared(attempt, group.key) end
@@ -153,6 +160,21 @@ local function adjust(group, attempt, units, chargedAt)
   if not state[1] then return end
   cells = keepAdjusted(group, attempt, kind, signature, state)
   local _, _, _, _, reset = step(params, cells, 0, tick, 0, attempt.entries)
+  group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
+end
+
+-- Moves the slots of a charge to now. Notes the tick that they have from now on, and how many were still held.
+local function renew(group, attempt, units, chargedAt)
+  current, attempt.heldAt, attempt.held = attempt, 0, 0
+  local kind, signature, cells = writtenState(attempt, group.key)
+  if not kind or not isCertain(attempt, kind, signature, chargedAt) then return end
+  local params = parametersOf(kind, signature, '')
+  local tick = tickOf(params)
+  local state = { twinOf(kind).renew(params, cells, 0, tick, chargedAt, units, attempt.entries) }
+  if not state[1] then return end
+  attempt.heldAt, attempt.held = state[kind.cells + 2], state[kind.cells + 3]
+  cells = keepAdjusted(group, attempt, kind, signature, state)
+  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tick, 0, attempt.entries)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 

@@ -218,7 +218,8 @@ end
 -- have counted: until attempt.change.
 local function noteChange(group, attempt, signature)
   local record = attempt.record
-  if not record or record.signature == signature and not attempt.isCarriedOver then return end
+  -- Slots keep their times, so that each release finds its own.
+  if not record or attempt.kind.slots or record.signature == signature and not attempt.isCarriedOver then return end
   local ending = now + lifeOf(group, record, 0)
   if ending > now then attempt.change, attempt.changedAt = max(attempt.change, ending), now end
 end

@@ -5,7 +5,7 @@
 
 local plans = newCache()
 
-local changesOf = { adjust = adjust, release = adjust, lock = lock, extend = lock }
+local changesOf = { adjust = adjust, release = adjust, renew = renew, lock = lock, extend = lock }
 
 local function readGrowth(text)
   local after, factor, upTo, memory = match(text, '^([^;]+);([^;]+);([^;]+);([^;]+)$')
@@ -71,6 +71,11 @@ end
 local function perform(first)
   if plan.changes then changeAll(first, units) end
   addReply(plan.changes and 0 or forget(keys[first + 1]))
+  if plan.mode ~= 'renew' then return end
+  for i = 1, total do
+    addReply(attempts[i].heldAt)
+    addReply(attempts[i].held)
+  end
 end
 
 local function work()

@@ -1,0 +1,28 @@
+-- The functions of `concurrent.ts` in Lua, around the text of the log.
+
+local function step(params, cells, offset, now, cost, entries)
+  local allowed, at, retry, remaining, reset, delay, charged, persist, kept, newest =
+    log.step(params, cells, offset, now, cost, entries)
+  if retry > 0 and retry < huge then retry = params.hint end
+  return allowed, at, retry, remaining, reset, delay, charged, persist, kept, newest
+end
+
+local function convert(params, from, cells, offset, now, entries)
+  local newest = cells[offset + 2]
+  local _, over = log.advance(from, cells, offset, rescale(now, params, from), entries)
+  local kept = cells[offset + 1] - over
+  local isSame = from.perMs == params.perMs
+  local time = max(now, -rescale(-newest, from, params))
+  entries.edit(isSame and over or over + kept, 0, 0, time, isSame and 0 or kept)
+  return kept, kept == 0 and 0 or isSame and newest or time
+end
+
+local function renew(params, cells, offset, now, chargedAt, units, entries)
+  local index, over = log.advance(params, cells, offset, now, entries)
+  local held = chargedAt > index - params.life and entries.costAt(chargedAt) or 0
+  local moved = min(units, held)
+  entries.edit(over, chargedAt, moved, index, moved)
+  return moved > 0, cells[offset + 1] - over, index, index, moved
+end
+
+return { step = step, adjust = log.adjust, convert = convert, renew = renew }

@@ -1,0 +1,113 @@
+import { isCharge } from '../stores/store.ts'
+import { shared } from '../util/copies.ts'
+import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import type { Decision } from './decision.ts'
+
+/** Returns true if a decision holds slots of a limit by `concurrent`. */
+export function holdsSlots({ allowed, limits }: Decision): boolean {
+  if (!allowed) return false
+  for (let i = 0; i < limits.length; i++) {
+    const status = limits[i]!
+    if (isCharge(status) && status.policy.compiled.slots && status.charged > 0) return true
+  }
+  return false
+}
+
+/** A decision whose slots are held until it is released. */
+interface Held {
+  readonly renew: (decision: Decision) => MaybePromise<boolean>
+  readonly lease: number
+  /** The millisecond of `performance.now()` at which it is renewed. */
+  due: number
+}
+
+const held = shared('held slots', () => new Map<Decision, Held>())
+const timer = shared('renewal of slots', () => ({ id: undefined as NodeJS.Timeout | undefined, every: Infinity }))
+
+/** A slot is renewed after this part of its lease, so that two renewals can fail. */
+const PART = 3
+
+/**
+ * Renews the slots of a decision until the function that it returns is called. One timer, which keeps no process alive, serves all decisions.
+ */
+export function holdSlots(decision: Decision, renew: Held['renew']): () => void {
+  const lease = shortestLease(decision)
+  held.set(decision, { renew, lease, due: performance.now() + lease / PART })
+  if (lease / PART < timer.every) start(lease / PART)
+  return function dropSlots() {
+    held.delete(decision)
+    if (held.size === 0) stop()
+  }
+}
+
+function shortestLease({ limits }: Decision): number {
+  let shortest = Infinity
+  for (const status of limits)
+    if (isCharge(status) && status.policy.compiled.slots && status.limit.window < shortest)
+      shortest = status.limit.window
+  return shortest
+}
+
+/** The longest time that a timer can be set to. */
+const LONGEST_TIMER = 2 ** 31 - 1
+
+function start(ms: number): void {
+  stop()
+  timer.every = ms
+  timer.id = setInterval(renewDue, Math.min(ms, LONGEST_TIMER))
+  timer.id.unref?.()
+}
+
+function stop(): void {
+  clearInterval(timer.id)
+  timer.id = undefined
+  timer.every = Infinity
+}
+
+function renewDue(): void {
+  const now = performance.now()
+  let every = Infinity
+  for (const [decision, each] of held) {
+    every = Math.min(every, each.lease / PART)
+    // A timer may be a little early.
+    if (each.due > now + each.lease / (4 * PART)) continue
+    each.due = now + each.lease / PART
+    void renewed(decision, each)
+  }
+  if (every > timer.every) start(every)
+}
+
+/** Renews a decision. One whose slots are gone, such as after a reset, is not renewed again. After an error, the next turn tries again. */
+async function renewed(decision: Decision, { renew }: Held): Promise<void> {
+  try {
+    const answer = renew(decision)
+    if (!(isPromise(answer) ? await answer : answer)) held.delete(decision)
+  } catch {
+    // The store is away. A slot that is not renewed until its lease ends is free then.
+  }
+}
+
+/** Slots that requests of this process hold now, for metrics. */
+export interface SlotCount {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The name of the limit. */
+  readonly limit: string
+  /** How many slots. */
+  count: number
+}
+
+/** Returns how many slots requests of this process hold, for each limit. */
+export function slotsHeld(): SlotCount[] {
+  const counts = new Map<string, SlotCount>()
+  for (const { limits } of held.keys()) {
+    for (const status of limits) {
+      if (!isCharge(status) || !status.policy.compiled.slots || status.charged === 0) continue
+      const name = `${status.limiter}\0${status.limit.name}`
+      const known = counts.get(name) ?? { limiter: status.limiter, limit: status.limit.name, count: 0 }
+      known.count += status.charged
+      counts.set(name, known)
+    }
+  }
+  return [...counts.values()]
+}
