@@ -130,6 +130,7 @@ export const messageAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> 
   headersSent: () => false,
   getStatus: () => 200,
   onEnd: ({ context }, listener) => whenDisconnected(context, listener),
+  hasNoEnd: true,
   callOnDenied: (onDenied, _request, exchange, _next, decision) =>
     chain(onDenied(exchange.context, decision), (answer) => void (exchange.answer = answer)),
 }

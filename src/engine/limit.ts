@@ -195,15 +195,18 @@ function defaultName(quota: number, window: string, { renew }: Algorithm): strin
   return renew === undefined ? `${quota}-per-${window}` : `${quota}-at-once`
 }
 
-/** Returns the window of a limit in milliseconds, whichever option has it. A limit that was made before has both. */
-function windowIn(json: LimitInput, { name, windowOption }: Algorithm): number {
-  const option = windowOption?.name ?? 'window'
-  const given = json[option] ?? windowOption?.fallback
-  warnIfShort(option, given)
-  if (windowOption === undefined) return windowLength(given)
-  const window = milliseconds(option, given)
+/** Returns the window of a limit in milliseconds. An algorithm may name the option otherwise. */
+function windowIn(json: LimitInput, { windowOption }: Algorithm): number {
+  if (windowOption === undefined) {
+    warnIfShort('window', json.window)
+    return windowLength(json.window)
+  }
+  const { name, fallback } = windowOption
+  const given = json[name] ?? json.window ?? fallback
+  warnIfShort(name, given)
+  const window = milliseconds(name, given)
   if (json.window !== undefined && milliseconds('window', json.window) !== window)
-    refuse('window', `no window for ${name}, but ${option}`, json.window)
+    refuse('window', `the same as \`${name}\`, or no window`, json.window)
   return window
 }
 

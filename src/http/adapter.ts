@@ -76,6 +76,11 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
    * @returns a function that removes the listener
    */
   onEnd(response: Response, listener: () => void): () => void
+  /**
+   * True where nothing says when the work for a request has ended, as for messages. The slots of `concurrent` are then not renewed, and end
+   * with their leases. Default false.
+   */
+  readonly hasNoEnd?: boolean
   /** Returns the decision that `setDecision` last stored for this request. */
   getDecision(request: Request): Decision | undefined
   /** Stores the decision where users of the framework look for it. */

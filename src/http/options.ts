@@ -4,10 +4,11 @@ import type { HttpAdapter } from './adapter.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { createLimiter, createRulesLimiter, guardedLimiterOf, type Limiter } from '../limiter/limiter.ts'
 import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '../limiter/options.ts'
+import { type Duration, warnIfShort } from '../engine/limit.ts'
 import { checkedOutage } from '../stores/guard/index.ts'
 import type { Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { boolean, knownOptions, oneOf, optionalFunction, refuse } from '../util/validate.ts'
+import { boolean, knownOptions, milliseconds, oneOf, optionalFunction, refuse, wholeNumber } from '../util/validate.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import type { AllowOptions } from './keys/networks.ts'
 import { type DenialOptions, validateDenialOptions } from './message.ts'
@@ -55,6 +56,23 @@ export type Preflights = 'separate' | 'count' | 'skip'
 
 const PREFLIGHTS: readonly Preflights[] = ['separate', 'count', 'skip']
 
+/** How requests wait instead of being denied. */
+export interface QueueOptions {
+  /** The most requests of this `rateLimit` that wait at a time: a whole number from 1. Default 100. */
+  readonly max?: number
+  /** The longest wait: milliseconds, or a text such as `'5s'`. Default `'5s'`. */
+  readonly maxWait?: Duration
+}
+
+/** Returns the options with their defaults. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
+export function checkedQueue(given: QueueOptions): Required<QueueOptions> {
+  if (typeof given !== 'object' || given === null) refuse('queue', "options such as { max: 100, maxWait: '5s' }", given)
+  knownOptions('queue', given, ['max', 'maxWait'])
+  const { max = 100, maxWait = '5s' } = given
+  warnIfShort('queue.maxWait', maxWait)
+  return { max: wholeNumber('queue.max', max), maxWait: milliseconds('queue.maxWait', maxWait) }
+}
+
 /** The options of every adapter's `rateLimit`, except the limiter and `onDenied`. */
 export interface HttpOptions<Request, Response>
   extends HeaderOptions, DenialOptions<Request>, AllowOptions<Request>, OutcomeOptions<Request, Response> {
@@ -79,6 +97,14 @@ export interface HttpOptions<Request, Response>
    * Default: that of the guard, which is `'local'` unless `guard` was called with another one.
    */
   readonly onOutage?: Degraded
+  /**
+   * Holds a request that would be denied until it is admitted: first come, first served for each key. `max`: the most requests that wait
+   * at a time. `maxWait`: the longest wait, after which the request is denied: milliseconds, or a text such as `'5s'`. A request whose wait is
+   * known to be longer is denied at once, as is one that comes when `max` requests wait. A client that hangs up gives its place up.
+   * Defaults: `max` 100, `maxWait` `'5s'`. Without this option no request waits.
+   * @example rateLimit({ keyer: byIP, limits: concurrent(10), queue: { max: 50, maxWait: '2s' } })
+   */
+  readonly queue?: QueueOptions
   /**
    * Called with every decision, also with denials, once the headers are written and before the decision takes effect. It cannot change
    * the decision: a promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`.
@@ -110,6 +136,7 @@ const HTTP_OPTIONS = [
   'resetWhen',
   'onOutage',
   'onDecision',
+  'queue',
   'checks',
 ]
 
@@ -130,6 +157,7 @@ export function validateHttpOptions(
   optionalFunction('onDecision', options.onDecision)
   if (options.onOutage !== undefined) checkedOutage(options.onOutage)
   if (options.checks !== undefined) boolean('checks', options.checks)
+  if (options.queue !== undefined) checkedQueue(options.queue)
   validateDenialOptions(options)
   validateOutcomeOptions(options)
 }

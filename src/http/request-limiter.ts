@@ -5,7 +5,7 @@ import { type Denial, denial } from './denial.ts'
 import { isPreflight, mergeRetryAfter, retryAfter, withNames } from './headers/styles.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
-import { countHeld } from '../limiter/wait.ts'
+import { countHeld, denialOf } from '../limiter/wait.ts'
 import { isOwn, type Limiter } from '../limiter/limiter.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/clock.ts'
@@ -20,7 +20,14 @@ import {
   stackedHeaderWriter,
 } from './passes.ts'
 import { allowedRequests } from './keys/networks.ts'
-import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
+import {
+  checkedQueue,
+  type HttpOptions,
+  limiterOf,
+  type LimiterSource,
+  type QueueOptions,
+  validateHttpOptions,
+} from './options.ts'
 import { settlement } from './settlement.ts'
 
 /** Answers a denied request. Always returns false, as `admit` does for a denied request. */
@@ -138,10 +145,12 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const requests = laneOf(limiter, stackedHeaderWriter(options, adapter, limiter))
   const preflights = preflightLaneOf(options.preflights, requests, adapter)
   const deny = denialResponder(options, adapter)
-  const settleAtEnd = settlement(options, limiter, adapter)
+  const charged = settlement(options, limiter, adapter)
   const { skip } = options
   const observe = options.onDecision && decisionObserver(options.onDecision)
   const beginCheck = options.checks === false ? undefined : requestChecks(limiter, adapter, checkApp)
+  const queue = options.queue && checkedQueue(options.queue)
+  let waiting = 0
   let requestsSeen = 0
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
@@ -171,12 +180,46 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     response: Response,
     next: Next,
   ): MaybePromise<boolean> {
+    if (queue !== undefined && waiting < queue.max) return consumeInTurn(lane, queue, request, response, next)
     const decision = lane.limiter.consume(request)
     if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next)
     // Another request limiter may have decided about the request in the meantime.
     return Promise.resolve(decision).then((known) =>
       apply(lane, known, latestPass(adapter, request), request, response, next),
     )
+  }
+
+  /** Waits for the turn of a request. Returns false if the client hangs up before. */
+  async function consumeInTurn(
+    lane: Lane,
+    { maxWait }: Required<QueueOptions>,
+    request: Request,
+    response: Response,
+    next: Next,
+  ): Promise<boolean> {
+    const gone = new AbortController()
+    const stop = adapter.onEnd(response, () => gone.abort())
+    let decision: Decision
+    waiting++
+    try {
+      decision = await lane.limiter.wait(request, { maxWait, signal: gone.signal })
+    } catch (error) {
+      if (gone.signal.aborted) return false
+      // Where the queue of the store is full, the request is decided as without a queue.
+      decision = denialOf(error) ?? (await decideAtOnce(lane, error, request))
+    } finally {
+      waiting--
+      stop()
+    }
+    // The delay of a leaky bucket has passed.
+    return apply(lane, decision, latestPass(adapter, request), request, response, next, false)
+  }
+
+  function decideAtOnce({ limiter }: Lane, error: unknown, request: Request): MaybePromise<Decision> {
+    const isRefusal =
+      error instanceof SluiceError && (error.code === 'WAIT_QUEUE_FULL' || error.code === 'WAIT_TOO_LONG')
+    if (isRefusal) return limiter.consume(request)
+    throw error
   }
 
   function apply(
@@ -186,6 +229,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     request: Request,
     response: Response,
     next: Next,
+    isDelayed = true,
   ): MaybePromise<boolean> {
     const sent = adapter.headersSent(response)
     adapter.setDecision(request, decision)
@@ -196,12 +240,12 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     )
     observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
-    if (decision.delay > 0) return holdAndSettle(limiter, decision, request, response)
-    settleAtEnd?.(request, response, decision)
+    if (isDelayed && decision.delay > 0) return holdAndSettle(limiter, decision, request, response)
+    charged.atEnd(request, response, decision)
     return true
   }
 
-  /** A client that hangs up before the slot has caused no work, so that there is nothing to settle: it stays charged. */
+  /** A client that hangs up before its turn has caused no work, so that there is nothing to settle: it stays charged. */
   async function holdAndSettle(
     limiter: Limiter<Request>,
     decision: Decision,
@@ -209,13 +253,17 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     response: Response,
   ): Promise<boolean> {
     const release = isOwn(limiter) ? countHeld(limiter.name) : undefined
+    charged.hold(decision)
     try {
-      if (!(await hold(response, decision.delay))) return false
+      if (await hold(response, decision.delay)) {
+        charged.atEnd(request, response, decision)
+        return true
+      }
+      charged.release(decision)
+      return false
     } finally {
       release?.()
     }
-    settleAtEnd?.(request, response, decision)
-    return true
   }
 
   /** Waits for the slot of a request. Returns false if the client hangs up before; no timer remains then. */

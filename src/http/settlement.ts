@@ -1,8 +1,9 @@
 import type { Limit } from '../engine/limit.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
+import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { optionalFunction, refuse } from '../util/validate.ts'
 import type { Decision } from '../limiter/decision.ts'
-import { type Limiter, resetKeys } from '../limiter/limiter.ts'
+import { isOwn, type Limiter, resetKeys } from '../limiter/limiter.ts'
+import { dropSlots, holdSlots, holdsSlots } from '../limiter/slots.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
@@ -57,46 +58,99 @@ export function validateOutcomeOptions(options: OutcomeOptions<never, never>): v
   }
 }
 
-/** Resets, refunds or settles the charge of an admitted request once its response has ended. */
-type Settlement<Request, Response> = (request: Request, response: Response, decision: Decision) => void
+/** What happens to the charge of an admitted request later. */
+export interface Settlement<Request, Response> {
+  /** Renews the slots of a decision from now on. */
+  hold(decision: Decision): void
+  /** Resets, refunds or settles the charge once the response has ended, and gives the slots back. */
+  atEnd(request: Request, response: Response, decision: Decision): void
+  /** Gives the slots back: the client has gone before the request went on. */
+  release(decision: Decision): void
+}
 
 type ResponseState<Response> = Pick<
   HttpAdapter<never, Response, never, never>,
-  'onEnd' | 'headersSent' | 'getStatus' | 'markAborted'
+  'onEnd' | 'headersSent' | 'getStatus' | 'markAborted' | 'hasNoEnd'
 >
 
-/** Creates the settlement of a request limiter. Returns `undefined` when no option asks for one. */
+/** What a decision has cost after all; undefined for what was charged. */
+type Cost = number | ((limit: Limit) => number) | undefined
+
+/** Creates the settlement of a request limiter. */
 export function settlement<Request, Response>(
   { refundWhen, settleWith, resetWhen }: OutcomeOptions<Request, Response>,
   limiter: Limiter<Request>,
   adapter: ResponseState<Response>,
-): Settlement<Request, Response> | undefined {
-  if (refundWhen === undefined && settleWith === undefined && resetWhen === undefined) return undefined
+): Settlement<Request, Response> {
+  const hasOutcome = refundWhen !== undefined || settleWith !== undefined || resetWhen !== undefined
   const isRefunded = predicateOf(refundWhen, adapter)
   const isReset = predicateOf(resetWhen, adapter)
   let warned = false
 
-  async function apply(request: Request, response: Response, decision: Decision): Promise<void> {
+  /** Replaces the charge by a cost, and gives slots back, in one adjustment. */
+  function end(decision: Decision, cost: Cost): MaybePromise<void> {
+    if (isOwn(limiter)) return limiter.end(decision, typeof cost === 'number' ? () => cost : cost, true)
+    if (cost === 0) return limiter.refund(decision)
+    if (cost !== undefined) return limiter.settle(decision, cost)
+    return limiter.release?.(decision)
+  }
+
+  /** Returns the actual cost of a request, or 'reset'. */
+  function outcome(request: Request, response: Response): MaybePromise<Cost | 'reset'> {
     if (!adapter.headersSent(response)) adapter.markAborted?.(response)
-    if (isReset !== undefined && (await isReset(request, response))) return resetKeys(limiter, request, decision)
-    const refunds = isRefunded !== undefined && (await isRefunded(request, response))
-    const cost = refunds ? 0 : await settleWith?.(request, response)
-    if (cost === 0) await limiter.refund(decision)
-    else if (cost !== undefined) await limiter.settle(decision, cost)
+    return chain(isReset?.(request, response) ?? false, (reset): MaybePromise<Cost | 'reset'> => {
+      if (reset) return 'reset'
+      const refunds = isRefunded?.(request, response) ?? false
+      return chain(refunds, (known): MaybePromise<Cost> => (known ? 0 : settleWith?.(request, response)))
+    })
   }
 
   /** Catches every error: the response has ended, so that the framework can no longer handle one. */
   async function settle(request: Request, response: Response, decision: Decision): Promise<void> {
+    let isReleased = !holdsSlots(decision)
     try {
-      await apply(request, response, decision)
+      const known = hasOutcome ? outcome(request, response) : undefined
+      // The request runs no longer, however long it takes to find out what it has cost.
+      if (isPromise(known) && !isReleased) {
+        await attempted(() => end(decision, undefined))
+        isReleased = true
+      }
+      const cost = isPromise(known) ? await known : known
+      if (cost === 'reset') await resetKeys(limiter, request, decision)
+      else await end(decision, cost)
     } catch (error) {
+      if (!isReleased) await attempted(() => end(decision, undefined))
       if (!warned) warn('SLUICE_OUTCOME', `${describe(error)} The charge does not change. ${textOf(error)}`)
       warned = true
     }
   }
 
-  return function settleAtEnd(request, response, decision) {
-    adapter.onEnd(response, () => void settle(request, response, decision))
+  /** While the store is away, a slot ends with its lease. */
+  async function attempted(work: () => MaybePromise<void>): Promise<void> {
+    try {
+      await work()
+    } catch {
+      // Nobody waits for it.
+    }
+  }
+
+  return {
+    hold(decision) {
+      if (holdsSlots(decision) && adapter.hasNoEnd !== true) holdSlots(decision, (held) => limiter.renew(held))
+    },
+    atEnd(request, response, decision) {
+      const holds = holdsSlots(decision) && adapter.hasNoEnd !== true
+      if (!holds && !hasOutcome) return
+      if (holds) holdSlots(decision, (held) => limiter.renew(held))
+      adapter.onEnd(response, () => {
+        dropSlots(decision)
+        void settle(request, response, decision)
+      })
+    },
+    release(decision) {
+      dropSlots(decision)
+      if (holdsSlots(decision)) void attempted(() => end(decision, undefined))
+    },
   }
 }
 

@@ -32,7 +32,8 @@ export interface Decision {
  *
  * The decision is a denial if an enforced limit denies. `retryAfter`, `resetAfter` and `delay` are the largest; `remaining` is
  * the smallest number of further requests of the same cost. The binding limit is the one with the longest wait on denial
- * (`Infinity` is the longest), else the one with the least remaining. The first of equal ones wins.
+ * (`Infinity` is the longest), else the one with the least remaining. A limit of slots whose wait is a hint comes after all others. The
+ * first of equal ones wins.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   return limits.length === 1 && isEnforced(limits[0]!) ? single(limits, degraded) : several(limits, degraded)
@@ -79,7 +80,15 @@ function isEnforced(status: LimitStatus): boolean {
 
 function binds(status: LimitStatus, before: LimitStatus): boolean {
   if (status.allowed !== before.allowed) return before.allowed
-  return status.allowed ? further(status) < further(before) : status.retryAfter > before.retryAfter
+  if (status.allowed) return further(status) < further(before)
+  const isHint = waitsForSlots(status)
+  return isHint === waitsForSlots(before) ? status.retryAfter > before.retryAfter : !isHint
+}
+
+/** Returns true for a denial that ends when somebody releases a slot, so that its `retryAfter` is only a hint. */
+export function waitsForSlots(status: LimitStatus): boolean {
+  if (status.allowed || !isCharge(status) || status.retryAfter === Infinity) return false
+  return status.policy.compiled.slots && status.lockedFor === 0
 }
 
 function further({ remaining, cost }: LimitStatus): number {

@@ -28,16 +28,17 @@ const timer = shared('renewal of slots', () => ({ id: undefined as NodeJS.Timeou
 const PART = 3
 
 /**
- * Renews the slots of a decision until the function that it returns is called. One timer, which keeps no process alive, serves all decisions.
+ * Renews the slots of a decision until `dropSlots` is called. One timer, which keeps no process alive, serves all decisions.
  */
-export function holdSlots(decision: Decision, renew: Held['renew']): () => void {
+export function holdSlots(decision: Decision, renew: Held['renew']): void {
   const lease = shortestLease(decision)
   held.set(decision, { renew, lease, due: performance.now() + lease / PART })
   if (lease / PART < timer.every) start(lease / PART)
-  return function dropSlots() {
-    held.delete(decision)
-    if (held.size === 0) stop()
-  }
+}
+
+/** Renews the slots of a decision no longer. */
+export function dropSlots(decision: Decision): void {
+  if (held.delete(decision) && held.size === 0) stop()
 }
 
 function shortestLease({ limits }: Decision): number {

@@ -6,7 +6,7 @@ import { shown, SluiceError, textOf } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { onAbort } from '../util/shared-listener.ts'
 import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
-import { combine, type Decision } from './decision.ts'
+import { combine, type Decision, waitsForSlots } from './decision.ts'
 import { warn } from '../util/warn.ts'
 
 const held = shared('held requests', () => new Map<string, number>())
@@ -56,6 +56,8 @@ class Waiter {
   readonly promise: Promise<Decision>
   /** True once it asks the store. */
   isServed = false
+  /** The latest denial. */
+  denied: Decision | undefined
   /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined
   readonly refund: (decision: Decision) => MaybePromise<void>
@@ -95,8 +97,10 @@ class Waiter {
     this.#maxWait = maxWait
     this.#clock = store.clock.after === undefined ? undefined : store.clock
     this.#since = this.#now()
-    const late = (): void =>
-      giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`))
+    const late = (): void => {
+      const cause = this.denied && { cause: this.denied }
+      giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`, cause))
+    }
     this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, late, this.#clock)
     this.#ignoreAbort =
       signal === undefined ? () => undefined : onAbort(signal, () => giveUp(this, signal.reason as unknown))
@@ -169,7 +173,7 @@ class Waiter {
 /** The denial behind the error of a wait that was refused; `undefined` for every other error. */
 export function denialOf(error: unknown): Decision | undefined {
   const isRefusal = error instanceof SluiceError && (error.code === 'WAIT_TOO_LONG' || error.code === 'NEVER_ADMITTED')
-  return isRefusal ? (error.cause as Decision) : undefined
+  return isRefusal ? (error.cause as Decision | undefined) : undefined
 }
 
 /** The waiters for one key under one limit, in the order of their arrival, and the cost of all of them. */
@@ -318,7 +322,7 @@ export class WaitQueue {
         const decision = isPromise(asked) ? await asked : asked
         if (!this.waiters.has(waiter)) await this.#giveBack(waiter, decision)
         else if (decision.allowed) this.#admit(waiter, decision)
-        else if (!this.#refused(waiter, decision.retryAfter, decision)) await waiter.sleep(decision.retryAfter)
+        else if (!this.#refused(waiter, promisedWait(decision), decision)) await waiter.sleep(pauseAfter(decision))
       }
     } catch (error) {
       this.#giveUp(waiter, error)
@@ -344,13 +348,14 @@ export class WaitQueue {
       // The waiter is the last one in its lines.
       const behind = waiter.charges.map((charge) => withAhead(charge, costInLine(charge)))
       const decision = await decide(waiter.store, behind, 'peek')
-      if (this.waiters.has(waiter) && !waiter.isServed) this.#refused(waiter, decision.retryAfter, decision)
+      if (this.waiters.has(waiter) && !waiter.isServed) this.#refused(waiter, promisedWait(decision), decision)
     } catch (error) {
       this.#giveUp(waiter, error)
     }
   }
 
   #refused(waiter: Waiter, wait: number, decision: Decision): boolean {
+    waiter.denied = decision
     const refusal = waiter.refusal(wait, decision)
     if (refusal === undefined) return false
     waiter.reject(refusal)
@@ -383,6 +388,24 @@ export class WaitQueue {
 
 /** Undoes a decision that nothing waits for any longer. */
 type Refund = (decision: Decision) => MaybePromise<void>
+
+/** Milliseconds after which the first waiter for a slot asks again, and what is added at random. A release in this process wakes it at once. */
+const ASK_AGAIN = 50
+const JITTER = 25
+
+/** Returns the milliseconds that a denied request surely has to wait. Nobody knows when a slot is released. */
+function promisedWait({ limits }: Decision): number {
+  let wait = 0
+  for (const status of limits)
+    if (!status.allowed && status.limit.shadow !== true && !waitsForSlots(status))
+      wait = Math.max(wait, status.retryAfter)
+  return wait
+}
+
+/** Returns the milliseconds until a denied request asks again. */
+function pauseAfter(decision: Decision): number {
+  return Math.max(promisedWait(decision), decision.limits.some(waitsForSlots) ? ASK_AGAIN + Math.random() * JITTER : 0)
+}
 
 /** Decides charges. A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
 function decide(store: Store, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { capacityOf, Life, limits, names, Subject } from '../support/harness.ts'
+import { capacityOf, Life, limits, exactNames, Subject } from '../support/harness.ts'
 import { mostInWindow } from '../support/worst-case.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
@@ -50,7 +50,7 @@ function lived(subject: Subject, trace: readonly Moment[]): number[] {
   return held.map((each) => each.now)
 }
 
-describe.each(names())('%s', (name) => {
+describe.each(exactNames())('%s', (name) => {
   it('admits no more than its bound in any window, without what was refunded', () => {
     const small = limits(name, { quota: fc.integer({ min: 1, max: 6 }), window: fc.constantFrom(10, 100, 1000) })
     fc.assert(

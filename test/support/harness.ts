@@ -203,9 +203,14 @@ export function names(): string[] {
   return knownAlgorithms().map(({ name }) => name)
 }
 
+/** Returns the names of the algorithms that know when they admit again. Those that count slots do not. */
+export function exactNames(): string[] {
+  return knownAlgorithms().flatMap(({ name, renew }) => (renew === undefined ? [name] : []))
+}
+
 /** Returns the names of the algorithms whose limits without options can charge denied requests. */
 export function strictNames(): string[] {
-  return names().filter((algorithm) => made({ algorithm, quota: 1, window: '1s', strict: true }) !== undefined)
+  return exactNames().filter((algorithm) => made({ algorithm, quota: 1, window: '1s', strict: true }) !== undefined)
 }
 
 /** Returns the largest cost that a limit can admit. */

@@ -7,6 +7,7 @@ import {
   isDeciding,
   type Operation,
   perform,
+  type Renewing,
   type Place,
   type Store,
   storeClock,
@@ -20,6 +21,7 @@ export interface Methods {
   adjust(charges: readonly Charge[], units: readonly number[]): Promise<void>
   lock(charges: readonly Charge[], ms: number, mode: LockMode): Promise<void>
   forget(limiter: string, key: string): Promise<void>
+  renew?(operation: Renewing): Promise<void>
 }
 
 /** The same, at once. */
@@ -40,6 +42,7 @@ export function methodsOf(store: Store): SyncMethods | Methods {
     adjust: (charges, units) => perform(store, { kind: 'adjust', charges, units }),
     lock: (charges, ms, mode) => perform(store, { kind: 'lock', charges, ms, mode }),
     forget: (limiter, key) => perform(store, { kind: 'forget', limiter, key }),
+    renew: (operation: Renewing) => perform(store, operation),
   } as SyncMethods | Methods
 }
 
@@ -53,6 +56,7 @@ export function methodStore(methods: Methods, others: Partial<AsyncStore> = {}):
   async function decide(operation: Operation, isGivenUp: () => boolean): Promise<Degraded | undefined> {
     if (operation.kind === 'adjust') await methods.adjust(operation.charges, operation.units)
     else if (operation.kind === 'lock') await methods.lock(operation.charges, operation.ms, operation.mode)
+    else if (operation.kind === 'renew') await methods.renew?.(operation)
     else if (operation.kind === 'forget') await methods.forget(operation.limiter, operation.key)
     if (!isDeciding(operation)) return undefined
     const { kind, charges, fresh } = operation

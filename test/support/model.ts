@@ -40,6 +40,7 @@ export function modelOf(limit: Limit, W: number): Model | undefined {
     case 'slidingWindowCounter':
       return counter(L, W)
     case 'slidingWindowLog':
+    case 'concurrent':
       return sliding(L, (e, t) => t < e + W)
     case 'slidingWindowBuckets': {
       const K = (limit['buckets'] as number | undefined) ?? 10

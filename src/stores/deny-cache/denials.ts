@@ -127,6 +127,8 @@ function heldUntil(charge: Charge, sent: number): number {
   const { cost, allowed, resetAfter, policy } = charge
   // A strict limit charges each request, whether it denies or another limit does.
   if (policy.compiled.strict && cost > 0) return -Infinity
+  // A slot may be released at any time, also by another process.
+  if (policy.compiled.slots) return -Infinity
   const until = resetAfter === 0 ? Infinity : sent + Math.floor(resetAfter * 1000)
   return allowed ? until : Math.min(until, deniedUntil(charge, sent))
 }

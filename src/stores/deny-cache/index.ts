@@ -11,6 +11,7 @@ import {
   isDeciding,
   type Operation,
   type Place,
+  type Renewing,
   type Reply,
   start,
   STORE,
@@ -87,6 +88,8 @@ class DenyCache implements AsyncStore {
   }
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    // A renewal changes no verdict.
+    if (operation.kind === 'renew') return start(this.#inner, operation, reply)
     if (!isDeciding(operation)) return this.#change(operation, reply)
     const now = microseconds(this.#time)
     if (!operation.fresh && this.#denials.answer(operation.charges, now)) {
@@ -105,7 +108,7 @@ class DenyCache implements AsyncStore {
     await this.#inner.close()
   }
 
-  #change(operation: Exclude<Operation, Deciding>, reply: Reply): undefined {
+  #change(operation: Exclude<Operation, Deciding | Renewing>, reply: Reply): undefined {
     const end = this.#begin(operation)
     start(this.#inner, operation, {
       answered(by) {
@@ -120,7 +123,7 @@ class DenyCache implements AsyncStore {
   }
 
   /** An operation that changes states begins. Returns a function for its end. */
-  #begin(operation: Exclude<Operation, Deciding>): () => void {
+  #begin(operation: Exclude<Operation, Deciding | Renewing>): () => void {
     const denials = this.#denials
     if (operation.kind === 'forget') {
       const { limiter, key } = operation

@@ -7,7 +7,7 @@ import { limit } from '../../../src/engine/limit.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import { limits, names } from '../../support/harness.ts'
+import { limits, exactNames } from '../../support/harness.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 const quota = fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 1000 }))
@@ -25,7 +25,7 @@ const changes = fc.array(
  * Versions of two limits: one of an algorithm, and another. A key that starts part-full is new again if something else denies it for longer
  * than its limit remembers it, so such limits are left out.
  */
-function pairsWith(name: string, others = names()): fc.Arbitrary<(readonly [Limit, Limit])[]> {
+function pairsWith(name: string, others = exactNames()): fc.Arbitrary<(readonly [Limit, Limit])[]> {
   const limitsOf = (each: string): fc.Arbitrary<Limit> =>
     fc
       .tuple(
@@ -71,7 +71,7 @@ describe('retryAfter keeps its word when a limit has changed', () => {
     ['Redis', 40, (clock) => redisStore(redis.client, { clock, prefix: 'changed:' })],
   ]
   describe.each(stores)('in %s', (_, numRuns, storeOn) => {
-    it.each(names())('under %s', async (name) => {
+    it.each(exactNames())('under %s', async (name) => {
       const versions = fc.array(limits(name, { quota, window, strict: false }), { minLength: 5, maxLength: 5 })
       const property = fc.asyncProperty(versions, changes, async (versions, changes) => {
         const clock = virtualClock()
@@ -96,7 +96,7 @@ describe('retryAfter keeps its word when a limit has changed', () => {
       await fc.assert(property, { numRuns })
     })
 
-    it.each(names())('under %s beside another limit that changes', async (name) => {
+    it.each(exactNames())('under %s beside another limit that changes', async (name) => {
       const property = fc.asyncProperty(pairsWith(name), changes, async (versions, changes) => {
         const clock = virtualClock()
         const limiter = createLimiter({
@@ -112,7 +112,7 @@ describe('retryAfter keeps its word when a limit has changed', () => {
   })
 
   // One slot reserves what another denies. If that takes the last token of `quotaLinear`, its smooth mode begins, and stays after the release.
-  const released = names().filter((name) => name !== 'quotaLinear')
+  const released = exactNames().filter((name) => name !== 'quotaLinear')
   it.each(released)('in a cluster, under %s beside another limit in another slot', async (name) => {
     const property = fc.asyncProperty(
       pairsWith(name, released),

@@ -32,7 +32,8 @@ interface Setup {
 }
 
 interface Step {
-  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset' | 'block' | 'pause' | 'penalize'
+  readonly kind:
+    'consume' | 'peek' | 'refund' | 'settle' | 'release' | 'renew' | 'reset' | 'block' | 'pause' | 'penalize'
   /** Milliseconds that pass before; whole microseconds. */
   readonly after: number
   readonly key: string
@@ -120,7 +121,7 @@ const passing = fc.oneof(
 const step: fc.Arbitrary<Step> = fc.record({
   kind: fc.oneof(
     { weight: 12, arbitrary: fc.constant('consume' as const) },
-    { weight: 2, arbitrary: fc.constantFrom('peek', 'refund', 'settle') },
+    { weight: 2, arbitrary: fc.constantFrom('peek', 'refund', 'settle', 'release', 'renew') },
     { weight: 1, arbitrary: fc.constantFrom('reset', 'block', 'pause', 'penalize') },
   ) as fc.Arbitrary<Step['kind']>,
   after: passing,
@@ -169,7 +170,11 @@ async function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly
     else if (kind === 'block') await limiter.block({ key, version }, lasting === 0 ? 0 : `${lasting}ms`)
     else if (kind === 'pause') await limiter.pause({ key, version }, `${lasting + 1}ms`)
     else if (kind === 'penalize') await limiter.penalize({ key, version }, cost)
-    else if (past !== undefined) await (kind === 'refund' ? limiter.refund(past) : limiter.settle(past, cost))
+    else if (past === undefined) continue
+    else if (kind === 'refund') await limiter.refund(past)
+    else if (kind === 'settle') await limiter.settle(past, cost)
+    else if (kind === 'release') await limiter.release(past)
+    else said.push(await limiter.renew(past))
   }
   return said
 }

@@ -1,0 +1,287 @@
+// Slots of `concurrent` in every framework: each response that ends in any way gives them back.
+import { once } from 'node:events'
+import http from 'node:http'
+import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import { rateLimit } from '../../adapters/node/index.ts'
+import {
+  concurrent,
+  createLimiter,
+  type Decision,
+  everyone,
+  fixedWindow,
+  leakyBucket,
+  type Limiter,
+  memoryStore,
+} from '../../src/index.ts'
+import type { Served } from '../../src/testing.ts'
+import { slotsHeld } from '../../src/limiter/slots.ts'
+import { heldRequests } from '../../src/limiter/wait.ts'
+import { ask, dial, until } from '../support/http.ts'
+import { everyFramework } from './frameworks.ts'
+
+/** Requests to each framework; as many as wanted with SLUICE_SLOTS. */
+const REQUESTS = Number(process.env['SLUICE_SLOTS'] ?? 400)
+const CLIENTS = 40
+const QUOTA = 5
+
+// Koa prints each connection that breaks.
+vi.spyOn(console, 'error').mockImplementation(() => undefined)
+
+let served: Served | undefined
+afterEach(async () => {
+  await served?.close()
+  served = undefined
+})
+
+const usedBy = (limiter: Limiter<never, Decision>): number =>
+  limiter.peek(undefined as never, { cost: 0 }).limits[0]!.used
+
+type Ending = 'whole' | 'gone' | 'upload' | 'half'
+const ENDINGS: readonly Ending[] = ['whole', 'gone', 'upload', 'half']
+
+/** Sends a request and ends it in one of these ways: reads the answer, hangs up, cuts an upload off, or hangs up in the middle of the answer. */
+async function end(url: string, ending: Ending, agent: http.Agent): Promise<void> {
+  const path = ['/', '/slow', '/stream', '/fault'][Math.floor(Math.random() * 4)]!
+  if (ending === 'whole') {
+    const [response] = (await once(http.get(url + path, { agent }), 'response')) as [http.IncomingMessage]
+    response.resume()
+    await once(response, 'end')
+    return
+  }
+  const { port, hostname } = new URL(url)
+  const socket = connect(Number(port), hostname).on('error', () => undefined)
+  await once(socket, 'connect')
+  const body = ending === 'upload' ? 'Content-Length: 100000\r\n\r\nhalf' : '\r\n'
+  socket.write(`${ending === 'upload' ? 'POST' : 'GET'} ${path} HTTP/1.1\r\nHost: x\r\n${body}`)
+  if (ending === 'half') await Promise.race([once(socket, 'data'), pause(20)])
+  else await pause(Math.random() * 8)
+  socket.destroy()
+}
+
+describe.each(everyFramework)('$name', (framework) => {
+  test.each([
+    ['denies what comes at the same time', undefined],
+    ['holds what comes at the same time', { max: 1000, maxWait: '10s' }],
+  ] as const)('%s, and gives every slot back', { timeout: 120_000 }, async (_, queue) => {
+    const limiter = createLimiter<unknown>({
+      name: framework.name,
+      keyer: everyone,
+      limits: concurrent(QUOTA),
+      store: memoryStore(),
+    })
+    const route = (path: string, handler: Parameters<typeof framework.serve>[0]['handler']) => ({ path, handler })
+    served = await framework.serve({
+      limits: [{ limiter, ...(queue && { queue }) } as never],
+      routes: [
+        route('/slow', async () => {
+          await pause(Math.random() * 10)
+          return { text: 'slow' }
+        }),
+        route('/stream', () => ({
+          stream(sink) {
+            sink.write('a')
+            const timer = setTimeout(() => sink.end('b'), Math.random() * 10)
+            sink.closed(() => clearTimeout(timer))
+          },
+        })),
+        route('/fault', () => {
+          throw new Error('fault')
+        }),
+      ],
+      handler: () => ({ text: 'ok' }),
+    })
+    const agent = new http.Agent({ keepAlive: true })
+    let left = REQUESTS / 2
+    const client = async (): Promise<void> => {
+      while (left-- > 0) await end(served!.url, ENDINGS[Math.floor(Math.random() * ENDINGS.length)]!, agent)
+    }
+    await Promise.all(Array.from({ length: CLIENTS }, client))
+    agent.destroy()
+    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 5000 })
+    expect(slotsHeld()).toEqual([])
+    // Nothing waits any more, and all slots can be taken.
+    expect(limiter.peek(undefined, { cost: QUOTA })).toMatchObject({ allowed: true })
+  })
+})
+
+describe('a server of node:http', () => {
+  async function serveLimited(
+    options: object,
+    listener: http.RequestListener,
+  ): Promise<{ url: string; server: http.Server; upgrade: unknown }> {
+    const limit = rateLimit(options as never)
+    const server = http.createServer(limit(listener))
+    const sockets = new WebSocketServer({ noServer: true })
+    server.on(
+      'upgrade',
+      limit.upgrade((request, socket, head) => sockets.handleUpgrade(request, socket, head, () => undefined)),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    served = {
+      url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
+      errors: [],
+      async close() {
+        server.closeAllConnections()
+        for (const each of sockets.clients) each.terminate()
+        server.close()
+        await once(server, 'close')
+      },
+    }
+    return { url: served.url, server, upgrade: sockets }
+  }
+  const limiterOf = (...limits: Parameters<typeof concurrent>[0][]): Limiter<unknown, Decision> =>
+    createLimiter<unknown>({
+      keyer: everyone,
+      limits: limits.map((each) => concurrent(each)),
+      store: memoryStore(),
+    }) as never
+
+  test('holds a slot as long as the socket of an upgrade is open', async () => {
+    const limiter = limiterOf(1)
+    const { url } = await serveLimited({ limiter }, (_request, response) => void response.end('ok'))
+    const socket = new WebSocket(url.replace('http', 'ws'))
+    await once(socket, 'open')
+    expect((await ask({ url })).status).toBe(429)
+    socket.close()
+    await until(() => usedBy(limiter as never) === 0)
+    expect((await ask({ url })).status).toBe(200)
+  })
+
+  test('renews a slot while the response is open, and not when it has ended', async () => {
+    const limiter = limiterOf({ quota: 1, lease: '300ms' })
+    const { url } = await serveLimited({ limiter }, (request, response) => {
+      response.write('a')
+      request.on('close', () => response.end())
+    })
+    const first = await dial({ url })
+    await once(first, 'data')
+    await pause(1000)
+    expect((await ask({ url })).status).toBe(429)
+    first.destroy()
+    await until(() => usedBy(limiter as never) === 0)
+  })
+
+  test('gives a slot back when the client hangs up during the delay of another limit', async () => {
+    const limiter = createLimiter<unknown>({
+      keyer: everyone,
+      limits: [concurrent(2), leakyBucket({ quota: 1, window: '1m', capacity: 5 })],
+      store: memoryStore(),
+    }) as Limiter<unknown, Decision>
+    const { url } = await serveLimited({ limiter }, (_request, response) => void response.end('ok'))
+    await ask({ url })
+    const waiting = await dial({ url })
+    await until(() => usedBy(limiter as never) === 1)
+    waiting.destroy()
+    await until(() => usedBy(limiter as never) === 0)
+  })
+
+  test('gives a slot back before a promised cost is known, and settles afterwards', async () => {
+    let settle: (cost: number) => void = () => undefined
+    const limiter = createLimiter<unknown>({
+      keyer: everyone,
+      limits: [concurrent(1), fixedWindow({ quota: 100, window: '1h' })],
+      store: memoryStore(),
+    }) as Limiter<unknown, Decision>
+    const settleWith = (): Promise<number> => new Promise((resolve) => (settle = resolve))
+    const { url } = await serveLimited({ limiter, settleWith }, (_request, response) => void response.end('ok'))
+    await ask({ url })
+    await until(() => usedBy(limiter as never) === 0)
+    settle(7)
+    await until(() => limiter.peek(undefined, { cost: 0 }).limits[1]!.used === 7)
+  })
+
+  test('gives a slot back although settleWith fails', async () => {
+    const limiter = limiterOf(1)
+    const settleWith = (): number => {
+      throw new Error('settleWith')
+    }
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    const { url } = await serveLimited({ limiter, settleWith }, (_request, response) => void response.end('ok'))
+    await ask({ url })
+    await until(() => usedBy(limiter as never) === 0)
+    expect(warned).toHaveBeenCalledOnce()
+    warned.mockRestore()
+  })
+
+  test('lets requests wait in their order, and denies what the queue does not hold', async () => {
+    const limiter = limiterOf(1)
+    const done: string[] = []
+    const open: (() => void)[] = []
+    const { url } = await serveLimited({ limiter, queue: { max: 2, maxWait: '10s' } }, (request, response) => {
+      open.push(() => {
+        done.push(request.url!)
+        response.end(request.url)
+      })
+    })
+    const replies = [ask({ url }, '/1')]
+    await until(() => open.length === 1)
+    replies.push(ask({ url }, '/2'))
+    await until(() => waitersOf(limiter) === 1)
+    replies.push(ask({ url }, '/3'))
+    await until(() => waitersOf(limiter) === 2)
+    expect(await ask({ url }, '/4')).toMatchObject({ status: 429, headers: { 'retry-after': '1' } })
+    for (let i = 0; i < 3; i++) {
+      await until(() => open.length > i)
+      open[i]!()
+    }
+    expect((await Promise.all(replies)).map(({ status, body }) => [status, body])).toEqual([
+      [200, '/1'],
+      [200, '/2'],
+      [200, '/3'],
+    ])
+    expect(done).toEqual(['/1', '/2', '/3'])
+  })
+
+  test('denies a request when its longest wait is over', async () => {
+    const limiter = limiterOf({ quota: 1, retryAfter: '3s' })
+    const { url } = await serveLimited({ limiter, queue: { maxWait: '150ms' } }, () => undefined)
+    await dial({ url })
+    await until(() => usedBy(limiter as never) === 1)
+    const began = performance.now()
+    expect(await ask({ url })).toMatchObject({ status: 429, headers: { 'retry-after': '3' } })
+    expect(performance.now() - began).toBeGreaterThanOrEqual(145)
+  })
+
+  test('denies at once what surely waits too long', async () => {
+    const limiter = createLimiter<unknown>({
+      keyer: everyone,
+      limits: fixedWindow({ quota: 1, window: '1h' }),
+      store: memoryStore(),
+    })
+    const { url } = await serveLimited(
+      { limiter, queue: { maxWait: '5m' } },
+      (_request, response) => void response.end('ok'),
+    )
+    await ask({ url })
+    expect((await ask({ url })).status).toBe(429)
+  })
+
+  test('forgets a request whose client hangs up in the queue', async () => {
+    const limiter = limiterOf(1)
+    let calls = 0
+    const { url } = await serveLimited({ limiter, queue: {} }, (_request, response) => {
+      if (++calls > 1) response.end('ok')
+    })
+    const first = await dial({ url })
+    await until(() => calls === 1)
+    const waiting = await dial({ url })
+    await until(() => waitersOf(limiter) === 1)
+    waiting.destroy()
+    await until(() => waitersOf(limiter) === 0)
+    first.destroy()
+    await until(() => usedBy(limiter as never) === 0)
+    expect(calls).toBe(1)
+  })
+
+  test.each([[{ max: 0 }], [{ maxWait: 'soon' }], [{ least: 1 }], [5]])('refuses the queue %o', (queue) => {
+    expect(() => rateLimit({ limiter: limiterOf(1), queue } as never)).toThrow(/queue|least/)
+  })
+})
+
+function waitersOf(limiter: Limiter<unknown>): number {
+  return heldRequests().get((limiter as unknown as { name: string }).name) ?? 0
+}

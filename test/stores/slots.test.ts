@@ -1,0 +1,280 @@
+// Slots of `concurrent` against the obvious model, a list of what runs, in memory, in rows and on Redis.
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  concurrent,
+  createLimiter,
+  denyCache,
+  guard,
+  perMinute,
+  type Decision,
+  type Limiter,
+  memoryStore,
+  rowStore,
+  type Store,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { mapDatabase } from '../../examples/custom-store.ts'
+import { methodStore } from '../support/method-store.ts'
+import { redisForAll } from '../support/redis-tests.ts'
+
+const RUNS = Number(process.env['RUNS'] ?? 200)
+const LEASE = 10_000
+
+interface Input {
+  readonly quota: number
+}
+
+/** What one request holds. */
+interface Slots {
+  readonly units: number
+  until: number
+}
+
+type Step =
+  | { readonly kind: 'take'; readonly quota: number; readonly cost: number }
+  | { readonly kind: 'release' | 'renew' | 'refund' | 'settle'; readonly which: number }
+  | { readonly kind: 'reset' }
+  | { readonly kind: 'pause'; readonly ms: number }
+
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constant('take' as const),
+        // The limit changes now and then.
+        quota: fc.oneof(
+          { weight: 6, arbitrary: fc.constant(3) },
+          { weight: 1, arbitrary: fc.integer({ min: 1, max: 5 }) },
+        ),
+        cost: fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.nat({ max: 4 }) }),
+      }),
+    },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constantFrom('release', 'release', 'renew', 'refund', 'settle'),
+        which: fc.nat({ max: 6 }),
+      }),
+    },
+    { weight: 1, arbitrary: fc.constant({ kind: 'reset' as const }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        kind: fc.constant('pause' as const),
+        ms: fc.oneof(fc.constant(0.001), fc.nat({ max: LEASE }), fc.constantFrom(LEASE - 1, LEASE, LEASE / 3)),
+      }),
+    },
+  ),
+  { maxLength: 60 },
+)
+
+/** Runs steps on a limiter, and compares each with the model. */
+async function compare(limiter: Limiter<Input>, clock: VirtualClock, list: readonly Step[]): Promise<void> {
+  const running = new Map<Decision, Slots>()
+  const decisions: Decision[] = []
+  const released = new Set<Decision>()
+  const used = (): number => {
+    for (const [decision, { until }] of running) if (until <= clock.now()) running.delete(decision)
+    return [...running.values()].reduce((sum, { units }) => sum + units, 0)
+  }
+  for (const step of list) {
+    if (step.kind === 'pause') clock.advance(step.ms)
+    else if (step.kind === 'reset') {
+      await limiter.reset({ quota: 3 })
+      running.clear()
+      // A slot that is taken in the same microsecond cannot be told from one before.
+      clock.advance(0.001)
+    } else if (step.kind === 'take') {
+      const { quota, cost } = step
+      const before = used()
+      const decision = await limiter.consume({ quota }, { cost })
+      expect(decision.allowed, `${before} of ${quota} are used`).toBe(cost === 0 || before + cost <= quota)
+      expect(decision.retryAfter).toBe(decision.allowed ? 0 : cost > quota ? Infinity : 1000)
+      if (decision.allowed && cost > 0) {
+        running.set(decision, { units: cost, until: clock.now() + LEASE })
+        decisions.push(decision)
+      }
+      expect(decision.limits[0]!.remaining).toBe(Math.max(0, quota - used()))
+    } else {
+      const decision = decisions.at(-1 - step.which)
+      if (decision === undefined) continue
+      const isHeld = used() > 0 && running.has(decision) && !released.has(decision)
+      if (step.kind === 'renew') {
+        expect(await limiter.renew(decision)).toBe(isHeld)
+        if (isHeld) running.get(decision)!.until = clock.now() + LEASE
+      } else if (step.kind === 'settle') await limiter.settle(decision, 7)
+      else {
+        await limiter[step.kind](decision)
+        released.add(decision)
+        running.delete(decision)
+      }
+    }
+    const { limits } = await limiter.peek({ quota: 5 }, { cost: 0 })
+    expect(limits[0]!.remaining, JSON.stringify(step)).toBe(5 - Math.min(5, used()))
+  }
+}
+
+function limiterOn(store: Store): Limiter<Input> {
+  const versions = [1, 2, 3, 4, 5].map((quota) => concurrent({ quota, lease: LEASE, name: 'slots' }))
+  return createLimiter<Input>({
+    name: randomUUID(),
+    keyer: () => 'key',
+    limits: ({ quota }) => versions[quota - 1]!,
+    store,
+  })
+}
+
+describe('slots are those of the requests that run', () => {
+  const redis = redisForAll()
+  const stores: Readonly<Record<string, (clock: VirtualClock) => Store>> = {
+    memory: (clock) => memoryStore({ clock }),
+    rows: (clock) => rowStore(mapDatabase(clock), { clock }),
+    Redis: (clock) => redisStore(redis.client, { clock }),
+  }
+  it.each(Object.keys(stores))('in %s', async (kind) => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (list) => {
+        const clock = virtualClock()
+        await compare(limiterOn(stores[kind]!(clock)), clock, list)
+      }),
+      { numRuns: RUNS },
+    )
+  })
+})
+
+describe('a decision with slots', () => {
+  const setup = (): { limiter: Limiter<string, Decision>; clock: VirtualClock } => {
+    const clock = virtualClock()
+    const store = memoryStore({ clock })
+    const limits = [concurrent({ quota: 2, lease: '10s' })]
+    return {
+      clock,
+      limiter: createLimiter<string>({ name: 'slots', keyer: (key) => key, limits, store }) as Limiter<
+        string,
+        Decision
+      >,
+    }
+  }
+
+  it('gives its slots back once, and only its own', () => {
+    const { limiter, clock } = setup()
+    const first = limiter.consume('a')
+    clock.advance(1)
+    const second = limiter.consume('a')
+    limiter.release(first)
+    limiter.release(first)
+    limiter.refund(first)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
+    limiter.release(second)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(0)
+  })
+
+  it('keeps its slots when it is settled, and gives them back afterwards', () => {
+    const { limiter } = setup()
+    const decision = limiter.consume('a')
+    limiter.settle(decision, 0)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
+    limiter.refund(decision)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(0)
+  })
+
+  it('does not give back what another request has taken since its lease ended', () => {
+    const { limiter, clock } = setup()
+    const late = limiter.consume('a')
+    clock.advance(10_000)
+    limiter.consume('a')
+    limiter.consume('a')
+    limiter.release(late)
+    expect(limiter.consume('a').allowed).toBe(false)
+    expect(limiter.renew(late)).toBe(false)
+  })
+
+  it('takes no slots for a penalty', () => {
+    const { limiter } = setup()
+    limiter.penalize('a', 2)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(0)
+  })
+
+  it('is all or nothing with other limits, and prefers their wait', () => {
+    const clock = virtualClock()
+    const store = memoryStore({ clock })
+    const limits = [
+      concurrent({ quota: 1, lease: '1m', retryAfter: '3s' }),
+      { algorithm: 'fixedWindow', quota: 1, window: '1s', name: 'rate' } as never,
+    ]
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits, store }) as Limiter<string, Decision>
+    const first = limiter.consume('a')
+    const denied = limiter.consume('a')
+    expect(denied.allowed).toBe(false)
+    expect(denied.binding!.limit.name).toBe('rate')
+    limiter.release(first)
+    // The other limit still denies, so that no slot is taken.
+    expect(limiter.consume('a').limits[0]!.used).toBe(0)
+    clock.advance(1000)
+    expect(limiter.consume('a').allowed).toBe(true)
+  })
+
+  it('charges no denied request when it is strict', () => {
+    const clock = virtualClock()
+    const limits = [
+      concurrent({ quota: 2, strict: true }),
+      { algorithm: 'gcra', quota: 1, window: '1s', name: 'rate' } as never,
+    ]
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits, store: memoryStore({ clock }) }) as Limiter<
+      string,
+      Decision
+    >
+    limiter.consume('a')
+    limiter.consume('a')
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
+  })
+})
+
+describe('a wrapper of a store', () => {
+  const redis = redisForAll()
+
+  it('does not remember a denial by slots, also through a guard', async () => {
+    const store = guard(denyCache(redisStore(redis.client)))
+    const name = randomUUID()
+    const limits = [concurrent(1), perMinute(100)]
+    const limiter = createLimiter<string>({ name, keyer: (key) => key, limits, store })
+    const other = redisStore(redis.client)
+    const elsewhere = createLimiter<string>({ name, keyer: (key) => key, limits, store: other, shared: true })
+    const first = await elsewhere.consume('a')
+    expect((await limiter.consume('a')).allowed).toBe(false)
+    await elsewhere.release(first)
+    const second = await limiter.consume('a')
+    expect(second.allowed).toBe(true)
+    expect(await limiter.renew(second)).toBe(true)
+    await limiter.release(second)
+    expect((await elsewhere.consume('a')).allowed).toBe(true)
+    await limiter.reset('a')
+    await store.close()
+  })
+
+  it('takes and gives back slots in this process while the store is away', async () => {
+    const away = methodStore({
+      take: () => Promise.reject(new Error('away')),
+      adjust: () => Promise.reject(new Error('away')),
+      lock: () => Promise.reject(new Error('away')),
+      forget: () => Promise.reject(new Error('away')),
+      renew: () => Promise.reject(new Error('away')),
+    })
+    const store = guard(away, { onChange: () => undefined })
+    const limiter = createLimiter<string>({ name: 'away', keyer: (key) => key, limits: concurrent(2), store })
+    const first = await limiter.consume('a')
+    const second = await limiter.consume('a')
+    expect([first.degraded, first.allowed, second.allowed]).toEqual(['local', true, true])
+    expect((await limiter.consume('a')).allowed).toBe(false)
+    expect(await limiter.renew(first)).toBe(true)
+    await limiter.release(first)
+    await limiter.release(first)
+    expect((await limiter.consume('a')).allowed).toBe(true)
+    expect((await limiter.consume('a')).allowed).toBe(false)
+    await store.close()
+  })
+})
