@@ -55,10 +55,14 @@ const chosen = {
     admitted: ({ exponential }) => exponential({ quota: 1_000_000_000, window: '1m' }),
     denied: ({ exponential }) => exponential(minutely),
   },
-  // Its size depends on its quota, so it has no budget.
+  // The sizes of these depend on their quotas, so they have no budget.
   slidingWindowLog: {
     admitted: ({ slidingWindowLog }) => slidingWindowLog({ quota: 1000, window: '1ms' }),
     denied: ({ slidingWindowLog }) => slidingWindowLog({ quota: 1000, window: '1m' }),
+  },
+  concurrent: {
+    admitted: ({ concurrent }) => concurrent({ quota: 1000, lease: '1ms' }),
+    denied: ({ concurrent }) => concurrent({ quota: 1000, lease: '1m' }),
   },
 }
 
@@ -72,4 +76,4 @@ for (const algorithm of algorithmNames) {
 }
 
 /** The algorithms whose state has a fixed size. */
-export const FIXED_SIZE = Object.keys(algorithms).filter((name) => name !== 'slidingWindowLog')
+export const FIXED_SIZE = Object.keys(algorithms).filter((name) => name !== 'slidingWindowLog' && name !== 'concurrent')

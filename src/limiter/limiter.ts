@@ -183,23 +183,11 @@ function noSingleKey(): SluiceError {
   )
 }
 
-/** What was done with a decision. Each happens once. */
-interface Ended {
-  /** It was refunded or settled. */
-  isSettled: boolean
-  /** Its slots were given back. */
-  isReleased: boolean
-  /** A renewal that is under way. What follows waits for it, since it moves the slots. */
-  renewal: Promise<unknown> | undefined
-}
+/** Decisions that were refunded or settled. That happens once. */
+const settled = shared('settled decisions', () => new WeakSet<Decision>())
 
-const ends = shared('ended decisions', () => new WeakMap<Decision, Ended>())
-
-function endOf(decision: Decision): Ended {
-  const end = ends.get(decision) ?? { isSettled: false, isReleased: false, renewal: undefined }
-  ends.set(decision, end)
-  return end
-}
+/** Renewals that are under way. What follows waits for them, since they move the slots. */
+const renewals = shared('renewals', () => new Map<Decision, Promise<unknown>>())
 
 /** The limiter behind `createLimiter` and `stack`. */
 class DefaultLimiter<Input> implements OwnLimiter<Input> {
@@ -280,17 +268,17 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   renew(decision: Decision): MaybePromise<boolean> {
     const charges = chargesOf(decision).filter(({ policy, charged }) => policy.compiled.slots && charged > 0)
-    if (charges.length === 0 || ends.get(decision)?.isReleased) return false
-    const end = endOf(decision)
-    if (end.renewal !== undefined) return end.renewal.then(() => this.renew(decision))
+    if (charges.length === 0) return false
+    const before = renewals.get(decision)
+    if (before !== undefined) return before.then(() => this.renew(decision))
     const renewed: Renewed[] = []
     const done = chain(perform(storeOf(charges, this.#store), { kind: 'renew', charges, renewed }), () => {
       charges.forEach((charge, i) => charge.markCharged(renewed[i]!.at, renewed[i]!.units))
       return charges.every(({ charged }) => charged > 0)
     })
     if (isPromise(done)) {
-      const over = (): void => void (end.renewal = undefined)
-      end.renewal = done.then(over, over)
+      const over = (): void => void renewals.delete(decision)
+      renewals.set(decision, done.then(over, over))
     }
     return done
   }
@@ -428,26 +416,29 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void> {
     const charges = chargesOf(decision)
-    const before = ends.get(decision)
-    const settles = actual !== undefined && before?.isSettled !== true
-    const frees = releases && before?.isReleased !== true && charges.some(({ policy }) => policy.compiled.slots)
-    if (!settles && !frees) return
-    if (chargedNothing(decision, charges)) return actual === undefined ? undefined : this.#warnUncharged(decision)
-    const costs = charges.map(({ limit, policy }) =>
-      settles && !policy.compiled.slots ? checkedCost(actual(limit)) : 0,
-    )
-    const end = endOf(decision)
-    end.isSettled ||= settles
-    end.isReleased ||= frees
-    const adjust = (): MaybePromise<void> => {
-      const units = charges.map((charge, i) => {
-        if (charge.policy.compiled.slots) return frees && charge.allowed ? -charge.charged : 0
-        return settles ? difference(charge, costs[i]!) : 0
-      })
-      const done = perform(storeOf(charges, this.#store), { kind: 'adjust', charges, units })
-      return chain(done, () => this.#queue.wake(charges))
-    }
-    return end.renewal === undefined ? adjust() : end.renewal.then(adjust)
+    const settles = actual !== undefined && !settled.has(decision)
+    if (!settles && !(releases && charges.some(holdsSlots))) return
+    if (settles && chargedNothing(decision, charges) && (!decision.allowed || charges.every(isSettled)))
+      return this.#warnUncharged(decision)
+    const costs = settles
+      ? charges.map((charge) => (isSettled(charge) ? checkedCost(actual(charge.limit)) : 0))
+      : undefined
+    if (settles) settled.add(decision)
+    const renewal = renewals.size === 0 ? undefined : renewals.get(decision)
+    const adjust = (): MaybePromise<void> => this.#adjust(charges, costs, releases)
+    return renewal === undefined ? adjust() : renewal.then(adjust)
+  }
+
+  /** Charges actual costs, if they are given, and gives slots back. */
+  #adjust(charges: readonly Charge[], costs: readonly number[] | undefined, releases: boolean): MaybePromise<void> {
+    const units = charges.map((charge, i) => {
+      if (isSettled(charge)) return costs === undefined ? 0 : difference(charge, costs[i]!)
+      return releases && charge.allowed ? -charge.charged : 0
+    })
+    const done = perform(storeOf(charges, this.#store), { kind: 'adjust', charges, units })
+    // Slots are given back once.
+    if (releases) for (const charge of charges) if (!isSettled(charge)) charge.markCharged(charge.at, 0)
+    return chain(done, () => this.#queue.wake(charges))
   }
 
   #warnUncharged({ allowed }: Decision): void {
@@ -465,6 +456,15 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     if (!this.#warned.has(code)) warn(code, message)
     this.#warned.add(code)
   }
+}
+
+/** Returns false for slots: they are given back, and not settled. */
+function isSettled({ policy }: Charge): boolean {
+  return !policy.compiled.slots
+}
+
+function holdsSlots(charge: Charge): boolean {
+  return !isSettled(charge) && charge.charged > 0
 }
 
 /** Returns the store that has decided: an adapter may have guarded it. */

@@ -46,9 +46,12 @@ const ENDINGS: readonly Ending[] = ['whole', 'gone', 'upload', 'half']
 async function end(url: string, ending: Ending, agent: http.Agent): Promise<void> {
   const path = ['/', '/slow', '/stream', '/fault'][Math.floor(Math.random() * 4)]!
   if (ending === 'whole') {
-    const [response] = (await once(http.get(url + path, { agent }), 'response')) as [http.IncomingMessage]
+    // The server may close an idle connection just then.
+    const answered = once(http.get(url + path, { agent }), 'response').catch(() => undefined)
+    const [response] = ((await answered) ?? []) as [http.IncomingMessage?]
+    if (response === undefined) return
     response.resume()
-    await once(response, 'end')
+    await once(response, 'close')
     return
   }
   const { port, hostname } = new URL(url)

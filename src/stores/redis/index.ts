@@ -123,8 +123,11 @@ class RedisStore implements AsyncStore {
     }
     const { charges } = operation
     if (operation.kind === 'adjust') {
+      // All limits of a key, also those of which nothing changes: their states are in one field.
+      const keys = this.#keys(charges)
+      const changed = new Set(keys.filter((_, i) => operation.units[i] !== 0))
       const changes = charges.map((charge, i) => [charge, operation.units[i]!] as const)
-      return this.#change('adjust', new Map(changes.filter(([, change]) => change !== 0)))
+      return this.#change('adjust', new Map(changes.filter((_, i) => changed.has(keys[i]!))))
     }
     if (operation.kind === 'renew') {
       const renewed = new Map<Charge, Renewed>()

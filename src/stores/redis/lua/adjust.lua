@@ -187,28 +187,63 @@ local function lock(group, attempt, length)
   group.changes, group.lasting = true, max(group.lasting, length / 1000000)
 end
 
--- Adjusts or locks all charges of a transaction. For each there are two arguments: units or microseconds, and when it was charged.
+-- Refunds units of a key whose states are as this plan would write them, so that no records are needed: nothing is locked, and no limit has
+-- changed. Returns false where that is not so, before anything is written.
+local function refundUsual(group, key, place)
+  read(group, key)
+  if not group.isUsual then return false end
+  local isChanged, isPartial = false, false
+  for i = group.first, group.last do
+    local attempt, units, chargedAt = attempts[i], args[place] + 0, args[place + 1] + 0
+    current, attempt.isCharged, place = attempt, false, place + 2
+    local kind, params, cells, offset = attempt.kind, attempt.params, attempt.cells, attempt.offset
+    local tick, state = attempt.isMicro and now or millis, nil
+    if units > 0 or isAhead(kind, params, cells, offset, tick) then return false end
+    if units < 0 and chargedAt * 1000 / params.perMs <= now + TOLERANCE_MS * 1000 then
+      local _, _, _, _, reset = attempt.step(params, cells, offset, tick, 0, attempt.entries)
+      if reset > 0 then
+        if attempt.entries then attempt.entries.edit(0, 0, 0, 0, 0) end
+        state = { twinOf(kind).adjust(params, cells, offset, tick, chargedAt, units, attempt.entries) }
+      end
+    end
+    if state and state[1] then
+      for k = 1, attempt.width do attempt.next[offset + k] = state[1 + k] end
+      isChanged, attempt.isCharged = true, true
+    else
+      isPartial = true
+    end
+  end
+  write(group, 0, isChanged, isPartial)
+  return true
+end
+
+-- Changes a key by records.
+local function changeRecords(group, place)
+  group.lasting, group.changes, group.set, group.gone = 0, false, {}, {}
+  local values = call('HMGET', group.key, unpack(group.logs or { 'states' }))
+  group.value = values[1]
+  openRecords(group)
+  clear(group)
+  local at = 1
+  for i = group.first, group.last do
+    local attempt, units = attempts[i], args[place] + 0
+    if attempt.own then
+      at = at + 1
+      attempt.value = values[at]
+    end
+    attempt.isCharged = false
+    if units ~= 0 or plan.changes ~= adjust then plan.changes(group, attempt, units, args[place + 1] + 0) end
+    place = place + 2
+  end
+end
+
+-- Adjusts, renews or locks all charges of a transaction. For each there are two arguments: units or microseconds, and when it was charged.
 local function changeAll(first, place)
-  local change = plan.changes
   for g = 1, width do
     local group = groups[g]
-    group.key, group.lasting, group.changes = keys[first + g], 0, false
-    group.set, group.gone = {}, {}
-    local values = call('HMGET', group.key, unpack(group.logs or { 'states' }))
-    group.value = values[1]
-    openRecords(group)
-    clear(group)
-    local at = 1
-    for i = group.first, group.last do
-      local attempt = attempts[i]
-      if attempt.own then
-        at = at + 1
-        attempt.value = values[at]
-      end
-      attempt.isCharged = false
-      change(group, attempt, args[place] + 0, args[place + 1] + 0)
-      place = place + 2
-    end
+    group.key, group.changes = keys[first + g], false
+    if plan.changes ~= adjust or not refundUsual(group, group.key, place) then changeRecords(group, place) end
+    place = place + 2 * (group.last - group.first + 1)
   end
   current = false
   for g = 1, width do
