@@ -259,11 +259,7 @@ export const http = [
     'count = Math.floor(count / size)',
   ),
   retryAfter('uses the smaller of two waits', 'theirs > largest', 'theirs < largest'),
-  retryAfter(
-    'writes Retry-After: 0',
-    'return Math.max(1, wholeSeconds(ms))\n}\n\n/**',
-    'return wholeSeconds(ms)\n}\n\n/**',
-  ),
+  retryAfter('writes Retry-After: 0', 'Math.max(1, wholeSeconds(wait))', 'wholeSeconds(wait)'),
   headerName('allows a name with a line break', '{1,128}$/', '{1,128}/'),
   names(
     'allows one name for two parts',
@@ -444,7 +440,11 @@ export const http = [
   webResponse('keeps the shorter wait in milliseconds', 'millisecondsBeside(seconds, Number(ours), ms)', 'ms'),
   webResponse('overwrites the milliseconds of the application', ' && !response.has(RETRY_AFTER_MS)', ''),
   exposing('does not expose retry-after-ms', '...(hasMilliseconds(config) ? [RETRY_AFTER_MS] : []), ', ''),
-  models('writes a shadow limit for clients of language models', 'if (!isShown(status.limit)) continue', ''),
+  models(
+    'writes a shadow limit for clients of language models',
+    'if (!isShown(status.limit)) continue\n      const { limit }',
+    'const { limit }',
+  ),
   models(
     'shows the last of several limits with the same name',
     'if (other === undefined || isUsedUpSooner(status, other)) kept',

@@ -49,11 +49,7 @@ export interface HeaderOptions {
    * `'openai'` and `'anthropic'` are for clients of language models: they have headers for each limit, by its name, and a denial also has
    * `retry-after-ms`.
    * @example
-   * rateLimit({
-   *   keyer: byHeader('authorization'),
-   *   limits: [perMinute(500, { name: 'requests' })],
-   *   headers: ['standard', 'openai'],
-   * })
+   * rateLimit({ keyer: byIP, limits: perMinute(500, { name: 'requests' }), headers: ['standard', 'openai'] })
    */
   readonly headers?: HeaderStyles
   /**

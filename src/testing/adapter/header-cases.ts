@@ -134,7 +134,7 @@ export const headerCases: Cases = {
   },
 }
 
-const MODEL = { quota: 1, window: '1m' }
+const MODEL = { quota: 1, window: '1m' } as const
 
 /** The headers of a limit in both styles of language models, at the start of the virtual clock. */
 function modelHeaders(name: string, quota: string, left: string): Record<string, string> {

@@ -25,7 +25,7 @@ interface Attempt {
 }
 
 /** Starts a server that answers like a model's API. It admits one request in each window. */
-async function gateway(style: HeaderStyle, answer: object, window: string): Promise<readonly Attempt[]> {
+async function gateway(style: HeaderStyle, answer: object, window: '2s' | '1h'): Promise<readonly Attempt[]> {
   const attempts: Attempt[] = []
   const limit = rateLimit({
     keyer: everyone,
@@ -48,7 +48,7 @@ async function gateway(style: HeaderStyle, answer: object, window: string): Prom
     response.on('finish', () => {
       attempts.push({ at, allowed: response.statusCode === 200, told: Number(response.getHeader('retry-after-ms')) })
     })
-    void handler(request, response)
+    handler(request, response)
   })
   return attempts
 }
