@@ -439,7 +439,7 @@ export const http = [
   ),
   webResponse('keeps the shorter wait in milliseconds', 'millisecondsBeside(seconds, Number(ours), ms)', 'ms'),
   webResponse('overwrites the milliseconds of the application', ' && !response.has(RETRY_AFTER_MS)', ''),
-  exposing('does not expose retry-after-ms', '...(hasMilliseconds(config) ? [RETRY_AFTER_MS] : []), ', ''),
+  models('does not expose retry-after-ms', '...(hasMilliseconds(config) ? [RETRY_AFTER_MS] : []), ', ''),
   models(
     'writes a shadow limit for clients of language models',
     'if (!isShown(status.limit)) continue\n      const { limit }',
