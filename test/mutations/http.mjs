@@ -467,7 +467,11 @@ export const http = [
   models('omits the minutes', 'return minutes > 0 ? ', 'return minutes > 1 ? '),
   models('rounds milliseconds down', 'Math.min(Math.ceil(ms - 1e-6), MAX', 'Math.min(Math.floor(ms), MAX'),
   models('writes years of five digits', 'Math.min(epochSeconds(ms), LAST_SECOND)', 'epochSeconds(ms)'),
-  models('misses the clock of the store', '    needsTime: true,\n    perLimit: ANTHROPIC,', '    perLimit: ANTHROPIC,'),
+  inFile('src/http/headers/styles.ts', { files: everywhere, name: 'the headers' })(
+    'misses the clock of the store',
+    '    needsTime: true,\n    perLimit: ANTHROPIC,',
+    '    perLimit: ANTHROPIC,',
+  ),
   models(
     'shares a header with a style for each limit',
     'forEachLimit.find((style) => canWrite(style, name))',
