@@ -1,6 +1,7 @@
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { headerConfig, writtenHeaders } from '../../src/http/headers/styles.ts'
+import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
+import { exposedAfter } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { warnIfPending } from '../../src/http/checks.ts'
 import { hasUnreadBody, type NodeRequest } from '../../src/http/response/node.ts'
@@ -100,10 +101,10 @@ export function rateLimitOf(request: Request): Decision | undefined {
 export function rateLimit(options: RateLimitOptions): RateLimit {
   validateHttpOptions(options)
   const requestLimiter = createRequestLimiter(optionsForDrafts(options, responseOf), adapter)
-  const exposed = ['Retry-After', ...writtenHeaders(headerConfig(options))]
+  const config = headerConfig(options)
 
-  function finished(response: Response, { headers, end }: Draft): Response {
-    return end.deliver(withHeaders(response, headers, exposed))
+  function finished(request: Request, response: Response, { headers, end }: Draft): Response {
+    return end.deliver(withHeaders(response, headers, () => exposedAfter(config, decisions.get(request))))
   }
 
   return function limit(handler) {
@@ -112,9 +113,9 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       keepRest(request, rest)
       const draft = createDraft(request)
       const admitted = await requestLimiter.admit(request, draft, undefined)
-      if (!admitted) return finished(draft.denial ?? clientGone(), draft)
+      if (!admitted) return finished(request, draft.denial ?? clientGone(), draft)
       try {
-        return finished(await handler(request, ...rest), draft)
+        return finished(request, await handler(request, ...rest), draft)
       } catch (error) {
         // The runtime answers an error with a 500.
         if (draft.end.response === undefined) draft.end.deliver(new Response(null, { status: 500 }))
@@ -134,7 +135,7 @@ function createDraft(request: Request): Draft {
 }
 
 /** Returns a new response: the headers of a response may be immutable, and a handler may return the same response again. */
-function withHeaders(response: Response, headers: Headers, exposed: readonly string[]): Response {
+function withHeaders(response: Response, headers: Headers, exposed: () => readonly string[]): Response {
   // A protocol switch and a network error cannot be copied.
   if (response.status < 200) return response
   const answer = new Response(response.body, response)

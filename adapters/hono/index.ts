@@ -1,8 +1,9 @@
 import type { Context, Env, MiddlewareHandler, Next } from 'hono'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { denialStatus } from '../../src/http/denial.ts'
-import { headerConfig, writtenHeaders } from '../../src/http/headers/styles.ts'
+import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
+import { exposedAfter } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { hasUnreadBody, whenClosed } from '../../src/http/response/node.ts'
 import { type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
@@ -142,7 +143,7 @@ function startDenial(context: Context, status: number): Undo {
 export function rateLimit<E extends Env = AnyEnv>(options: RateLimitOptions<E>): MiddlewareHandler {
   validateHttpOptions(options)
   const requestLimiter = createRequestLimiter(optionsForDrafts(options, sentResponseOf), adapter)
-  const exposed = ['Retry-After', ...writtenHeaders(headerConfig(options))]
+  const config = headerConfig(options)
 
   return async function limitRate(context, next) {
     const admitted = await requestLimiter.admit(context, context, next)
@@ -154,13 +155,13 @@ export function rateLimit<E extends Env = AnyEnv>(options: RateLimitOptions<E>):
       if (!(error instanceof Error)) knownEndOf(context)?.deliver(new Response(null, { status: 500 }))
       throw error
     }
-    addHeaders(context, exposed)
+    addHeaders(context, () => exposedAfter(config, adapter.getDecision(context)))
     return undefined
   }
 }
 
 /** Adds the draft to the response. A response that Hono did not create itself does not have these headers. */
-function addHeaders(context: Context, exposed: readonly string[]): void {
+function addHeaders(context: Context, exposed: () => readonly string[]): void {
   const draft = drafts.get(context)
   if (draft === undefined || !context.finalized) return
   const { status, headers } = getResponse(context)

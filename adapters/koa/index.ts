@@ -5,7 +5,13 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial, type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
 import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
 import { warnIfPending, warnOfLateMount, warnOfNoRoute } from '../../src/http/checks.ts'
-import { mergeRetryAfter, withNames, writtenHeaders } from '../../src/http/headers/styles.ts'
+import {
+  mergeRetryAfter,
+  millisecondsBeside,
+  RETRY_AFTER_MS,
+  withNames,
+  writtenHeaders,
+} from '../../src/http/headers/styles.ts'
 import { latestPass } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
@@ -167,7 +173,7 @@ function isLastAfterRouter({ middleware }: Application, limitRate: unknown): boo
 }
 
 const EXPOSE_HEADERS = 'access-control-expose-headers'
-const DENIAL_HEADERS = ['retry-after', 'cache-control', 'connection']
+const DENIAL_HEADERS = ['retry-after', RETRY_AFTER_MS, 'cache-control', 'connection']
 
 /** The requests whose `onDenied` has thrown the denial. */
 const thrownDenials = new WeakSet<Context>()
@@ -187,7 +193,8 @@ function keepHeadersOnErrors(app: Application): void {
     // Koa calls it at the end of every response, without an error.
     const latest = (error as Error | null) === null ? undefined : latestPass(adapter, this)
     if (latest === undefined) return onerror.call(this, error)
-    const written = latest.headers.parts.flatMap(({ config }) => writtenHeaders(config))
+    const { limits: shown } = latest.headers.decision
+    const written = latest.headers.parts.flatMap(({ config }) => writtenHeaders(config, shown))
     answerWith(this.res, namesOf(written, thrownDenials.has(this)), () => onerror.call(this, error))
   }
   Object.assign(app.context, { onerror: keepHeaders })
@@ -205,8 +212,13 @@ function answerWith(res: Context['res'], names: readonly string[], answer: () =>
   res.removeHeader = (name) => (kept.has(name.toLowerCase()) ? undefined : removeHeader.call(res, name))
   res.setHeader = (name, value) => {
     const lower = name.toLowerCase()
-    if (kept.has(lower) && lower === 'retry-after')
-      return setHeader.call(res, name, laterOf(res.getHeader(name), value))
+    if (kept.has(lower) && lower === 'retry-after') {
+      const ours = Number(res.getHeader(name))
+      const seconds = mergeRetryAfter(value, ours, Date.now())!
+      const ms = res.getHeader(RETRY_AFTER_MS)
+      if (ms !== undefined) setHeader.call(res, RETRY_AFTER_MS, String(millisecondsBeside(seconds, ours, ms)))
+      return setHeader.call(res, name, String(seconds))
+    }
     if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res
     return setHeader.call(res, name, kept.has(lower) ? withNames(String(value), exposed) : value)
   }
@@ -215,9 +227,4 @@ function answerWith(res: Context['res'], names: readonly string[], answer: () =>
   } finally {
     Object.assign(res, { removeHeader, setHeader })
   }
-}
-
-/** Returns the later of two `Retry-After`. */
-function laterOf(ours: unknown, theirs: unknown): string {
-  return String(mergeRetryAfter(theirs, Number(ours), Date.now()))
 }

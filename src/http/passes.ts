@@ -3,13 +3,15 @@ import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
 import { clashWarner, isChecked, warnMountedTwice, warnSamePlace } from './checks.ts'
 import {
   DEFAULT_CONFIG,
+  exposedHeaders,
   exposedWriter,
+  hasMilliseconds,
   type HeaderConfig,
   headerConfig,
   headerWriter,
   isAnswered,
   limiterNameOf,
-  writtenHeaders,
+  needsTime,
 } from './headers/styles.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import type { ResponseHeaders, StandardFormat } from './headers/types.ts'
@@ -59,9 +61,9 @@ export function stackedHeaderWriter<Response>(
   const isImplied = implyConfig(limiter, config)
   // Not `config.write`, which all request limiters without header options share: a writer keeps its latest list of policies.
   const write = headerWriter(config)
-  const writeExposed = exposedWriter(['Retry-After', ...writtenHeaders(config)], adapter)
+  const writeExposed = exposedWriter(adapter)
   const warnOfClashes = clashWarner(config)
-  const needsTime = config.styles.includes('github')
+  const readsTime = needsTime(config)
   // One function for all requests: headers are written synchronously, so that no other response can come between.
   let current: Response
   const set = (name: string, value: string): void => adapter.setHeader(current, name, value)
@@ -76,17 +78,22 @@ export function stackedHeaderWriter<Response>(
   }
 
   return function writeHeaders(decision, earlier, response, request) {
-    if (response !== undefined) writeExposed(response)
     if (earlier === undefined) {
       current = response as Response
-      if (response !== undefined) write(decision, needsTime ? timeOf(decision) : 0, set)
+      if (response !== undefined) {
+        writeExposed(response, () => exposedHeaders(config, decision.limits))
+        write(decision, readsTime ? timeOf(decision) : 0, set)
+      }
       return isImplied && (config === DEFAULT_CONFIG || decision.limits.length > 0)
         ? undefined
         : headersOf(decision, config)
     }
     if (isChecked(request)) warnOfClashes(earlier.parts)
     const merged = mergeHeaders(earlier, { decision, config })
-    if (response !== undefined && !isSilent(config)) writeMerged(merged, decision, response)
+    if (response !== undefined) {
+      writeExposed(response, () => exposedIn(merged))
+      if (!isSilent(config)) writeMerged(merged, decision, response)
+    }
     return merged
   }
 }
@@ -192,6 +199,25 @@ function passOf(decision: Decision): Pass {
 /** Returns all limits that the headers of a response show since a decision. */
 export function shownTogether(decision: Decision): Decision {
   return passOf(decision).headers.decision
+}
+
+/** Returns the names of the headers that scripts may read, in the styles of all request limiters. */
+function exposedIn({ decision, parts }: MergedHeaders): readonly string[] {
+  return [...new Set(parts.flatMap(({ config }) => exposedHeaders(config, decision.limits)))]
+}
+
+/**
+ * Returns the names of the headers that scripts may read on a response that exists only after its decision.
+ * @param decision the latest decision, or `undefined` for a request that was not limited
+ */
+export function exposedAfter(config: HeaderConfig, decision: Decision | undefined): readonly string[] {
+  const own = exposedHeaders(config, [])
+  return decision === undefined ? own : [...new Set([...own, ...exposedIn(passOf(decision).headers)])]
+}
+
+/** Returns true if a response shows a denial in a style with `retry-after-ms`. */
+export function showsMilliseconds(decision: Decision): boolean {
+  return passOf(decision).headers.parts.some(({ config }) => hasMilliseconds(config))
 }
 
 /** Keeps a pass for the request limiters that follow. `headers` is `undefined` for the implied headers of the decision alone. */

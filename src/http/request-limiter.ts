@@ -2,7 +2,15 @@ import { type Decision, decisionObserver } from '../limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { type Denial, denial } from './denial.ts'
-import { isPreflight, mergeRetryAfter, retryAfter, withNames } from './headers/styles.ts'
+import {
+  isPreflight,
+  mergeRetryAfter,
+  millisecondsBeside,
+  RETRY_AFTER_MS,
+  retryAfter,
+  retryAfterMs,
+  withNames,
+} from './headers/styles.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
 import { countHeld, denialOf } from '../limiter/wait.ts'
@@ -17,6 +25,7 @@ import {
   preflightLaneOf,
   recordPass,
   type RequestLane,
+  showsMilliseconds,
   stackedHeaderWriter,
 } from './passes.ts'
 import { allowedRequests } from './keys/networks.ts'
@@ -52,8 +61,12 @@ function denialResponder<Request, Response, Next, OnDenied>(
 
   /** Keeps a larger `Retry-After` of the application. */
   function setRetryAfter(decision: Decision, response: Response): void {
-    const seconds = mergeRetryAfter(adapter.getHeader(response, 'Retry-After'), retryAfter(decision), Date.now())
-    if (seconds !== undefined) adapter.setHeader(response, 'Retry-After', String(seconds))
+    const ours = retryAfter(decision)
+    const seconds = mergeRetryAfter(adapter.getHeader(response, 'Retry-After'), ours, Date.now())
+    if (seconds === undefined) return
+    adapter.setHeader(response, 'Retry-After', String(seconds))
+    if (!showsMilliseconds(decision)) return
+    adapter.setHeader(response, RETRY_AFTER_MS, String(millisecondsBeside(seconds, ours, retryAfterMs(decision))))
   }
 
   /** Otherwise a client could send a body of any size for each denial. */

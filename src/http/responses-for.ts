@@ -4,7 +4,14 @@ import { knownOptions } from '../util/validate.ts'
 import { type Denial, denial, type DeniedRequest } from './denial.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { timeOf } from './passes.ts'
-import { headerConfig } from './headers/styles.ts'
+import {
+  hasMilliseconds,
+  type HeaderConfig,
+  headerConfig,
+  isAnswered,
+  RETRY_AFTER_MS,
+  retryAfterMs,
+} from './headers/styles.ts'
 import { validateStatus } from './message.ts'
 
 const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
@@ -16,7 +23,10 @@ export type HeaderRecord = Readonly<Record<string, string>>
 export interface ProblemResponse {
   /** 429, the `statusCode` that was asked for, or 503. */
   readonly status: Denial['status']
-  /** The rate-limit headers, `Retry-After`, `Cache-Control`, `Vary` and `Content-Type`. */
+  /**
+   * The rate-limit headers, `Retry-After`, `Cache-Control`, `Vary` and `Content-Type`. With the styles `'openai'` and `'anthropic'` also
+   * `retry-after-ms`.
+   */
   readonly headers: HeaderRecord
   /** Problem details as JSON, a page for a client that prefers HTML, or text for one that accepts no JSON. Empty for HEAD. */
   readonly body: string
@@ -27,15 +37,16 @@ export type ProblemOptions = HeaderOptions & DeniedRequest
 
 /**
  * Returns the rate-limit headers of a decision, for code that decides by itself, such as a middleware of tRPC. The default style is
- * `'standard'`. Returns no headers for `headers: false`, and when the store did not answer. Throws `INVALID_OPTION`,
- * `UNKNOWN_OPTION`.
+ * `'standard'`. Returns no headers for `headers: false`, and when the store did not answer. With the styles `'openai'` and
+ * `'anthropic'`, a denial also has `retry-after-ms`. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example
  * const decision = await limiter.consume(user)
  * for (const [name, value] of Object.entries(headersFor(decision))) response.setHeader(name, value)
  */
 export function headersFor(decision: Decision, options: HeaderOptions = {}): HeaderRecord {
   knownOptions('headersFor', options, HEADER_OPTIONS)
-  return recordOf(decision, options)
+  const config = headerConfig(options)
+  return { ...recordOf(decision, config), ...(isAnswered(decision) && millisecondsOf(decision, config)) }
 }
 
 /**
@@ -58,11 +69,19 @@ export function problemFor(decision: Decision, options: ProblemOptions = {}): Pr
       'problemFor: expected the decision of a denied request, got the decision of an admitted request',
     )
   const { status, headers, body } = denial(decision, options)
-  return { status, headers: { ...recordOf(decision, options), ...Object.fromEntries(headers) }, body }
+  const config = headerConfig(options)
+  const written = { ...recordOf(decision, config), ...millisecondsOf(decision, config) }
+  return { status, headers: { ...written, ...Object.fromEntries(headers) }, body }
 }
 
-function recordOf(decision: Decision, options: HeaderOptions): HeaderRecord {
+/** Returns the `retry-after-ms` of a denial, in a style that has it. */
+function millisecondsOf(decision: Decision, config: HeaderConfig): HeaderRecord {
+  const ms = hasMilliseconds(config) ? retryAfterMs(decision) : undefined
+  return ms === undefined ? {} : { [RETRY_AFTER_MS]: String(ms) }
+}
+
+function recordOf(decision: Decision, config: HeaderConfig): HeaderRecord {
   const record: Record<string, string> = {}
-  headerConfig(options).write(decision, timeOf(decision), (name, value) => void (record[name] = value))
+  config.write(decision, timeOf(decision), (name, value) => void (record[name] = value))
   return record
 }

@@ -57,6 +57,30 @@ describe('problemFor', () => {
     })
   })
 
+  test('has retry-after-ms in the styles of language models, as headersFor has', () => {
+    for (const headers of ['openai', 'anthropic', ['standard', 'openai']] as const) {
+      expect(problemFor(D1, { headers }).headers).toEqual({
+        ...written(headers, D1, {}, Date.now()),
+        ...headersFor(D1, { headers }),
+        'retry-after-ms': '12200',
+        'Retry-After': '13',
+        'Cache-Control': 'no-store',
+        Vary: 'Accept',
+        'Content-Type': 'application/problem+json',
+      })
+      expect(headersFor(D1, { headers })['retry-after-ms']).toBe('12200')
+      expect(headersFor(A2, { headers })['retry-after-ms']).toBeUndefined()
+    }
+    expect(headersFor(D1)['retry-after-ms'] ?? problemFor(D1).headers['retry-after-ms']).toBeUndefined()
+    const outage = decide([], 'closed')
+    const closed = { ...outage, allowed: false, retryAfter: Infinity }
+    expect(headersFor(closed, { headers: 'openai' })).toEqual({})
+    expect(problemFor(closed, { headers: 'openai' }).headers).toMatchObject({
+      'Retry-After': '1',
+      'retry-after-ms': '1000',
+    })
+  })
+
   test('has the given status', () => {
     const { status: code, body } = problemFor(D1, { statusCode: 403 })
     expect([code, JSON.parse(body)]).toEqual([403, expect.objectContaining({ status: 403 })])

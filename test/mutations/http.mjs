@@ -26,6 +26,7 @@ const retryAfter = inTests('src/http/headers/styles.ts', 'test/http/headers/retr
 const headers = ['test/http/headers']
 const values = inTests('src/http/headers/styles.ts', ...headers)
 const lag = inTests('src/algorithms/token-bucket-initial.ts', 'test/http/headers/values.test.ts')
+const models = inTests('src/http/headers/styles.ts', ...headers)
 const names = inTests('src/http/headers/types.ts', ...headers)
 const headerName = inTests('src/util/validate.ts', 'test/http/headers/names.test.ts')
 const errors = inTests('src/util/errors.ts', 'test/docs/links.test.ts')
@@ -258,11 +259,7 @@ export const http = [
     'count = Math.floor(count / size)',
   ),
   retryAfter('uses the smaller of two waits', 'theirs > largest', 'theirs < largest'),
-  retryAfter(
-    'writes Retry-After: 0',
-    'return Math.max(1, wholeSeconds(ms))\n}\n\n/**',
-    'return wholeSeconds(ms)\n}\n\n/**',
-  ),
+  retryAfter('writes Retry-After: 0', 'Math.max(1, wholeSeconds(wait))', 'wholeSeconds(wait)'),
   headerName('allows a name with a line break', '{1,128}$/', '{1,128}/'),
   names(
     'allows one name for two parts',
@@ -435,7 +432,80 @@ export const http = [
   ),
   fastifyKeyers('misses a number of proxies', "typeof trustProxy === 'number'", "typeof trustProxy === 'bigint'"),
   webResponse('overwrites a header of the handler', '.filter(([name]) => !response.has(name))', ''),
-  webResponse('uses the shorter of two waits', 'String(mergeRetryAfter(theirs, Number(ours), Date.now()))', 'ours'),
+  webResponse(
+    'uses the shorter of two waits',
+    'mergeRetryAfter(theirs, Number(ours), Date.now())!',
+    'Math.min(Number(theirs), Number(ours))',
+  ),
+  webResponse('keeps the shorter wait in milliseconds', 'millisecondsBeside(seconds, Number(ours), ms)', 'ms'),
+  webResponse('overwrites the milliseconds of the application', ' && !response.has(RETRY_AFTER_MS)', ''),
+  models('does not expose retry-after-ms', '...(hasMilliseconds(config) ? [RETRY_AFTER_MS] : []), ', ''),
+  models(
+    'writes a shadow limit for clients of language models',
+    'if (!isShown(status.limit)) continue\n      const { limit }',
+    'const { limit }',
+  ),
+  models(
+    'shows the last of several limits with the same name',
+    'if (other === undefined || isUsedUpSooner(status, other)) kept',
+    'kept',
+  ),
+  models('compares the names of limits with their case', 'name.toLowerCase().replace(', 'name.replace('),
+  models('writes a name that no header can have', "-]/g, '-')", "-]/, '-')"),
+  models('promises a reset for running requests', '?.slots === true', '?.slots === undefined'),
+  models(
+    'resets before the request would be admitted',
+    'Math.max(resetAfter, wait === Infinity ? 0 : wait)',
+    'resetAfter',
+  ),
+  models(
+    'says that the quota is available while nothing is left',
+    'const least = left === 0 ? 1 : 0',
+    'const least = 0',
+  ),
+  models('writes milliseconds in place of seconds', 'whole > 0 && whole < 1000', 'whole > 0 && whole <= 1000'),
+  models('omits the minutes', 'return minutes > 0 ? ', 'return minutes > 1 ? '),
+  models('rounds milliseconds down', 'Math.min(Math.ceil(ms - 1e-6), MAX', 'Math.min(Math.floor(ms), MAX'),
+  models('writes years of five digits', 'Math.min(epochSeconds(ms), LAST_SECOND)', 'epochSeconds(ms)'),
+  inFile('src/http/headers/styles.ts', { files: everywhere, name: 'the headers' })(
+    'misses the clock of the store',
+    '    needsTime: true,\n    perLimit: ANTHROPIC,',
+    '    perLimit: ANTHROPIC,',
+  ),
+  models(
+    'shares a header with a style for each limit',
+    'forEachLimit.find((style) => canWrite(style, name))',
+    'undefined',
+  ),
+  models(
+    'takes the shorter wait of two limits with the same name',
+    'return a.retryAfter > b.retryAfter',
+    'return a.retryAfter < b.retryAfter',
+  ),
+  models('tells a wait of no time in an outage', 'return ms > 1000 && ms !== Infinity ? ms : 1000', 'return ms'),
+  models('keeps the milliseconds of the shorter wait', 'seconds === ours ? ms : seconds * 1000', 'ms'),
+  inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')(
+    'forgets the milliseconds of an earlier style',
+    'headers.parts.some(({ config }) => hasMilliseconds',
+    'headers.parts.every(({ config }) => hasMilliseconds',
+  ),
+  inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')(
+    'exposes the headers of the first style only',
+    'parts.flatMap(({ config }) => exposedHeaders(',
+    'parts.slice(0, 1).flatMap(({ config }) => exposedHeaders(',
+  ),
+  inFile('src/http/request-limiter.ts', { files: everywhere, name: 'the headers' })(
+    'sends retry-after-ms in every style',
+    'if (!showsMilliseconds(decision)) return',
+    '',
+  ),
+  inTests('src/http/responses-for.ts', 'test/http/responses-for.test.ts')(
+    'returns milliseconds in an outage',
+    '(isAnswered(decision) && millisecondsOf(decision, config))',
+    'millisecondsOf(decision, config)',
+  ),
+  koa('loses the milliseconds of a denial', "['retry-after', RETRY_AFTER_MS, ", "['retry-after', "),
+  koa('keeps the milliseconds of the shorter wait', 'String(millisecondsBeside(seconds, ours, ms))', 'String(ms)'),
   webResponse(
     'admits a request whose onDenied returns no response',
     "typeof returned === 'object' && returned !== null && 'headers' in returned",

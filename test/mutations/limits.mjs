@@ -41,7 +41,11 @@ export const limits = [
   closedInLua('a quota of 0 with a retry time in Lua', 'or huge', 'or 1'),
   compiled('a capacity of 0 not looked for', ' || algorithm.capacity?.(parameters) === 0', ''),
   local('a retry of a limit that admits nothing', ' && charge.policy.compiled.capacity > 0', ''),
-  values('a quota of 0 that returns at once', 'if (values.quota === 0) return', 'if (values.quota < 0) return'),
+  values(
+    'a quota of 0 that returns at once',
+    'if (values.quota === 0) return values.window * 1000\n  if (!status',
+    'if (!status',
+  ),
   used('used below 0', 'used > 0 ? used : 0', 'used'),
   promises(
     'a throw that leaves an earlier promise without a handler',

@@ -43,7 +43,14 @@ function wrongOption(option: string, expected: string, given: unknown): SluiceEr
 
 /** The options of the rate-limit headers. */
 export interface HeaderOptions {
-  /** The style of the rate-limit headers, or several styles. `false`: no headers. Default `'standard'`. */
+  /**
+   * The style of the rate-limit headers, or several styles. `false`: no headers. Default `'standard'`.
+   *
+   * `'openai'` and `'anthropic'` are for clients of language models: they have headers for each limit, by its name, and a denial also has
+   * `retry-after-ms`.
+   * @example
+   * rateLimit({ keyer: byIP, limits: perMinute(500, { name: 'requests' }), headers: ['standard', 'openai'] })
+   */
   readonly headers?: HeaderStyles
   /**
    * Your own names for the headers of `'legacy'` and `'github'`, such as names that your clients already read.

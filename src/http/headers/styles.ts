@@ -48,25 +48,50 @@ export function isPreflight(method: string | undefined, getHeader: (name: string
 
 /** Returns a function that adds names to `Access-Control-Expose-Headers` of a response with CORS headers. */
 export function exposedWriter<Response>(
-  names: readonly string[],
   adapter: ResponseHeaders<Response>,
-): (response: Response) => void {
-  return function writeExposed(response) {
+): (response: Response, names: () => readonly string[]) => void {
+  return function writeExposed(response, names) {
     const existing = adapter.getHeader(response, 'access-control-expose-headers') || undefined
     const cors = existing ?? adapter.getHeader(response, 'access-control-allow-origin')
     if (cors === undefined || cors === '') return
-    adapter.setHeader(response, 'Access-Control-Expose-Headers', withNames(String(existing ?? ''), names))
+    adapter.setHeader(response, 'Access-Control-Expose-Headers', withNames(String(existing ?? ''), names()))
   }
 }
 
 /**
- * Returns the seconds for `Retry-After`: the longest wait of the violated limits, at least 1. Returns `undefined` when the
- * request was admitted, and when it will never be. When the store does not answer, the wait is unknown and 1 is returned.
+ * Returns the milliseconds until a denied request is admitted. Returns `undefined` when the request was admitted, and when it will
+ * never be. When the store does not answer, the wait is unknown, and at least one second is returned.
  */
-export function retryAfter({ allowed, retryAfter: ms, degraded }: Decision): number | undefined {
+function waitOf({ allowed, retryAfter: ms, degraded }: Decision): number | undefined {
   if (allowed) return undefined
-  if (ms === Infinity) return degraded === 'closed' ? 1 : undefined
-  return Math.max(1, wholeSeconds(ms))
+  if (degraded === 'closed') return ms > 1000 && ms !== Infinity ? ms : 1000
+  return ms === Infinity ? undefined : ms
+}
+
+/** Returns the seconds for `Retry-After`: the longest wait of the violated limits, at least 1. `undefined` as in `waitOf`. */
+export function retryAfter(decision: Decision): number | undefined {
+  const wait = waitOf(decision)
+  return wait === undefined ? undefined : Math.max(1, wholeSeconds(wait))
+}
+
+/** A `Retry-After` in milliseconds. The clients of language models read it first. */
+export const RETRY_AFTER_MS = 'retry-after-ms'
+
+/** Returns the milliseconds for `retry-after-ms`: the same wait as `Retry-After`, rounded up, at least 1. */
+export function retryAfterMs(decision: Decision): number | undefined {
+  const wait = waitOf(decision)
+  return wait === undefined ? undefined : Math.max(1, wholeMilliseconds(wait))
+}
+
+/**
+ * Returns the `retry-after-ms` beside a `Retry-After` that `mergeRetryAfter` returned. If that is not ours, it is the one of the
+ * application, which is longer.
+ * @param ours our own `Retry-After`
+ * @param ms our own `retry-after-ms`
+ * @example millisecondsBeside(120, 13, 12_200) // 120000
+ */
+export function millisecondsBeside<Ms>(seconds: number, ours: number | undefined, ms: Ms): Ms | number {
+  return seconds === ours ? ms : seconds * 1000
 }
 
 /**
@@ -135,6 +160,11 @@ function lagOf(compiled: CompiledLimit | undefined): number {
 /** Rounds milliseconds up to whole seconds, at least 0. Ignores the last 1e-6 ms, which may be a rounding error. */
 export function wholeSeconds(ms: number): number {
   return ms > 1e-6 ? Math.min(Math.ceil((ms - 1e-6) / 1000), MAX_HEADER_INTEGER) : 0
+}
+
+/** Rounds milliseconds up as `wholeSeconds` does. */
+function wholeMilliseconds(ms: number): number {
+  return ms > 1e-6 ? Math.min(Math.ceil(ms - 1e-6), MAX_HEADER_INTEGER) : 0
 }
 
 /** Returns the whole units that are left, from 0 to the quota. */
@@ -426,9 +456,13 @@ function goesBefore(status: LimitStatus, other: LimitStatus, binding: LimitStatu
   return other !== binding && (status === binding || isUsedUpSooner(status, other))
 }
 
-/** A limit that denies goes first, then the one with fewer units left, then the one that resets later. */
+/**
+ * A limit that denies goes first, and of two such limits the one with the longer wait. Then comes the one with fewer units left, then the
+ * one that resets later.
+ */
 function isUsedUpSooner(a: LimitStatus, b: LimitStatus): boolean {
   if (a.allowed !== b.allowed) return b.allowed
+  if (!a.allowed && a.retryAfter !== b.retryAfter) return a.retryAfter > b.retryAfter
   const less = unitsLeft(a, headerValuesOf(a.limit)) - unitsLeft(b, headerValuesOf(b.limit))
   return less === 0 ? a.resetAfter > b.resetAfter : less < 0
 }
@@ -478,16 +512,136 @@ function epochSeconds(ms: number): number {
   return Math.min(Math.ceil(ms / 1000), MAX_HEADER_INTEGER)
 }
 
+/** The headers of one limit, in a style with headers for each limit. `reset` is absent for a limit without a promised time. */
+interface LimitHeaders {
+  readonly limit: string
+  readonly remaining: string
+  readonly reset: string | undefined
+}
+
+/** The names of the headers in a style with headers for each limit. */
+interface LimitHeaderNames {
+  namesOf(limit: Limit): LimitHeaders
+  /** Matches all names that the style can write. */
+  readonly pattern: RegExp
+}
+
+/** Keeps the names, since most requests have the same limits. */
+function limitHeaderNames(
+  pattern: RegExp,
+  nameOf: (part: keyof LimitHeaders, limit: string) => string,
+): LimitHeaderNames {
+  const known = new WeakMap<Limit, LimitHeaders>()
+  return {
+    pattern,
+    namesOf(limit) {
+      let names = known.get(limit)
+      if (names === undefined) {
+        const token = headerToken(limit.name)
+        // Nobody knows when a slot of a running request is released.
+        const reset = findCompiled(limit)?.slots === true ? undefined : nameOf('reset', token)
+        names = { limit: nameOf('limit', token), remaining: nameOf('remaining', token), reset }
+        known.set(limit, names)
+      }
+      return names
+    },
+  }
+}
+
+/**
+ * Returns the name of a limit as a part of a header's name: in lower case, with `-` for each character that is not allowed there.
+ * @example headerToken('Tokens per day') // 'tokens-per-day'
+ */
+function headerToken(name: string): string {
+  return name.toLowerCase().replace(/[^!#$%&'*+.^_`|~\da-z-]/g, '-')
+}
+
+const OPENAI = limitHeaderNames(
+  /^x-ratelimit-(?:limit|remaining|reset)-./,
+  (part, name) => `x-ratelimit-${part}-${name}`,
+)
+
+const ANTHROPIC = limitHeaderNames(
+  /^anthropic-ratelimit-.+-(?:limit|remaining|reset)$/,
+  (part, name) => `anthropic-ratelimit-${name}-${part}`,
+)
+
+/**
+ * Creates a writer of three headers for each limit: the quota, the units that are left, and when the whole quota is available. If several
+ * limits have the same headers, it writes the one that is used up sooner.
+ * @param resetText writes milliseconds from now
+ */
+function perLimit({ namesOf }: LimitHeaderNames, resetText: (ms: number, now: number) => string): HeaderWriter {
+  return function writePerLimit({ limits }, now, set) {
+    const kept = new Map<string, LimitStatus>()
+    for (const status of limits) {
+      if (!isShown(status.limit)) continue
+      const { limit } = namesOf(status.limit)
+      const other = kept.get(limit)
+      if (other === undefined || isUsedUpSooner(status, other)) kept.set(limit, status)
+    }
+    for (const status of kept.values()) {
+      const names = namesOf(status.limit)
+      const values = headerValuesOf(status.limit)
+      const left = unitsLeft(status, values)
+      set(names.limit, '' + values.quota)
+      set(names.remaining, '' + left)
+      if (names.reset !== undefined) set(names.reset, resetText(wholeQuotaIn(status, values, left), now))
+    }
+  }
+}
+
+/**
+ * Returns the milliseconds until the whole quota is available, at least the wait of a limit that denies. It is at least 1 while no unit is
+ * left. For a limit that admits nothing it is the window.
+ */
+function wholeQuotaIn({ retryAfter: wait, resetAfter }: LimitStatus, values: HeaderValues, left: number): number {
+  if (values.quota === 0) return values.window * 1000
+  const ms = Math.max(resetAfter, wait === Infinity ? 0 : wait)
+  const least = left === 0 ? 1 : 0
+  return ms > least ? ms : least
+}
+
+/** The longest duration of Go in whole seconds, in milliseconds: 292 years. */
+const LONGEST_GO_DURATION = 9_223_372_036_000
+
+/**
+ * Returns a duration as Go writes it, in whole milliseconds, rounded up. OpenAI's API does so.
+ * @example goDuration(360_000) // '6m0s'
+ * @example goDuration(12) // '12ms'
+ */
+function goDuration(ms: number): string {
+  const whole = Math.min(wholeMilliseconds(ms), LONGEST_GO_DURATION)
+  if (whole > 0 && whole < 1000) return `${whole}ms`
+  const [hours, minutes] = [Math.floor(whole / 3_600_000), Math.floor(whole / 60_000) % 60]
+  const seconds = `${(whole % 60_000) / 1000}s`
+  if (hours > 0) return `${hours}h${minutes}m${seconds}`
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds
+}
+
+/** The last second of year 9999. Years of RFC 3339 have four digits. */
+const LAST_SECOND = 253_402_300_799
+
+/** Returns a time as in RFC 3339, in whole seconds of UTC, rounded up. */
+function rfc3339(ms: number): string {
+  const seconds = Math.max(0, Math.min(epochSeconds(ms), LAST_SECOND))
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
+}
+
 /** A style of headers. */
 interface Style {
   writer(format: StandardFormat, names: HeaderNames): HeaderWriter
   /** Returns the syntax of each header by its name. Two styles can share a header only if its syntax is the same. */
   syntaxes(names: HeaderNames): Readonly<Record<string, string>>
+  /** True when the writer reads the time. */
+  readonly needsTime?: true
+  /** Set for the styles of language models: their headers have the names of limits, and a denial also has `retry-after-ms`. */
+  readonly perLimit?: LimitHeaderNames
 }
 
 const NEWEST: Style = { writer: standard, syntaxes: () => ({ RateLimit: 'items', 'RateLimit-Policy': 'items' }) }
 
-/** All styles. A new style is a file with its writer, and an entry here. */
+/** All styles. A new style is a writer, and an entry here. */
 const STYLES: Readonly<Record<HeaderStyle, Style>> = {
   standard: NEWEST,
   'draft-8': NEWEST,
@@ -503,6 +657,14 @@ const STYLES: Readonly<Record<HeaderStyle, Style>> = {
   github: {
     writer: (_format, names) => github(partNames(GITHUB_NAMES, names)),
     syntaxes: (names) => partSyntaxes(partNames(GITHUB_NAMES, names), 'epoch'),
+    needsTime: true,
+  },
+  openai: { writer: () => perLimit(OPENAI, goDuration), syntaxes: () => ({}), perLimit: OPENAI },
+  anthropic: {
+    writer: () => perLimit(ANTHROPIC, (ms, now) => rfc3339(now + ms)),
+    syntaxes: () => ({}),
+    needsTime: true,
+    perLimit: ANTHROPIC,
   },
 }
 
@@ -532,7 +694,7 @@ export function headerConfig(options: HeaderOptions): HeaderConfig {
   const styles = chosenStyles(options)
   const names = chosenNames(options, styles)
   const format = standardOptions(options)
-  const clash = clashIn(writtenBy({ styles, names }))
+  const clash = clashBetween({ styles, names })
   if (clash !== undefined) throw new SluiceError('INVALID_OPTION', `headers: ${clash}; choose one of them`)
   const isDefault = styles.join() === 'standard' && format.unit === undefined && format.partition === undefined
   return isDefault ? DEFAULT_CONFIG : createConfig(styles, names, standardFormat(format))
@@ -558,12 +720,36 @@ export function isAnswered({ degraded }: Decision): boolean {
   return degraded !== 'open' && degraded !== 'closed'
 }
 
+/** Returns true when the headers of a decision depend on the time of day. */
+export function needsTime({ styles }: HeaderConfig): boolean {
+  return styles.some((style) => STYLES[style].needsTime === true)
+}
+
+/** Returns true when a denial has `retry-after-ms` beside `Retry-After`. */
+export function hasMilliseconds({ styles }: HeaderConfig): boolean {
+  return styles.some((style) => STYLES[style].perLimit !== undefined)
+}
+
 /**
- * Returns the names of the headers that are written, for `Access-Control-Expose-Headers`.
- * @example writtenHeaders(headerConfig({})) // ['RateLimit', 'RateLimit-Policy']
+ * Returns the names of the headers that are written for limits. `Retry-After` and `retry-after-ms` are not among them.
+ * @example writtenHeaders(headerConfig({}), decision.limits) // ['RateLimit', 'RateLimit-Policy']
  */
-export function writtenHeaders(config: HeaderConfig): readonly string[] {
-  return [...new Set(writtenBy(config).map(({ header }) => header))]
+export function writtenHeaders(config: HeaderConfig, limits: readonly LimitStatus[]): readonly string[] {
+  const fixed = writtenBy(config).map(({ header }) => header)
+  const shown = limits.filter(({ limit }) => isShown(limit))
+  const ofLimits = perLimitStyles(config).flatMap((style) =>
+    shown.flatMap(({ limit }) => Object.values(STYLES[style].perLimit!.namesOf(limit)) as (string | undefined)[]),
+  )
+  return [...new Set([...fixed, ...ofLimits.filter((name) => name !== undefined)])]
+}
+
+/** Returns the names of the headers that scripts may read, for `Access-Control-Expose-Headers`. */
+export function exposedHeaders(config: HeaderConfig, limits: readonly LimitStatus[]): readonly string[] {
+  return ['Retry-After', ...(hasMilliseconds(config) ? [RETRY_AFTER_MS] : []), ...writtenHeaders(config, limits)]
+}
+
+function perLimitStyles({ styles }: Pick<HeaderConfig, 'styles'>): readonly HeaderStyle[] {
+  return styles.filter((style) => STYLES[style].perLimit !== undefined)
 }
 
 /** A header that a style writes. */
@@ -580,18 +766,20 @@ function writtenBy({ styles, names }: Pick<HeaderConfig, 'styles' | 'names'>): r
 }
 
 /** Returns a description of two styles that write the same header in different ways, if there are such. */
-function clashIn(written: readonly WrittenHeader[]): string | undefined {
+export function clashBetween(...configs: readonly Pick<HeaderConfig, 'styles' | 'names'>[]): string | undefined {
   const seen = new Map<string, WrittenHeader>()
-  for (const each of written) {
+  const forEachLimit = configs.flatMap(perLimitStyles)
+  for (const each of configs.flatMap(writtenBy)) {
     const name = each.header.toLowerCase()
-    const other = seen.get(name) ?? each
-    if (other.syntax !== each.syntax) return `${shown(other.style)} and ${shown(each.style)} both write ${each.header}`
+    const same = seen.get(name) ?? each
+    const other = same.syntax === each.syntax ? forEachLimit.find((style) => canWrite(style, name)) : same.style
+    if (other !== undefined) return `${shown(other)} and ${shown(each.style)} both write ${each.header}`
     seen.set(name, each)
   }
   return undefined
 }
 
-/** Returns a description of two request limiters' styles that write the same header in different ways, if there are such. */
-export function clashBetween(...configs: readonly HeaderConfig[]): string | undefined {
-  return clashIn(configs.flatMap(writtenBy))
+/** Returns true if a style with headers for each limit writes this header for some name of a limit. */
+function canWrite(style: HeaderStyle, header: string): boolean {
+  return STYLES[style].perLimit?.pattern.test(header) === true
 }

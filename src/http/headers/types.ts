@@ -4,8 +4,30 @@ import type { LimitStatus } from '../../stores/store.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { HEADER_NAME, knownOptions, refuse } from '../../util/validate.ts'
 
-/** The styles of rate-limit headers. `'standard'` is the newest draft. */
-export const HEADER_STYLES = ['standard', 'draft-8', 'draft-7', 'draft-6', 'legacy', 'github'] as const
+/**
+ * The styles of rate-limit headers. `'standard'` is the newest draft.
+ *
+ * `'openai'` and `'anthropic'` have three headers for each limit, with the name of the limit, as clients of language models read them:
+ * - `'openai'`: `x-ratelimit-limit-<name>` (the quota), `x-ratelimit-remaining-<name>`, and `x-ratelimit-reset-<name>`, the time until the
+ *   whole quota is available, as a duration of Go such as `6m0s`, `1.5s` or `12ms`. Usual names are `requests` and `tokens`.
+ * - `'anthropic'`: `anthropic-ratelimit-<name>-limit`, `-remaining`, and `-reset`, the time at which the whole quota is available, as in
+ *   RFC 3339, such as `2026-01-01T00:01:00Z`. Usual names are `requests`, `tokens`, `input-tokens` and `output-tokens`.
+ *
+ * The name is in lower case, with `-` for each character that the name of a header cannot have. Of several limits with the same name, the
+ * most restrictive one is shown. In both styles a denial also has `retry-after-ms`, which is `Retry-After` in whole milliseconds.
+ * @see https://platform.openai.com/docs/guides/rate-limits
+ * @see https://docs.anthropic.com/en/api/rate-limits
+ */
+export const HEADER_STYLES = [
+  'standard',
+  'draft-8',
+  'draft-7',
+  'draft-6',
+  'legacy',
+  'github',
+  'openai',
+  'anthropic',
+] as const
 export type HeaderStyle = (typeof HEADER_STYLES)[number]
 
 /** One style, several styles, or no headers. */
@@ -92,7 +114,7 @@ export type PartNames<Part extends keyof HeaderNames> = Readonly<Record<Part, st
 /** Headers that a denial also sets, that frame a message, or that have another meaning for every client. */
 const RESERVED = new Set(
   [
-    'retry-after cache-control content-type access-control-expose-headers',
+    'retry-after retry-after-ms cache-control content-type access-control-expose-headers',
     'content-length content-encoding transfer-encoding connection trailer upgrade date',
     'set-cookie location vary access-control-allow-origin access-control-allow-credentials',
   ].flatMap((names) => names.split(' ')),

@@ -1,6 +1,6 @@
 import { onAbort } from '../../util/shared-listener.ts'
 import { refuse } from '../../util/validate.ts'
-import { mergeRetryAfter, withNames } from '../headers/styles.ts'
+import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS, withNames } from '../headers/styles.ts'
 import type { HttpOptions, LimiterSource } from '../options.ts'
 import type { Outcome } from '../settlement.ts'
 import { ABORTED } from './node.ts'
@@ -148,19 +148,24 @@ export function denialFrom(returned: unknown, expected: string): Response {
  * Returns the headers of a draft that still have to be set on the response. A header that the response has itself does not
  * change, except that of two `Retry-After` the larger one is used.
  *
- * @param exposed the headers that scripts can read when the response has CORS headers
+ * @param exposed returns the headers that scripts can read when the response has CORS headers
  */
 export function lateHeaders(
   response: Headers,
   draft: Headers,
-  exposed: readonly string[],
+  exposed: () => readonly string[],
 ): readonly [string, string][] {
   const late = [...draft].filter(([name]) => !response.has(name))
   const [theirs, ours] = [response.get('Retry-After'), draft.get('Retry-After')]
-  if (theirs !== null && ours !== null)
-    late.push(['Retry-After', String(mergeRetryAfter(theirs, Number(ours), Date.now()))])
+  if (theirs !== null && ours !== null) {
+    const seconds = mergeRetryAfter(theirs, Number(ours), Date.now())!
+    late.push(['Retry-After', String(seconds)])
+    const ms = draft.get(RETRY_AFTER_MS)
+    if (ms !== null && !response.has(RETRY_AFTER_MS))
+      late.push([RETRY_AFTER_MS, String(millisecondsBeside(seconds, Number(ours), ms))])
+  }
   const existing = response.get(EXPOSE_HEADERS) ?? draft.get(EXPOSE_HEADERS)
   if (existing !== null || response.has('Access-Control-Allow-Origin'))
-    late.push([EXPOSE_HEADERS, withNames(existing ?? '', exposed)])
+    late.push([EXPOSE_HEADERS, withNames(existing ?? '', exposed())])
   return late.filter(([name, value]) => response.get(name) !== value)
 }

@@ -1,6 +1,6 @@
 import { fixedWindow } from '../../engine/factories.ts'
 import { equal, like } from '../behaviour.ts'
-import { ask, type Cases, hundred, limitHeaders, one } from './world.ts'
+import { ask, type Cases, hundred, limitHeaders, one, outageStore } from './world.ts'
 
 export const headerCases: Cases = {
   'show an admitted client the remaining quota': async ({ limit, serve }) => {
@@ -80,6 +80,50 @@ export const headerCases: Cases = {
     await ask(server, '/none')
     equal(limitHeaders(await ask(server, '/none')), { 'retry-after': '60' })
   },
+  'have the name of each limit in the styles of language models': async ({ limit, serve }) => {
+    const limits = [fixedWindow({ ...MODEL, name: 'requests' }), fixedWindow({ ...MODEL, quota: 5, name: 'tokens' })]
+    const server = await serve({ limits: [limit(limits, { headers: ['openai', 'anthropic'] })] })
+    const headersWith = (requests: string, tokens: string): Record<string, string> => ({
+      ...modelHeaders('requests', '1', requests),
+      ...modelHeaders('tokens', '5', tokens),
+    })
+    equal(limitHeaders(await ask(server)), headersWith('0', '4'))
+    const retry = { 'retry-after': '60', 'retry-after-ms': '60000' }
+    equal(limitHeaders(await ask(server)), { ...headersWith('0', '4'), ...retry })
+  },
+  'have retry-after-ms with a message, with onDenied and in an outage': async (world) => {
+    const { harness, limit, serve, clock } = world
+    const styled = (path: string, options: object) => ({ path, limit: limit(one, { headers: 'openai', ...options }) })
+    const server = await serve({
+      routes: [
+        styled('/message', { message: 'slow down' }),
+        styled('/called', { onDenied: harness.onDenied(() => ({ status: 429, text: 'no' })) }),
+        styled('/outage', { store: outageStore(world, 'closed') }),
+      ],
+    })
+    for (const path of ['/message', '/called']) {
+      await ask(server, path)
+      clock.advance(100.5)
+      like((await ask(server, path)).headers, { 'retry-after': '60', 'retry-after-ms': '59900' })
+    }
+    equal(limitHeaders(await ask(server, '/outage')), { 'retry-after': '1', 'retry-after-ms': '1000' })
+  },
+  'have retry-after-ms only in the styles of language models, and not when the request is never admitted': async ({
+    limit,
+    serve,
+  }) => {
+    const server = await serve({
+      routes: [
+        { path: '/standard', limit: limit(one) },
+        { path: '/never', limit: limit(one, { headers: 'anthropic', cost: () => 2 }) },
+      ],
+    })
+    await ask(server, '/standard')
+    for (const path of ['/standard', '/never']) {
+      const { status, headers } = await ask(server, path)
+      equal([status, headers['retry-after-ms']], [429, undefined])
+    }
+  },
   'are absent when no limit applies': async ({ limit, serve }) => {
     const reply = await ask(await serve({ limits: [limit(() => undefined)] }))
     equal([reply.status, limitHeaders(reply)], [200, {}])
@@ -88,6 +132,20 @@ export const headerCases: Cases = {
     const { headers } = await ask(await serve({ limits: [limit(one)] }))
     equal(headers['access-control-expose-headers'], undefined)
   },
+}
+
+const MODEL = { quota: 1, window: '1m' } as const
+
+/** The headers of a limit in both styles of language models, at the start of the virtual clock. */
+function modelHeaders(name: string, quota: string, left: string): Record<string, string> {
+  return {
+    [`x-ratelimit-limit-${name}`]: quota,
+    [`x-ratelimit-remaining-${name}`]: left,
+    [`x-ratelimit-reset-${name}`]: '1m0s',
+    [`anthropic-ratelimit-${name}-limit`]: quota,
+    [`anthropic-ratelimit-${name}-remaining`]: left,
+    [`anthropic-ratelimit-${name}-reset`]: '2026-01-01T00:01:00Z',
+  }
 }
 
 /** For frameworks where a header can be set before there is a response. */
@@ -114,6 +172,25 @@ export const earlyHeaderCases: Cases = {
     })
     const exposed = { 'access-control-expose-headers': 'Retry-After, RateLimit, RateLimit-Policy' }
     like((await ask(server)).headers, exposed)
+  },
+  'are exposed to scripts in the styles of language models': async ({ limit, serve }) => {
+    const server = await serve({
+      before: ({ set }) => set('Access-Control-Allow-Origin', '*'),
+      limits: [limit(one, { headers: 'openai' })],
+    })
+    const names = 'Retry-After, retry-after-ms, x-ratelimit-limit-one, x-ratelimit-remaining-one, x-ratelimit-reset-one'
+    like((await ask(server)).headers, { 'access-control-expose-headers': names })
+  },
+  'keep a larger Retry-After of the application also in retry-after-ms': async ({ limit, serve }) => {
+    for (const [set, expected] of [
+      ['120', '120000'],
+      ['5', '60000'],
+    ] as const) {
+      const limits = [limit(one, { headers: 'openai' })]
+      const server = await serve({ before: (exchange) => exchange.set('Retry-After', set), limits })
+      await ask(server)
+      equal((await ask(server)).headers['retry-after-ms'], expected)
+    }
   },
   'keep a larger Retry-After of the application': async ({ limit, serve }) => {
     for (const [set, expected] of [

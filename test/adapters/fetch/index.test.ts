@@ -77,6 +77,23 @@ test('onDenied must return a response', async () => {
   await expect(handler(request())).rejects.toMatchObject({ code: 'INVALID_OPTION' })
 })
 
+test('a longer Retry-After of onDenied is also in retry-after-ms, and the headers of each limit are exposed', async () => {
+  const headers = { 'Retry-After': '9999', 'Access-Control-Allow-Origin': '*' }
+  for (const own of [{}, { 'retry-after-ms': '7' }]) {
+    const limits = fixedWindow({ quota: 1, window: '1h', name: 'requests' })
+    const onDenied = (): Response => new Response(null, { status: 429, headers: { ...headers, ...own } })
+    const handler = rateLimit({ keyer: everyone, limits, headers: 'openai', onDenied })(() => new Response())
+    const send = () => handler(new Request('http://localhost/'))
+    await send()
+    const denied = (await send()).headers
+    expect(denied.get('retry-after')).toBe('9999')
+    expect(denied.get('retry-after-ms')).toBe('retry-after-ms' in own ? '7' : '9999000')
+    expect(denied.get('access-control-expose-headers')).toBe(
+      'Retry-After, retry-after-ms, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests',
+    )
+  }
+})
+
 test('onDenied can set a longer Retry-After, but not a shorter one', async () => {
   const asked = async (value: string): Promise<string | null> => {
     const onDenied = (): Response => new Response(null, { status: 503, headers: { 'Retry-After': value } })

@@ -45,6 +45,25 @@ describe.each([
       })
     })
 
+    test.each([
+      [{}, '3600', /^3[56]\d{5}$/],
+      [{ 'Retry-After': '9999' }, '9999', /^9999000$/],
+    ])('keeps retry-after-ms and the headers of each limit: %j', async (headers, seconds, ms) => {
+      const app = new Koa()
+      app.on('error', () => {})
+      const onDenied: RateLimitOptions['onDenied'] = (context) => context.throw(429, 'slow down', { headers })
+      app.use(rateLimit(times(1, { onDenied, headers: 'openai' })))
+      app.use((context) => void (context.body = 'ok'))
+      server = await serve(app.callback() as never)
+      await ask(server)
+      expect((await ask(server)).headers).toMatchObject({
+        'retry-after': seconds,
+        'retry-after-ms': expect.stringMatching(ms) as string,
+        'x-ratelimit-limit-1-per-1h': '1',
+        'x-ratelimit-remaining-1-per-1h': '0',
+      })
+    })
+
     test('keeps the headers of a request that it admits and whose handler fails, without Retry-After', async () => {
       const app = new Koa()
       app.on('error', () => {})

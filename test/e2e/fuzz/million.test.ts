@@ -149,6 +149,8 @@ const STYLES: readonly HeaderStyles[] = [
   'github',
   ['standard', 'legacy'],
   ['draft-6', 'github'],
+  'openai',
+  ['anthropic', 'standard'],
 ]
 
 describe('names, keys and units', () => {
@@ -190,8 +192,10 @@ describe('names, keys and units', () => {
     headerWriter(headerConfig({ headers: style, ...unit, ...partition }))(decision, clock.now(), (name, value) =>
       headers.set(name, value),
     )
-    for (const [name, value] of headers)
-      must(/^[\w-]+$/.test(name) && FIELD.test(value), 'an invalid header', [name, value])
+    for (const [name, value] of headers) {
+      validateHeaderName(name)
+      must(FIELD.test(value), 'an invalid header', [name, value])
+    }
     headers.delete('x-ratelimit-resource')
     for (const value of headers.values()) {
       // Names and digests may contain anything.

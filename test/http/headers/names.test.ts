@@ -48,6 +48,7 @@ describe('headerNames', () => {
     expect(
       writtenHeaders(
         headerConfig({ headers: ['standard', 'legacy'], headerNames: { limit: 'X-Quota', reset: false } }),
+        [],
       ),
     ).toEqual(['RateLimit', 'RateLimit-Policy', 'X-Quota', 'X-RateLimit-Remaining'])
   })
@@ -69,7 +70,14 @@ describe('headerNames are refused', () => {
   })
 
   test('if the name has another meaning', () => {
-    for (const name of ['Retry-After', 'retry-after', 'Content-Length', 'Transfer-Encoding', 'Set-Cookie'])
+    for (const name of [
+      'Retry-After',
+      'retry-after',
+      'Retry-After-Ms',
+      'Content-Length',
+      'Transfer-Encoding',
+      'Set-Cookie',
+    ])
       refused('legacy', { reset: name })
   })
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { mergeRetryAfter, retryAfter } from '../../../src/http/headers/styles.ts'
+import { mergeRetryAfter, millisecondsBeside, retryAfter, retryAfterMs } from '../../../src/http/headers/styles.ts'
 import { A1, A2, D1, D2, D3, D4, decide, NOW, status, windowed } from '../decisions.ts'
 
 describe('Retry-After', () => {
@@ -37,6 +37,55 @@ describe('Retry-After', () => {
     const shadow = status(windowed('s', 1, 1000, { shadow: true }), { retryAfter: 90_000 })
     expect(retryAfter(decide([shadow]))).toBeUndefined()
     expect(retryAfter(decide([shadow, status(windowed('n', 1, 1000), { retryAfter: 5 })]))).toBe(1)
+  })
+})
+
+describe('retry-after-ms', () => {
+  test('has the worked values', () => {
+    expect([A1, A2, D1, D2, D3, D4].map(retryAfterMs)).toEqual([
+      undefined,
+      undefined,
+      12_200,
+      200,
+      1_800_000,
+      1_800_000,
+    ])
+  })
+
+  test.each([
+    [0.001, 1],
+    [0, 1],
+    [-5, 1],
+    [200.3, 201],
+    [3000.0000000004, 3000],
+  ])('rounds %d ms to %d', (ms, whole) => {
+    expect(retryAfterMs({ ...D1, retryAfter: ms })).toBe(whole)
+  })
+
+  test('is a second when the store does not answer, and is omitted when the request is never admitted', () => {
+    for (const ms of [0, 5, Infinity]) expect(retryAfterMs({ ...D1, degraded: 'closed', retryAfter: ms })).toBe(1000)
+    expect(retryAfterMs({ ...D1, degraded: 'closed', retryAfter: 2500 })).toBe(2500)
+    expect(retryAfterMs({ ...D1, retryAfter: Infinity })).toBeUndefined()
+  })
+
+  test('is never longer than Retry-After, and never by a second or more shorter', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1e12, noNaN: true }), (ms) => {
+        const [seconds, milliseconds] = [
+          retryAfter({ ...D1, retryAfter: ms })!,
+          retryAfterMs({ ...D1, retryAfter: ms })!,
+        ]
+        expect(milliseconds).toBeGreaterThanOrEqual(ms - 1e-6)
+        expect(seconds * 1000 - milliseconds).toBeGreaterThanOrEqual(0)
+        expect(seconds * 1000 - milliseconds).toBeLessThan(1000)
+      }),
+    )
+  })
+
+  test('is that of a longer Retry-After of the application', () => {
+    expect(millisecondsBeside(13, 13, 12_200)).toBe(12_200)
+    expect(millisecondsBeside(120, 13, 12_200)).toBe(120_000)
+    expect(millisecondsBeside(120, undefined, undefined)).toBe(120_000)
   })
 })
 

@@ -203,6 +203,58 @@ describe('limiters that count together', () => {
   })
 })
 
+describe('the styles of language models with several request limiters', () => {
+  const [perKey, perTeam] = [
+    { keyer: everyone, limits: fixedWindow({ name: 'requests', quota: 1, window: '1m' }) },
+    { keyer: everyone, limits: fixedWindow({ name: 'Requests', quota: 5, window: '1h' }) },
+  ]
+
+  test('show the most restrictive of two limits with the same name', async () => {
+    await passing({ ...perTeam, headers: 'openai' }, { ...perKey, headers: 'openai' })
+    const { status, headers } = await ask(server!)
+    expect(status).toBe(429)
+    expect(headers).toMatchObject({
+      'x-ratelimit-limit-requests': '1',
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-reset-requests': expect.stringMatching(/^(1m0|59(\.\d+)?)s$/) as string,
+    })
+  })
+
+  test.each([
+    ['first', 'openai', 'standard'],
+    ['last', 'standard', 'openai'],
+  ])('have retry-after-ms, and expose all headers, when one of them has the style: %s', async (_, one, other) => {
+    const cors: RequestHandler = (_request, response, next) => {
+      response.setHeader('Access-Control-Allow-Origin', '*')
+      next()
+    }
+    const app = express()
+    app.use(
+      cors,
+      rateLimit({ ...perTeam, headers: one } as never),
+      rateLimit({ ...perKey, headers: other } as never),
+      ok,
+    )
+    server = await serve(app)
+    await ask(server)
+    const { status, headers } = await ask(server)
+    const [ms, seconds] = [Number(headers['retry-after-ms']), Number(headers['retry-after'])]
+    expect(status).toBe(429)
+    expect(ms).toBeGreaterThan(50_000)
+    expect(Math.ceil(ms / 1000)).toBe(seconds)
+    const exposed = String(headers['access-control-expose-headers']).toLowerCase().split(', ')
+    expect(exposed).toHaveLength(new Set(exposed).size)
+    const sent = Object.keys(headers).filter((name) => /ratelimit|retry-after/.test(name))
+    expect(exposed.toSorted()).toEqual(sent.toSorted())
+  })
+
+  test('warn when another limiter writes one of their headers in its own way', async () => {
+    const named = { headers: 'legacy', headerNames: { limit: 'x-ratelimit-limit-requests' } }
+    const codes = await warningsOf(() => passing({ ...perTeam, ...named }, { ...perKey, headers: 'openai' }))
+    expect(codes).toEqual(['SLUICE_STYLES_CLASH'])
+  })
+})
+
 describe('the decisions of two limiters', () => {
   const user = windowed('user', 10, 1000)
   const resource = windowed('resource', 50, 60_000)
