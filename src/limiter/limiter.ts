@@ -33,6 +33,8 @@ import { warn } from '../util/warn.ts'
 import { guarded } from '../stores/guard/index.ts'
 import { ChargeBuilder } from './charge-builder.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
+import { decisionOf, receiptOf } from './receipt.ts'
+import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
 import { copyText } from '../util/copy-text.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 
@@ -256,6 +258,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const release = countHeld(this.name)
     try {
       const decision = await this.#queue.enter(this.#store, charges, options, (held) => this.refund(held))
+      if (thresholds.hasSubscribers) noticeDecision(decision)
       return this.#published(input, this.#observed(input, options.cost, decision), began)
     } catch (error) {
       const denial = denialOf(error)
@@ -266,19 +269,30 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     }
   }
 
-  refund(decision: Decision): MaybePromise<void> {
-    return this.end(decision, () => 0, true)
+  receipt(given: Decision | string): string {
+    const decision = this.#decisionOf(given)
+    return receiptOf(decision, ends.get(decision))
   }
 
-  settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
-    return this.end(decision, typeof actualCost === 'function' ? actualCost : () => actualCost, false)
+  #decisionOf(given: Decision | string): Decision {
+    return typeof given === 'string' ? decisionOf(given, this.#builders, this.#store) : given
   }
 
-  release(decision: Decision): MaybePromise<void> {
-    return this.end(decision, undefined, true)
+  refund(decision: Decision | string): MaybePromise<void> {
+    return this.end(this.#decisionOf(decision), () => 0, true)
   }
 
-  renew(decision: Decision): MaybePromise<boolean> {
+  settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
+    const actual = typeof actualCost === 'function' ? actualCost : () => actualCost
+    return this.end(this.#decisionOf(decision), actual, false)
+  }
+
+  release(decision: Decision | string): MaybePromise<void> {
+    return this.end(this.#decisionOf(decision), undefined, true)
+  }
+
+  renew(given: Decision | string): MaybePromise<boolean> {
+    const decision = this.#decisionOf(given)
     const charges = chargesOf(decision).filter(({ policy, charged }) => policy.compiled.slots && charged > 0)
     if (charges.length === 0 || ends.get(decision)?.isReleased) return false
     const end = endOf(decision)
@@ -320,7 +334,10 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
       )
       if (charges.length === 0) return this.#warnUnlimited()
       const done = perform(guarded.#store, { kind: 'adjust', charges, units: added })
-      return chain(done, () => this.#changed(charges))
+      return chain(done, () => {
+        this.#changed(charges)
+        return noticeAdded(guarded.#store, charges, added)
+      })
     })
   }
 
@@ -401,7 +418,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
   #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
     if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
-    return combine(charges, perform(store, { kind: mode, charges, fresh: false }))
+    return noticed(mode, combine(charges, perform(store, { kind: mode, charges, fresh: false })))
   }
 
   async #decideLater(
@@ -414,7 +431,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const charges = isPromise(given) ? await given : given
     if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
     if (charges.length === 0) return combine(charges, undefined)
-    return combine(charges, await perform(store, { kind: mode, charges, fresh: false }))
+    return noticed(mode, combine(charges, await perform(store, { kind: mode, charges, fresh: false })))
   }
 
   #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
@@ -431,7 +448,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const before = ends.get(decision)
     const settles = actual !== undefined && before?.isSettled !== true
     const frees = releases && before?.isReleased !== true && charges.some(({ policy }) => policy.compiled.slots)
-    if (!settles && !frees) return
+    if ((!settles && !frees) || charges.length === 0) return
     if (chargedNothing(decision, charges)) return actual === undefined ? undefined : this.#warnUncharged(decision)
     const costs = charges.map(({ limit, policy }) =>
       settles && !policy.compiled.slots ? checkedCost(actual(limit)) : 0,
@@ -444,8 +461,11 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
         if (charge.policy.compiled.slots) return frees && charge.allowed ? -charge.charged : 0
         return settles ? difference(charge, costs[i]!) : 0
       })
-      const done = perform(storeOf(charges, this.#store), { kind: 'adjust', charges, units })
-      return chain(done, () => this.#queue.wake(charges))
+      const store = storeOf(charges, this.#store)
+      return chain(perform(store, { kind: 'adjust', charges, units }), () => {
+        this.#queue.wake(charges)
+        return noticeAdded(store, charges, units)
+      })
     }
     return end.renewal === undefined ? adjust() : end.renewal.then(adjust)
   }
@@ -465,6 +485,12 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     if (!this.#warned.has(code)) warn(code, message)
     this.#warned.add(code)
   }
+}
+
+/** Publishes what a decision of `consume` has crossed, if anybody listens. */
+function noticed(mode: DecisionMode, decision: Decision): Decision {
+  if (mode === 'consume' && thresholds.hasSubscribers) noticeDecision(decision)
+  return decision
 }
 
 /** Returns the store that has decided: an adapter may have guarded it. */
