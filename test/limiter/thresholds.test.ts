@@ -183,8 +183,11 @@ describe('the channel sluice:threshold', () => {
     const inner = laterStore(memoryStore({ clock: virtualClock() }))
     const store = {
       ...inner,
-      run: (operation: Parameters<typeof inner.run>[0], reply: Parameters<typeof inner.run>[1]) =>
-        operation.kind === 'peek' ? reply.failed(new Error('away')) : inner.run(operation, reply),
+      run(operation: Parameters<typeof inner.run>[0], reply: Parameters<typeof inner.run>[1]) {
+        if (operation.kind !== 'peek') return inner.run(operation, reply)
+        reply.failed(new Error('away'))
+        return undefined
+      },
     }
     const limiter = createLimiter({ keyer, limits: perMinute(10, { notifyAt: [1] }), store })
     await limiter.settle(await limiter.consume('ann'), 20)
