@@ -204,6 +204,18 @@ describe('a receipt', () => {
     expect(await used(limiter())).toEqual([0])
   })
 
+  it('settles nothing for a limit that admitted a cost of 0 when another one denied', async () => {
+    const cost = (_: string, { name }: Limit): number => (name === 'tokens' ? 0 : 1)
+    const { clock, database } = processes(perMinute(10))
+    const limits = [perMinute(10, { name: 'tokens' }), perMinute(0, { name: 'requests' })]
+    const store = rowStore(database, { clock })
+    const there = createLimiter({ name: 'api', keyer, limits, cost, store })
+    const receipt = there.receipt(await there.consume('ann'))
+    otherProcess()
+    await there.settle(receipt, 5)
+    expect(await used(there)).toEqual([0, 0])
+  })
+
   it('works for stacks, and for any part of a stack', async () => {
     const clock = virtualClock(1_700_000_000_000)
     const database = mapRows(clock)

@@ -123,6 +123,26 @@ describe('the channel sluice:threshold', () => {
     expect(received).toHaveLength(4)
   })
 
+  it('begins again in the next month, also after a debt', () => {
+    const received = events()
+    const { clock, limiter } = limiterOf(
+      fixedWindow({ quota: 10, window: '1mo', anchor: 'calendar', notifyAt: [0.8] }),
+      25 * DAY,
+    )
+    limiter.settle(limiter.consume('ann'), 15)
+    clock.advance(10 * DAY)
+    expect(limiter.consume('ann', { cost: 4 }).limits[0]).toMatchObject({ allowed: true, used: 9 })
+    expect(received.map(({ used }) => used)).toEqual([10, 9])
+  })
+
+  it('has no event for a decision above a part that was crossed before', () => {
+    const { limiter } = limiterOf(perMinute(100, { notifyAt: [0.5] }))
+    limiter.consume('ann', { cost: 60 })
+    const received = events()
+    limiter.settle(limiter.consume('ann'), 5)
+    expect(received).toEqual([])
+  })
+
   it('has what a settlement and a penalty cross, also as a debt', () => {
     const received = events()
     const { limiter } = limiterOf(perMinute(100, { notifyAt: [0.5, 0.8, 1] }))
