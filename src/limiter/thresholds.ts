@@ -106,8 +106,7 @@ function isFirst(charge: Charge, threshold: number): boolean {
 
 /** Returns when a key may cross a part again: at the end of its window, where all units return together, else one window later. */
 function windowEnd({ limit, resetAfter, policy }: Charge, now: number): number {
-  const { validity, algorithm } = policy.compiled
-  if (validity !== undefined) return validity[1]
+  const { algorithm } = policy.compiled
   return now + (algorithm.resetLag === undefined ? Math.min(limit.window, resetAfter) : limit.window)
 }
 

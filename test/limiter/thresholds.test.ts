@@ -131,8 +131,8 @@ describe('the channel sluice:threshold', () => {
     )
     limiter.settle(limiter.consume('ann'), 15)
     clock.advance(10 * DAY)
-    expect(limiter.consume('ann', { cost: 4 }).limits[0]).toMatchObject({ allowed: true, used: 9 })
-    expect(received.map(({ used }) => used)).toEqual([10, 9])
+    expect(limiter.consume('ann', { cost: 8 }).limits[0]).toMatchObject({ allowed: true, used: 8 })
+    expect(received.map(({ used }) => used)).toEqual([10, 8])
   })
 
   it('has no event for a decision above a part that was crossed before', () => {

@@ -139,8 +139,7 @@ export const limits = [
   thresholds('a part that must be exceeded', 'used / capacity >= threshold', 'used / capacity > threshold'),
   thresholds('repeated events in one window', '-Infinity) > now) return false', '-Infinity) > now) return true'),
   thresholds('crossings without a bound', 'until.size >= MOST_CROSSINGS', 'until.size < 0'),
-  thresholds('the month taken for a length', 'if (validity !== undefined) return validity[1]', ''),
-  thresholds('the hour of the clock taken for a length', 'Math.min(limit.window, resetAfter)', 'limit.window'),
+  thresholds('the rest of a window taken for a length', 'Math.min(limit.window, resetAfter)', 'limit.window'),
   thresholds(
     'a denial that is never a crossing',
     'else if (status.used >= status.policy',
