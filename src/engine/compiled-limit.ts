@@ -119,6 +119,10 @@ export class CompiledLimit {
   readonly growth: Growth | undefined
   /** The units that can be used back to back; 0 if nothing is ever admitted. */
   readonly capacity: number = 0.5
+  /** A larger cost counts as this one; `Infinity` without `capCost`. */
+  readonly mostCost: number = 0.5
+  /** The parts of the capacity at which an event is published. Absent if there are none. */
+  readonly thresholds: readonly number[] | undefined
   /** The epoch milliseconds from which and until which the parameters are valid. Absent: they are always valid. */
   readonly validity: readonly [from: number, until: number] | undefined
 
@@ -145,6 +149,9 @@ export class CompiledLimit {
     this.block = block
     this.growth = growth
     this.capacity = algorithm.capacity?.(this.parameters) ?? data.quota
+    // No cost is admitted where the capacity is 0.
+    this.mostCost = data.capCost === true && this.capacity > 0 ? this.capacity : Infinity
+    this.thresholds = data.notifyAt === undefined || data.notifyAt.length === 0 ? undefined : data.notifyAt
     this.validity = algorithm.validity?.(this.parameters)
   }
 }
@@ -156,6 +163,8 @@ interface LimitNumbers {
   readonly strict?: boolean
   readonly block?: number | GrowingBlock
   readonly shadow?: boolean
+  readonly capCost?: boolean
+  readonly notifyAt?: readonly number[]
   readonly [option: string]: unknown
 }
 

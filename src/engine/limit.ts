@@ -48,6 +48,17 @@ export interface CommonOptions {
   readonly block?: Duration | BlockOptions
   /** Evaluates and reports, but never denies a request. Default false. */
   readonly shadow?: boolean
+  /**
+   * A cost above the capacity of the limit counts as its capacity, so that it is admitted once the whole capacity is free. `settle` charges
+   * the actual cost later, as a debt. Without it, such a cost is denied for ever. Default false.
+   * @example perMinute(100_000, { name: 'tokens', capCost: true })
+   */
+  readonly capCost?: boolean
+  /**
+   * Parts of the capacity, such as `[0.8, 1]`: at most 10 numbers above 0 and at most 1. When the used part reaches one of them, a
+   * `ThresholdEvent` is published on the channel `sluice:threshold`, at most once per window for a key. Default: none.
+   */
+  readonly notifyAt?: readonly number[]
 }
 
 /** A limit as written in code or in JSON. Durations are checked when the limit is made. */
@@ -80,11 +91,15 @@ export interface Limit {
   readonly block?: number | GrowingBlock
   /** Whether it is evaluated and reported, and never denies. */
   readonly shadow?: boolean
+  /** Whether a cost above its capacity counts as its capacity. */
+  readonly capCost?: boolean
+  /** The parts of its capacity at which an event is published, the smallest first. */
+  readonly notifyAt?: readonly number[]
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
 }
 
-const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow']
+const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow', 'capCost', 'notifyAt']
 
 const registry = new Map<string, Algorithm>(builtIn.map((each) => [each.name, each]))
 const compiledLimits = shared('limits', () => new WeakMap<Limit, CompiledLimit>())
@@ -119,6 +134,15 @@ export function knownAlgorithms(): readonly Algorithm[] {
  * @example limit({ algorithm: 'gcra', quota: 100, window: '1m' })
  */
 export function limit(json: LimitInput): Limit {
+  return made(json, warnIfShort)
+}
+
+/** Makes a limit again from its data, such as that of another process. A short duration was warned of when it was made first. */
+export function limitFromData(data: LimitInput): Limit {
+  return made(data, () => undefined)
+}
+
+function made(json: LimitInput, warnOf: typeof warnIfShort): Limit {
   if (typeof json !== 'object' || json === null) refuse('limit', 'an object such as { algorithm, quota, window }', json)
   if (compiledLimits.has(json as Limit)) return json as Limit
   const named = algorithmNamed(json.algorithm)
@@ -127,7 +151,7 @@ export function limit(json: LimitInput): Limit {
     ...named.options,
     ...(named.windowOption ? [named.windowOption.name] : []),
   ])
-  const data = normalized(json, named)
+  const data = normalized(json, named, warnOf)
   compiledLimits.set(data, compile(data, named))
   return data
 }
@@ -165,13 +189,12 @@ function algorithmNamed(name: unknown): Algorithm {
   throw new SluiceError('UNKNOWN_ALGORITHM', `algorithm: expected one of ${names}, got ${shown(name)}${hint}`)
 }
 
-function normalized(json: LimitInput, algorithm: Algorithm): Limit {
+function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnIfShort): Limit {
   const quota = wholeNumber('quota', json.quota, 0)
   const unit = algorithm.windowUnit?.(json)
-  const window = unit?.longest ?? windowIn(json, algorithm)
-  warnIfShort('block', json.block)
-  if (isBlockOptions(json.block))
-    for (const name of ['for', 'upTo'] as const) warnIfShort(`block.${name}`, json.block[name])
+  const window = unit?.longest ?? windowIn(json, algorithm, warnOf)
+  warnOf('block', json.block)
+  if (isBlockOptions(json.block)) for (const name of ['for', 'upTo'] as const) warnOf(`block.${name}`, json.block[name])
   const own: Record<string, unknown> =
     algorithm.windowOption === undefined ? {} : { [algorithm.windowOption.name]: window }
   for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
@@ -188,6 +211,8 @@ function normalized(json: LimitInput, algorithm: Algorithm): Limit {
     ...(json.strict !== undefined && algorithm.renew === undefined && { strict: boolean('strict', json.strict) }),
     ...(json.block !== undefined && { block: checkedBlock(json.block) }),
     ...(json.shadow !== undefined && { shadow: validShadow(json) }),
+    ...(json.capCost !== undefined && { capCost: boolean('capCost', json.capCost) }),
+    ...(json.notifyAt !== undefined && { notifyAt: checkedThresholds(json.notifyAt) }),
   })
 }
 
@@ -196,14 +221,14 @@ function defaultName(quota: number, window: string, { renew }: Algorithm): strin
 }
 
 /** Returns the window of a limit in milliseconds. An algorithm may name the option otherwise. */
-function windowIn(json: LimitInput, { windowOption }: Algorithm): number {
+function windowIn(json: LimitInput, { windowOption }: Algorithm, warnOf: typeof warnIfShort): number {
   if (windowOption === undefined) {
-    warnIfShort('window', json.window)
+    warnOf('window', json.window)
     return windowLength(json.window)
   }
   const { name, fallback } = windowOption
   const given = json[name] ?? json.window ?? fallback
-  warnIfShort(name, given)
+  warnOf(name, given)
   const window = milliseconds(name, given)
   if (json.window !== undefined && milliseconds('window', json.window) !== window)
     refuse('window', `the same as \`${name}\`, or no window`, json.window)
@@ -225,6 +250,18 @@ function validShadow(json: LimitInput): boolean {
   if (json.shadow === true && json.strict === true)
     refuse('strict', 'no strict together with shadow, which never charges a denied request', true)
   return boolean('shadow', json.shadow)
+}
+
+const MOST_THRESHOLDS = 10
+
+/** Returns the option `notifyAt` as data: each part once, the smallest first. */
+function checkedThresholds(given: unknown): readonly number[] {
+  const expected = `a list of at most ${MOST_THRESHOLDS} numbers above 0 and at most 1, such as [0.8, 1]`
+  if (!Array.isArray(given) || given.length > MOST_THRESHOLDS) return refuse('notifyAt', expected, given)
+  const parts = Array.from<unknown>(given)
+  const wrong = parts.findIndex((part) => !(typeof part === 'number' && part > 0 && part <= 1))
+  if (wrong !== -1) refuse(`notifyAt[${wrong}]`, 'a number above 0 and at most 1, such as 0.8', parts[wrong])
+  return Object.freeze([...new Set(parts as number[])].toSorted((a, b) => a - b))
 }
 
 /** Returns a copy: stores keep names, and one that was cut from a header would keep the header in memory. */

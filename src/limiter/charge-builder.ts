@@ -189,6 +189,10 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return new ChargeBuilder<Input>(options, name, store, home, startsFromZero, this.#prefix, this.#onOutage)
   }
 
+  owns(limiter: string): boolean {
+    return limiter === this.name
+  }
+
   describe(): string {
     const { keyer, limits } = this.#options
     const parts: unknown[] = [keyer, limits].flat()

@@ -18,6 +18,8 @@ export interface ChargeSource<Input> {
   readonly startsFromZero: boolean
   /** Returns the charges of an input. `cost`, if given, takes precedence over the source's own. */
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]>
+  /** Returns true for the name of a limiter that its charges have. */
+  owns(limiter: string): boolean
   /** Returns where the store keeps the state of an input. */
   buckets(input: Input): MaybePromise<readonly Bucket[]>
   /** Returns a source with the same limits whose keys have a prefix. */

@@ -36,30 +36,52 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   wait(input: Input, options?: WaitOptions): Promise<Decision>
   /**
+   * Returns a receipt of a decision: a text with which `settle`, `refund`, `release` and `renew` can be called in another process, such as a
+   * worker of a queue. The limiter there has the same name and counts on the same store. A decision that has charged nothing in the store (a
+   * denial, a peek, one that was made without the store) has a receipt that settles nothing there.
+   *
+   * It contains the key and the limits, has at most 16,384 characters, all of them letters, digits, `-` and `_`, and is not signed: do not
+   * give it to clients. In one process, a decision and its receipts are settled once. Across processes, settle each receipt once. After
+   * `renew`, ask for a new receipt, also with an old receipt: an old one no longer finds the slots in another process.
+   *
+   * Throws `INVALID_OPTION` for any other value, `INVALID_RECEIPT` for a decision with so many limits that its receipt is too long, and for a
+   * receipt as `settle` does.
+   * @example
+   * const decision = await limiter.consume(user, { cost: 1000 })
+   * await jobs.add({ prompt, receipt: limiter.receipt(decision) })
+   * // In the worker:
+   * await limiter.settle(job.receipt, usage.totalTokens)
+   */
+  receipt(decision: Decision | string): string
+  /**
    * Gives back the slots that limits by `concurrent` have charged for a decision, once, and keeps what other limits have charged. For a
-   * decision without slots it does nothing. Adapters call it by themselves. Throws `INVALID_OPTION` for any other value.
+   * decision without slots it does nothing. Adapters call it by themselves. Takes a receipt, too. Throws `INVALID_OPTION` for any other
+   * value, and for a receipt as `settle` does.
    * @example
    * const decision = await limiter.consume(user)
    * if (decision.allowed) await work().finally(() => limiter.release(decision))
    */
-  release(decision: Decision): Done<Answer>
+  release(decision: Decision | string): Done<Answer>
   /**
    * Renews the lease of the slots of a decision: they are held for another `lease` from now on. Returns whether all of them were still
-   * held. A slot whose lease has ended may be another's by now, so it is not taken again. Adapters call it by themselves. Throws
-   * `INVALID_OPTION` for any other value.
+   * held. A slot whose lease has ended may be another's by now, so it is not taken again. Adapters call it by themselves.
+   * Takes a receipt, too: this process then keeps track of where its slots are. Another process needs a new receipt: see `receipt`. Throws
+   * `INVALID_OPTION` for any other value, and for a receipt as `settle` does.
    */
-  renew(decision: Decision): Answer extends Promise<unknown> ? Promise<boolean> : MaybePromise<boolean>
+  renew(decision: Decision | string): Answer extends Promise<unknown> ? Promise<boolean> : MaybePromise<boolean>
   /**
-   * Refunds the charge of a decision, once, and gives its slots back. For a denial it does nothing. Throws `INVALID_OPTION` for any other
-   * value.
+   * Refunds the charge of a decision, once, and gives its slots back. For a denial it does nothing. Takes a receipt, too. Throws
+   * `INVALID_OPTION` for any other value, and for a receipt as `settle` does.
    */
-  refund(decision: Decision): Done<Answer>
+  refund(decision: Decision | string): Done<Answer>
   /**
    * Replaces what a decision charged by the actual cost, once. A higher cost is charged past any limit, as a debt. Give a
-   * function if the limits count different things. Slots stay held until they are released. Throws `INVALID_COST`.
+   * function if the limits count different things. Slots stay held until they are released. Takes a receipt, too: see
+   * `receipt`. Throws `INVALID_COST`, and for a receipt `INVALID_RECEIPT`, `FOREIGN_RECEIPT` if another limiter has charged all of it, and
+   * `VERSION_MISMATCH` if a newer version of the package wrote it.
    * @example limiter.settle(decision, usage.totalTokens)
    */
-  settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): Done<Answer>
+  settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): Done<Answer>
   /**
    * Deletes the state of this input's key under every limit, lock-outs included. A later `refund` of an earlier decision refunds nothing.
    */

@@ -33,6 +33,8 @@ import { warn } from '../util/warn.ts'
 import { guarded } from '../stores/guard/index.ts'
 import { ChargeBuilder } from './charge-builder.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
+import { decisionOf, receiptOf } from './receipt.ts'
+import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
 import { copyText } from '../util/copy-text.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 
@@ -244,6 +246,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const release = countHeld(this.name)
     try {
       const decision = await this.#queue.enter(this.#store, charges, options, (held) => this.refund(held))
+      if (thresholds.hasSubscribers) noticeDecision(decision)
       return this.#published(input, this.#observed(input, options.cost, decision), began)
     } catch (error) {
       const denial = denialOf(error)
@@ -254,19 +257,30 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     }
   }
 
-  refund(decision: Decision): MaybePromise<void> {
-    return this.end(decision, () => 0, true)
+  receipt(given: Decision | string): string {
+    const decision = this.#decisionOf(given)
+    return receiptOf(decision, settled.has(decision))
   }
 
-  settle(decision: Decision, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
-    return this.end(decision, typeof actualCost === 'function' ? actualCost : () => actualCost, false)
+  #decisionOf(given: Decision | string): Decision {
+    return typeof given === 'string' ? decisionOf(given, this.#builders, this.#store) : given
   }
 
-  release(decision: Decision): MaybePromise<void> {
-    return this.end(decision, undefined, true)
+  refund(decision: Decision | string): MaybePromise<void> {
+    return this.end(this.#decisionOf(decision), () => 0, true)
   }
 
-  renew(decision: Decision): MaybePromise<boolean> {
+  settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
+    const actual = typeof actualCost === 'function' ? actualCost : () => actualCost
+    return this.end(this.#decisionOf(decision), actual, false)
+  }
+
+  release(decision: Decision | string): MaybePromise<void> {
+    return this.end(this.#decisionOf(decision), undefined, true)
+  }
+
+  renew(given: Decision | string): MaybePromise<boolean> {
+    const decision = this.#decisionOf(given)
     const charges = chargesOf(decision).filter(({ policy, charged }) => policy.compiled.slots && charged > 0)
     if (charges.length === 0) return false
     const before = renewals.get(decision)
@@ -308,7 +322,10 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
       )
       if (charges.length === 0) return this.#warnUnlimited()
       const done = perform(guarded.#store, { kind: 'adjust', charges, units: added })
-      return chain(done, () => this.#changed(charges))
+      return chain(done, () => {
+        this.#changed(charges)
+        return noticeAdded(guarded.#store, charges, added)
+      })
     })
   }
 
@@ -389,7 +406,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
   #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
     if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
-    return combine(charges, perform(store, { kind: mode, charges, fresh: false }))
+    return noticed(mode, combine(charges, perform(store, { kind: mode, charges, fresh: false })))
   }
 
   async #decideLater(
@@ -402,7 +419,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const charges = isPromise(given) ? await given : given
     if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
     if (charges.length === 0) return combine(charges, undefined)
-    return combine(charges, await perform(store, { kind: mode, charges, fresh: false }))
+    return noticed(mode, combine(charges, await perform(store, { kind: mode, charges, fresh: false })))
   }
 
   #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
@@ -418,6 +435,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const charges = chargesOf(decision)
     const settles = actual !== undefined && !settled.has(decision)
     if (!settles && !(releases && charges.some(holdsSlots))) return
+    if (charges.length === 0) return
     if (settles && chargedNothing(decision, charges) && (!decision.allowed || charges.every(isSettled)))
       return this.#warnUncharged(decision)
     const costs = settles
@@ -435,10 +453,14 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
       if (isSettled(charge)) return costs === undefined ? 0 : difference(charge, costs[i]!)
       return releases && charge.allowed ? -charge.charged : 0
     })
-    const done = perform(storeOf(charges, this.#store), { kind: 'adjust', charges, units })
+    const store = storeOf(charges, this.#store)
+    const done = perform(store, { kind: 'adjust', charges, units })
     // Slots are given back once.
     if (releases) for (const charge of charges) if (!isSettled(charge)) charge.markCharged(charge.at, 0)
-    return chain(done, () => this.#queue.wake(charges))
+    return chain(done, () => {
+      this.#queue.wake(charges)
+      return noticeAdded(store, charges, units)
+    })
   }
 
   #warnUncharged({ allowed }: Decision): void {
@@ -465,6 +487,12 @@ function isSettled({ policy }: Charge): boolean {
 
 function holdsSlots(charge: Charge): boolean {
   return !isSettled(charge) && charge.charged > 0
+}
+
+/** Publishes what a decision of `consume` has crossed, if anybody listens. */
+function noticed(mode: DecisionMode, decision: Decision): Decision {
+  if (mode === 'consume' && thresholds.hasSubscribers) noticeDecision(decision)
+  return decision
 }
 
 /** Returns the store that has decided: an adapter may have guarded it. */

@@ -61,6 +61,10 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     return this.place.startsFromZero
   }
 
+  owns(limiter: string): boolean {
+    return limiter.startsWith(stateName(this.name, ''))
+  }
+
   describe(): string {
     return `rules ${this.name}`
   }

@@ -73,6 +73,10 @@ export interface LimitRule {
   readonly block?: number | string | BlockRule
   /** Evaluates and reports, but never denies a request. Default false. */
   readonly shadow?: boolean
+  /** Counts a cost above the capacity as the capacity. Default false. */
+  readonly capCost?: boolean
+  /** Parts of the capacity at which an event is published, such as `[0.8, 1]`. Default: none. */
+  readonly notifyAt?: readonly number[]
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
 }

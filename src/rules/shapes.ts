@@ -56,6 +56,12 @@ const factor: Shape = where(
   (value) => typeof value === 'number' && value >= 1 && value <= 1000,
 )
 
+const part: Shape = where(
+  { type: 'number', exclusiveMinimum: 0, maximum: 1 },
+  'a number above 0 and at most 1',
+  (value) => typeof value === 'number' && value > 0 && value <= 1,
+)
+
 /** A duration, or a block that grows. */
 const block: Shape = either(
   duration,
@@ -82,6 +88,11 @@ const COMMON: Readonly<Record<string, Field>> = {
     description: 'Locks the key out for this long after a denial, or after several, and longer each time.',
   },
   shadow: { shape: flag(), description: 'True: reports, and never denies.' },
+  capCost: { shape: flag(), description: 'True: a cost above the capacity counts as the capacity.' },
+  notifyAt: {
+    shape: list(part, 'a list of numbers', 10, 0),
+    description: 'Parts of the capacity at which an event is published, such as [0.8, 1].',
+  },
 }
 
 /** Returns the shape of an option of one algorithm. */

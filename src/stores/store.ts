@@ -46,7 +46,7 @@ export interface LimitStatus {
   readonly limiter: string
   /** Who was counted: the key as a string, `''` for inputs without a key. */
   readonly key: string
-  /** The cost of the request against this limit. */
+  /** The cost of the request against this limit. A limit with `capCost` counts at most its capacity. */
   readonly cost: number
   /** This limit's own verdict. */
   readonly allowed: boolean
@@ -127,7 +127,8 @@ export class Charge implements LimitStatus {
     this.limit = policy.limit
     this.limiter = policy.limiter
     this.key = key
-    this.cost = cost
+    const { mostCost } = policy.compiled
+    this.cost = cost > mostCost ? mostCost : cost
     this.allowed = false
     this.remaining = 0
     this.used = 0

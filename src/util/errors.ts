@@ -13,6 +13,8 @@ export type SluiceErrorCode =
   | 'INVALID_LIMIT'
   | 'INVALID_COST'
   | 'INVALID_CLOCK'
+  | 'INVALID_RECEIPT'
+  | 'FOREIGN_RECEIPT'
   | 'STORE_MISMATCH'
   | 'VERSION_MISMATCH'
   | 'STORE_CLOSED'

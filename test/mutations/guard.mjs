@@ -113,7 +113,7 @@ export const guard = [
   ),
   inFile('src/limiter/limiter.ts', variants)(
     'a refund that goes to a store that did not decide',
-    'charges[0]?.policy.store ?? this.#store',
-    'this.#store',
+    'return first?.policy.store ?? store',
+    'return store ?? first?.policy.store',
   ),
 ]

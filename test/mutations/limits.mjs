@@ -28,6 +28,12 @@ const calendarWindowInLua = inFile('src/algorithms/fixed-window.lua', windowTest
 const store = inFile('src/stores/store.ts', windowTests)
 const share = inFile('src/stores/guard/local.ts', windowTests)
 
+const capped = { files: ['test/limiter/cap-cost.test.ts'] }
+const thresholdTests = { files: ['test/limiter/thresholds.test.ts'] }
+const receiptTests = { files: ['test/limiter/receipt.test.ts'] }
+const thresholds = inFile('src/limiter/thresholds.ts', thresholdTests)
+const receipts = inFile('src/limiter/receipt.ts', receiptTests)
+
 /** Mistakes in the options of limits and in what a decision reports. */
 export const limits = [
   alternation(
@@ -109,4 +115,78 @@ export const limits = [
     'for (const name of CALENDAR) delete scaled[name]',
     'for (const name of CALENDAR) void name',
   ),
+  inFile('src/stores/store.ts', capped)(
+    'a cost that is never capped',
+    'cost > mostCost ? mostCost',
+    'cost < 0 ? mostCost',
+  ),
+  inFile('src/engine/compiled-limit.ts', capped)(
+    'a cost that is capped to nothing',
+    'data.capCost === true && this.capacity > 0',
+    'data.capCost === true',
+  ),
+  inFile('src/engine/compiled-limit.ts', capped)('a cap without the option', 'data.capCost === true &&', ''),
+  inFile('src/stores/guard/local.ts', capped)(
+    'a capped charge that a share settles to a part',
+    'copy.cost < charge.cost ?',
+    'copy.cost < 0 ?',
+  ),
+  inFile('src/engine/limit.ts', thresholdTests)('a part of 0', 'part > 0 && part <= 1', 'part >= 0 && part <= 1'),
+  inFile('src/engine/limit.ts', thresholdTests)(
+    'parts without a bound',
+    'given.length > MOST_THRESHOLDS',
+    'given.length > 99',
+  ),
+  inFile('src/engine/limit.ts', thresholdTests)('parts as they were given', '.toSorted((a, b) => a - b)', ''),
+  inFile('src/rules/shapes.ts', thresholdTests)('a part above 1 in a document', 'value > 0 && value <= 1', 'value > 0'),
+  thresholds('a crossing of each decision above a part', 'before / capacity < threshold', 'before / capacity < 2'),
+  thresholds('a part that must be exceeded', 'used / capacity >= threshold', 'used / capacity > threshold'),
+  thresholds('repeated events in one window', '-Infinity) > now) return false', '-Infinity) > now) return true'),
+  thresholds('crossings without a bound', 'until.size >= MOST_CROSSINGS', 'until.size < 0'),
+  thresholds('the rest of a window taken for a length', 'Math.min(limit.window, resetAfter)', 'limit.window'),
+  thresholds(
+    'a denial that is never a crossing',
+    'else if (status.used >= status.policy',
+    'else if (status.used < status.policy',
+  ),
+  thresholds('events without the store', 'if (degraded !== undefined) return\n  for', 'for'),
+  thresholds('a settlement that fails with its look', 'peeked.then(noticed, () => undefined)', 'peeked.then(noticed)'),
+  thresholds('stores that share their crossings', '${placeNumber(policy.store)}', '${placeNumber.name}'),
+  inFile('src/limiter/limiter.ts', thresholdTests)(
+    'settlements that cross nothing',
+    'return noticeAdded(store, charges, units)',
+    'return undefined',
+  ),
+  inFile('src/limiter/limiter.ts', thresholdTests)(
+    'a peek that crosses',
+    "mode === 'consume' && thresholds",
+    'thresholds',
+  ),
+  receipts('a receipt that is settled twice', 'known.decisions.get(id)\n  if', 'known.decisions.get(text)\n  if'),
+  receipts('a changed receipt', 'rest.slice(0, CHECKSUM) !== checksum(body)', 'rest.length < CHECKSUM'),
+  receipts(
+    'a receipt of any length',
+    'if (text.length > LONGEST_RECEIPT)\n    throw invalid(`it',
+    'if (text.length < 0)\n    throw invalid(`it',
+  ),
+  receipts(
+    'a receipt of another limiter',
+    'own === undefined && charges.length > 0',
+    'own === undefined && charges.length < 0',
+  ),
+  receipts('a newer format that is read', 'Number(version) > FORMAT', 'Number(version) > 1e9'),
+  receipts('a denial that is settled elsewhere', '!decision.allowed || decision.degraded', 'decision.degraded'),
+  receipts(
+    'a local decision that is settled elsewhere',
+    '|| decision.degraded !== undefined) return []',
+    ') return []',
+  ),
+  receipts('what was settled in a receipt', 'done?.isSettled !== true', 'done?.isSettled !== 1'),
+  receipts(
+    'receipts that are remembered without a bound',
+    'known.decisions.size >= MOST_DECISIONS',
+    'known.decisions.size < 0',
+  ),
+  receipts('a renewal elsewhere that is not seen', 'if (newer !== undefined)', 'if (newer === null)'),
+  receipts('a key of any length', 'shortText(key, LONGEST_KEY)', 'shortText(key, LONGEST_RECEIPT)'),
 ]

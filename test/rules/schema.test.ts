@@ -48,7 +48,11 @@ function valuesOf(part: Schema): Arbitrary<unknown> {
     case 'integer':
       return fc.integer({ min: part['minimum'] as number, max: 1000 })
     case 'number':
-      return fc.constantFrom(part['minimum'], 1.5, part['maximum'])
+      return fc.constantFrom(
+        part['minimum'] ?? part['maximum'],
+        part['minimum'] === undefined ? 0.5 : 1.5,
+        part['maximum'],
+      )
     case 'boolean':
       return fc.boolean()
     case 'object':

@@ -32,6 +32,7 @@ export const commonFields: readonly Field[] = [
   { name: 'block', kind: 'duration', fallback: 'none' },
   ...growth,
   flag('shadow', 'false'),
+  flag('capCost', 'false'),
 ]
 
 /** The required options and the own options of every algorithm. */

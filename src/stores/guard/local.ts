@@ -147,7 +147,10 @@ export class LocalDecisions {
   /** Adds units to the key of a charge that was decided here. Nothing was counted where all requests were admitted. */
   adjust(charge: Charge, units: number): void {
     const copy = this.#own.get(charge)
-    if (copy !== undefined) this.#perform({ kind: 'adjust', charges: [copy], units: [units] })
+    if (copy === undefined) return
+    // A limit with `capCost` has counted no more than the share. The units are for the cost.
+    const whole = copy.cost < charge.cost ? (units + copy.charged) * (charge.cost / copy.cost) - copy.charged : units
+    this.#perform({ kind: 'adjust', charges: [copy], units: [whole] })
   }
 
   /** Renews slots that were taken here. Nothing was counted where all requests were admitted. */

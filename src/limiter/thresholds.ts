@@ -1,0 +1,118 @@
+import { Charge, type LimitStatus, isCharge, perform, type Store } from '../stores/store.ts'
+import type { Limit } from '../engine/limit.ts'
+import { type Channel, channel } from '../util/channel.ts'
+import { shared } from '../util/copies.ts'
+import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import type { Decision } from './decision.ts'
+
+/**
+ * The message on the channel `sluice:threshold`: a key has reached a part of a limit's capacity that `notifyAt` names.
+ *
+ * A process publishes it when a decision of `consume` or `wait`, a settlement or a penalty of its own crosses the part, at most once per
+ * window for a key, a limit and a part. A denial of a key that has used up the capacity counts as a crossing, too.
+ * @example
+ * import { subscribe } from 'node:diagnostics_channel'
+ * import type { ThresholdEvent } from 'sluice'
+ *
+ * subscribe('sluice:threshold', (message) => {
+ *   const { limit, key, threshold, used, capacity } = message as ThresholdEvent
+ *   console.log(`${key} has used ${threshold * 100} % of ${limit.name}: ${used} of ${capacity}`)
+ * })
+ */
+export interface ThresholdEvent {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The limit that has `notifyAt`. */
+  readonly limit: Limit
+  /** Who was counted: the key as a string. */
+  readonly key: string
+  /** The part of the capacity that was reached, as in `notifyAt`. */
+  readonly threshold: number
+  /** Units that cannot be used now. At most the capacity, also with a debt. */
+  readonly used: number
+  /** The capacity of the limit: `burst` or `capacity` where it has one, else the quota. */
+  readonly capacity: number
+}
+
+/** Where limiters publish that a key has reached a part of a limit. */
+export const thresholds: Channel<ThresholdEvent> = channel('sluice:threshold')
+
+/** The most crossings that are remembered. The oldest go first. */
+const MOST_CROSSINGS = 10_000
+
+/** The epoch millisecond until which each crossing is not published again. */
+const crossings = shared('thresholds', () => ({
+  until: new Map<string, number>(),
+  places: new WeakMap<object, number>(),
+  count: 0,
+}))
+
+/** Publishes what a decision has crossed. Without the store, nobody knows what is used. */
+export function noticeDecision({ limits, degraded }: Decision): void {
+  if (degraded !== undefined) return
+  for (let i = 0; i < limits.length; i++) {
+    const status: LimitStatus = limits[i]!
+    if (!(status instanceof Charge || isCharge(status)) || status.policy.compiled.thresholds === undefined) continue
+    if (status.allowed) notice(status, status.used - status.charged)
+    else if (status.used >= status.policy.compiled.capacity) notice(status, 0)
+  }
+}
+
+/** Publishes what units have crossed that were added to the keys of charges. It never fails: what was added is settled. */
+export function noticeAdded(store: Store, charges: readonly Charge[], units: readonly number[]): MaybePromise<void> {
+  if (!thresholds.hasSubscribers) return
+  const grown = charges.flatMap((charge, i) => {
+    const isGrown = charge.policy.compiled.thresholds !== undefined && units[i]! > 0
+    return isGrown ? [{ now: new Charge(charge.policy, charge.key, 0), added: units[i]! }] : []
+  })
+  if (grown.length === 0) return
+  const noticed = (degraded: unknown): void => {
+    if (degraded !== undefined) return
+    for (const { now, added } of grown) {
+      now.countUsed()
+      notice(now, now.used - added)
+    }
+  }
+  try {
+    const peeked = perform(store, { kind: 'peek', charges: grown.map(({ now }) => now), fresh: true })
+    return isPromise(peeked) ? peeked.then(noticed, () => undefined) : noticed(peeked)
+  } catch {
+    // The store is away: nobody knows what is used.
+  }
+}
+
+/** @param before the units that were used before */
+function notice(charge: Charge, before: number): void {
+  const { limiter, limit, key, used, policy } = charge
+  const { capacity } = policy.compiled
+  for (const threshold of policy.compiled.thresholds!) {
+    if (used / capacity >= threshold && before / capacity < threshold && isFirst(charge, threshold))
+      thresholds.publish({ limiter, limit, key, threshold, used, capacity })
+  }
+}
+
+/** Returns true for the first crossing of a key in a window. */
+function isFirst(charge: Charge, threshold: number): boolean {
+  const { limiter, limit, key, policy } = charge
+  const now = policy.store.clock.now()
+  const id = `${placeNumber(policy.store)}\0${limiter}\0${limit.name}\0${threshold}\0${key}`
+  const { until } = crossings
+  if ((until.get(id) ?? -Infinity) > now) return false
+  until.delete(id)
+  if (until.size >= MOST_CROSSINGS) until.delete(until.keys().next().value!)
+  until.set(id, windowEnd(charge, now))
+  return true
+}
+
+/** Returns when a key may cross a part again: at the end of its window, where all units return together, else one window later. */
+function windowEnd({ limit, resetAfter, policy }: Charge, now: number): number {
+  const { algorithm } = policy.compiled
+  return now + (algorithm.resetLag === undefined ? Math.min(limit.window, resetAfter) : limit.window)
+}
+
+/** Limiters of one name on several stores count separately. */
+function placeNumber({ place }: Store): number {
+  const number = crossings.places.get(place) ?? ++crossings.count
+  crossings.places.set(place, number)
+  return number
+}

@@ -1,0 +1,417 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  concurrent,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  guard,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  perMinute,
+  rowStore,
+  SluiceError,
+  slidingWindowLog,
+  stack,
+  tokenBucket,
+} from '../../src/index.ts'
+import { LONGEST_RECEIPT } from '../../src/limiter/receipt.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { shared } from '../../src/util/copies.ts'
+import { sha256 } from '../../src/util/sha256.ts'
+import { recordWarnings } from '../support/guarded.ts'
+import { laterStore } from '../support/later.ts'
+import { mapRows } from '../support/map-rows.ts'
+import { connect, redisForAll } from '../support/redis-tests.ts'
+
+const keyer = (key: string): string => key
+
+/** From now on, receipts are those of another process. */
+function otherProcess(): void {
+  shared('receipts', () => ({ decisions: new Map<string, unknown>() })).decisions.clear()
+}
+
+function codeOf(work: () => unknown): string {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof SluiceError) return error.code
+    throw error
+  }
+  return 'none'
+}
+
+/** Makes limiters of one name on one clock. Each has a store of its own on one database, as in another process. */
+function processes(limits: Limit | readonly Limit[], name = 'api') {
+  const clock = virtualClock(1_700_000_000_000)
+  const database = mapRows(clock)
+  const limiter = (): Limiter<string> =>
+    createLimiter({ name, keyer, limits: [limits].flat(), store: rowStore(database, { clock }) })
+  return { clock, limiter, database }
+}
+
+async function used(limiter: Limiter<string>, key = 'ann'): Promise<number[]> {
+  return (await limiter.peek(key, { cost: 0 })).limits.map((each) => each.used)
+}
+
+describe('a receipt', () => {
+  it('is a short text of letters, digits, - and _ that JSON and headers keep', () => {
+    const limiter = createLimiter({ keyer, limits: [perMinute(100), concurrent(5)] })
+    const receipt = limiter.receipt(limiter.consume('Ä "\u{1F600}" \u0000'))
+    expect(receipt).toMatch(/^sluice1_[\w-]+$/)
+    expect(receipt.length).toBeLessThan(500)
+    expect(Object.keys(limiter.consume('ann'))).not.toContain('receipt')
+  })
+
+  it('differs for two decisions that are equal', () => {
+    const limiter = createLimiter({ keyer, limits: perMinute(100), store: memoryStore({ clock: virtualClock() }) })
+    const [one, other] = [limiter.receipt(limiter.consume('ann')), limiter.receipt(limiter.consume('ann'))]
+    limiter.refund(one)
+    limiter.refund(other)
+    expect(limiter.peek('ann', { cost: 0 }).limits[0]!.used).toBe(0)
+  })
+
+  it('is settled once in its process, together with its decision', () => {
+    const limiter = createLimiter({ keyer, limits: perMinute(100), store: memoryStore({ clock: virtualClock() }) })
+    const decision = limiter.consume('ann', { cost: 10 })
+    const receipt = limiter.receipt(decision)
+    limiter.settle(receipt, 30)
+    limiter.settle(decision, 50)
+    limiter.refund(receipt)
+    limiter.refund(limiter.receipt(decision))
+    expect(limiter.peek('ann', { cost: 0 }).limits[0]!.used).toBe(30)
+  })
+
+  it.each([
+    ['gcra', gcra({ quota: 100, window: '1h', burst: 50 })],
+    ['tokenBucket', tokenBucket({ quota: 100, window: '500ms', refill: 'interval' })],
+    ['fixedWindow', fixedWindow({ quota: 100, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })],
+    [
+      'slidingWindowLog',
+      slidingWindowLog({ quota: 100, window: '500ms', block: { for: '10ms', factor: 2 }, notifyAt: [0.5] }),
+    ],
+    ['a capped limit', perMinute(40, { capCost: true })],
+  ])('is settled in another process: %s', async (_, limits) => {
+    const { limiter } = processes(limits)
+    const warnings = recordWarnings()
+    for (const actual of [0, 3, 45]) {
+      const key = `key ${actual}`
+      const there = limiter()
+      const receipt = there.receipt(await there.consume(key, { cost: 40 }))
+      otherProcess()
+      const here = limiter()
+      await here.settle(receipt, actual)
+      await here.settle(receipt, 7)
+      expect(await used(here, key)).toEqual([Math.min(actual, (await here.peek(key)).limits[0]!.limit.quota)])
+    }
+    warnings.stop()
+    expect(warnings.codes).toEqual([])
+  })
+
+  it('carries functions of the limit, refunds and a cost of 0', async () => {
+    const { limiter } = processes([perMinute(100, { name: 'tokens' }), perMinute(10, { name: 'requests' })])
+    const there = limiter()
+    const [free, paid] = [await there.consume('ann', { cost: 0 }), await there.consume('ann', { cost: 5 })]
+    const receipts = [there.receipt(free), there.receipt(paid)] as const
+    otherProcess()
+    const here = limiter()
+    await here.settle(receipts[0], ({ name }) => (name === 'tokens' ? 20 : 1))
+    expect(await used(here)).toEqual([25, 6])
+    await here.refund(receipts[1])
+    expect(await used(here)).toEqual([20, 1])
+  })
+
+  it('releases and renews slots in another process, which keeps track of them', async () => {
+    const { clock, limiter } = processes([concurrent({ quota: 5, lease: '1m' }), perMinute(10)])
+    const there = limiter()
+    const receipt = there.receipt(await there.consume('ann', { cost: 2 }))
+    otherProcess()
+    const here = limiter()
+    for (let i = 0; i < 4; i++) {
+      clock.advance(40_000)
+      expect(await here.renew(receipt)).toBe(true)
+    }
+    expect((await used(here))[0]).toBe(2)
+    const newer = here.receipt(receipt)
+    expect(newer).not.toBe(receipt)
+    otherProcess()
+    await limiter().release(receipt)
+    expect((await used(here))[0]).toBe(2)
+    otherProcess()
+    await limiter().release(newer)
+    expect((await used(here))[0]).toBe(0)
+    expect(await here.renew(newer)).toBe(false)
+  })
+
+  it('finds slots that another process has renewed by the newer receipt', async () => {
+    const { clock, limiter } = processes(concurrent({ quota: 5, lease: '1m' }))
+    const there = limiter()
+    const decision = await there.consume('ann')
+    const old = there.receipt(decision)
+    clock.advance(30_000)
+    otherProcess()
+    await limiter().renew(old)
+    const newer = limiter().receipt(old)
+    expect(newer).not.toBe(old)
+    otherProcess()
+    there.receipt(decision)
+    await there.release(newer)
+    expect(await used(there)).toEqual([0])
+  })
+
+  it('contains nothing any more that was settled or released', async () => {
+    const { limiter } = processes([concurrent(5), perMinute(10)])
+    const there = limiter()
+    const decision = await there.consume('ann')
+    await there.release(decision)
+    const receipt = there.receipt(decision)
+    otherProcess()
+    const other = await there.consume('ann')
+    const here = limiter()
+    await here.release(receipt)
+    expect(await used(here)).toEqual([1, 2])
+    await here.settle(receipt, 5)
+    expect(await used(here)).toEqual([1, 6])
+    await there.refund(other)
+    await there.settle(decision, 1)
+    const nothing = there.receipt(decision)
+    otherProcess()
+    await here.settle(nothing, 4)
+    expect(await used(here)).toEqual([0, 5])
+  })
+
+  it('settles nothing for a denial, a peek, and a decision without the store', async () => {
+    const { limiter } = processes(perMinute(3))
+    const there = limiter()
+    const denied = await there.consume('ann', { cost: 5 })
+    const peeked = await there.peek('ann', { cost: 2 })
+    const receipts = [there.receipt(denied), there.receipt(peeked)]
+    const dead = {
+      ...laterStore(memoryStore()),
+      run: (_: unknown, reply: { failed(error: unknown): void }) => reply.failed(new Error('away')),
+    }
+    const without = createLimiter({ name: 'api', keyer, limits: perMinute(3), store: guard(dead as never) })
+    const local = await without.consume('ann')
+    expect(local.degraded).toBe('local')
+    const receipt = without.receipt(local)
+    await without.settle(receipt, 3)
+    expect((await without.consume('ann')).allowed).toBe(false)
+    otherProcess()
+    for (const each of [...receipts, receipt]) await limiter().settle(each, 2)
+    expect(await used(limiter())).toEqual([0])
+  })
+
+  it('settles nothing for a limit that admitted a cost of 0 when another one denied', async () => {
+    const cost = (_: string, { name }: Limit): number => (name === 'tokens' ? 0 : 1)
+    const { clock, database } = processes(perMinute(10))
+    const limits = [perMinute(10, { name: 'tokens' }), perMinute(0, { name: 'requests' })]
+    const store = rowStore(database, { clock })
+    const there = createLimiter({ name: 'api', keyer, limits, cost, store })
+    const receipt = there.receipt(await there.consume('ann'))
+    otherProcess()
+    await there.settle(receipt, 5)
+    expect(await used(there)).toEqual([0, 0])
+  })
+
+  it('works for stacks, and for any part of a stack', async () => {
+    const clock = virtualClock(1_700_000_000_000)
+    const database = mapRows(clock)
+    const both = () => {
+      const store = rowStore(database, { clock })
+      const user = createLimiter({ name: 'user', keyer, limits: perMinute(10), store, shared: true })
+      const route = createLimiter({ name: 'route', keyer: () => 'all', limits: perMinute(10), store, shared: true })
+      return { user, route, all: stack(user, route) }
+    }
+    const there = both()
+    const receipts = await Promise.all(
+      [0, 1].map(async () => there.all.receipt(await there.all.consume('ann', { cost: 3 }))),
+    )
+    otherProcess()
+    const here = both()
+    await here.all.settle(receipts[0]!, 1)
+    await here.route.settle(receipts[1]!, 1)
+    expect((await here.all.peek('ann', { cost: 0 })).limits.map((each) => each.used)).toEqual([2, 2])
+  })
+
+  it('works for rules', async () => {
+    const clock = virtualClock(1_700_000_000_000)
+    const database = mapRows(clock)
+    const make = (): Limiter<object> => {
+      const rules = createRules({ policies: [{ name: 'api', key: 'path', limits: [{ quota: 10, window: '1m' }] }] })
+      return createLimiter({ rules, store: rowStore(database, { clock }), shared: true }) as Limiter<object>
+    }
+    const input = { method: 'GET', path: '/' }
+    const there = make()
+    const receipt = there.receipt(await there.consume(input, { cost: 4 }))
+    otherProcess()
+    const here = make()
+    await here.settle(receipt, 1)
+    expect((await here.peek(input, { cost: 0 })).limits[0]!.used).toBe(1)
+    expect(codeOf(() => createLimiter({ name: 'rule', keyer, limits: perMinute(1) }).refund(receipt))).toBe(
+      'FOREIGN_RECEIPT',
+    )
+  })
+
+  it('is refused by a limiter of another name', () => {
+    const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(3) })
+    const receipt = limiter.receipt(limiter.consume('ann'))
+    const other = createLimiter({ name: 'api2', keyer, limits: perMinute(3) })
+    for (const work of [() => other.settle(receipt, 1), () => other.release(receipt), () => other.renew(receipt)])
+      expect(codeOf(work)).toBe('FOREIGN_RECEIPT')
+    expect(() => other.refund(receipt)).toThrow('expected a receipt of limiter "api2", got one of "api"')
+  })
+
+  it('is refused beyond 16,384 characters, when it is made and when it is read', () => {
+    const limits = Array.from({ length: 200 }, (_, i) => perMinute(100, { name: `${'limit '.repeat(8)}${i}` }))
+    const limiter = createLimiter({ keyer, limits })
+    const decision = limiter.consume('ann')
+    expect(() => limiter.receipt(decision)).toThrow(/with 200 charges, has \d+ characters, and at most 16384/)
+    expect(codeOf(() => limiter.receipt(decision))).toBe('INVALID_RECEIPT')
+    expect(() => limiter.refund(`sluice1_${'a'.repeat(LONGEST_RECEIPT)}`)).toThrow('at most 16384 are read')
+  })
+
+  it('is refused with VERSION_MISMATCH if a newer version wrote it', () => {
+    const limiter = createLimiter({ keyer, limits: perMinute(3) })
+    const receipt = limiter.receipt(limiter.consume('ann'))
+    expect(codeOf(() => limiter.refund(receipt.replace('sluice1_', 'sluice2_')))).toBe('VERSION_MISMATCH')
+    expect(codeOf(() => limiter.refund('sluice12_x'))).toBe('VERSION_MISMATCH')
+    expect(codeOf(() => limiter.refund(receipt.replace('sluice1_', 'sluice01_')))).toBe('INVALID_RECEIPT')
+  })
+
+  it('is forgotten by its process after 10,000 others', () => {
+    const limiter = createLimiter({ keyer, limits: perMinute(3), store: memoryStore({ clock: virtualClock() }) })
+    for (let i = 0; i < 10_010; i++) limiter.receipt(limiter.peek('ann'))
+    expect(shared('receipts', () => ({ decisions: new Map<string, unknown>() })).decisions.size).toBe(10_000)
+  })
+
+  const server = redisForAll()
+  it('is settled on Redis by another client', async () => {
+    const make = (client: typeof server.client) =>
+      createLimiter({
+        name: 'jobs',
+        keyer,
+        limits: [perMinute(1000, { name: 'tokens', capCost: true }), concurrent({ quota: 3, lease: '1m' })],
+        cost: (_, { name }) => (name === 'tokens' ? 5000 : 1),
+        store: redisStore(client),
+      })
+    const there = make(server.client)
+    const receipt = there.receipt(await there.consume('ann'))
+    otherProcess()
+    const here = make(connect(server.server.port))
+    expect(await here.renew(receipt)).toBe(true)
+    await here.settle(receipt, 400)
+    await here.release(receipt)
+    const [tokens, slots] = await used(here as Limiter<string>)
+    expect(tokens).toBeLessThanOrEqual(400)
+    expect(tokens).toBeGreaterThan(200)
+    expect(slots).toBe(0)
+  })
+})
+
+/** Returns a text with a right checksum. */
+function forged(body: string): string {
+  const sum = Buffer.from(sha256(new TextEncoder().encode(`sluice1_${body}`)).subarray(0, 8)).toString('base64url')
+  return `sluice1_${sum}${body}`
+}
+
+const inBase64 = (text: string): string => Buffer.from(text).toString('base64url')
+
+describe('a hostile receipt', () => {
+  const limiter = createLimiter({
+    name: 'api',
+    keyer,
+    limits: [perMinute(30), concurrent(5)],
+    store: memoryStore({ clock: virtualClock() }),
+  })
+  const good = limiter.receipt(limiter.consume('ann'))
+
+  /** Every use of a text throws a `SluiceError`, or works. */
+  function outcomes(text: string): string[] {
+    return [
+      codeOf(() => limiter.renew(text)),
+      codeOf(() => limiter.settle(text, 2)),
+      codeOf(() => limiter.release(text)),
+      codeOf(() => limiter.refund(text)),
+      codeOf(() => limiter.receipt(text)),
+    ]
+  }
+
+  it('is any other text', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: 'binary', maxLength: 300 }),
+          fc.base64String().map((each) => `sluice1_${each}`),
+        ),
+        (text) => {
+          expect(new Set(outcomes(text))).toEqual(new Set(['INVALID_RECEIPT']))
+        },
+      ),
+    )
+  })
+
+  it('is a receipt with any change of a character, or cut', () => {
+    for (let i = 0; i < good.length; i++) {
+      for (const other of ['', 'A', '-', '\u0000', good[i]!.toUpperCase() + good[i]!]) {
+        const text = good.slice(0, i) + other + good.slice(i + 1)
+        if (text !== good) expect(['INVALID_RECEIPT', 'VERSION_MISMATCH']).toContain(codeOf(() => limiter.refund(text)))
+      }
+      expect(codeOf(() => limiter.refund(good.slice(0, i)))).toBe('INVALID_RECEIPT')
+    }
+  })
+
+  it('is any JSON with a right checksum', () => {
+    const limitLike = fc.oneof(
+      fc.json().map((each) => JSON.parse(each) as unknown),
+      fc.record({
+        algorithm: fc.constantFrom('gcra', 'fixedWindow', 'concurrent', 'x', '__proto__'),
+        quota: fc.integer(),
+        window: fc.oneof(fc.integer(), fc.string()),
+        name: fc.string(),
+        anchor: fc.constantFrom('calendar', 'clock'),
+      }),
+    )
+    const charge = fc.tuple(
+      fc.constantFrom('api', 'other', 1, null),
+      fc.oneof(fc.constant({ ...perMinute(30) }), limitLike),
+      fc.oneof(fc.string(), fc.constant('__proto__')),
+      fc.oneof(fc.nat(), fc.double(), fc.constant(-1)),
+      fc.oneof(fc.nat(), fc.double(), fc.constant(1e300)),
+      fc.oneof(fc.nat(), fc.double(), fc.constant(9e15)),
+    )
+    const content = fc.oneof(
+      fc.json(),
+      fc.tuple(fc.string(), charge, charge).map((each) => JSON.stringify(each)),
+    )
+    fc.assert(
+      fc.property(content, (text) => {
+        for (const code of outcomes(forged(inBase64(text))))
+          expect(code).toMatch(/^(none|INVALID_RECEIPT|FOREIGN_RECEIPT)$/)
+        expect(Object.keys(Object.prototype)).toEqual([])
+      }),
+    )
+  })
+
+  it.each([
+    ['no UTF-8', forged(Buffer.from([255, 255]).toString('base64url'))],
+    ['no JSON', forged(inBase64('{'))],
+    ['deep JSON', forged(inBase64('['.repeat(5000) + ']'.repeat(5000)))],
+    ['a deep limit', forged(inBase64(`["a",["api",${'{"block":'.repeat(1000)}1${'}'.repeat(1000)},"k",1,1,1]]`))],
+    [
+      'a prototype',
+      forged(inBase64('["a",["api",{"__proto__":{"algorithm":"gcra"},"quota":1,"window":60000},"k",1,1,1]]')),
+    ],
+    [
+      'an algorithm that is not known',
+      forged(inBase64('["a",["api",{"algorithm":"mine","quota":1,"window":60000},"k",1,1,1]]')),
+    ],
+    ['a long key', forged(inBase64(JSON.stringify(['a', ['api', perMinute(1), 'k'.repeat(5000), 1, 1, 1]])))],
+    ['a long identity', forged(inBase64(JSON.stringify(['a'.repeat(5000)])))],
+    ['one character of base64', forged('a')],
+  ])('is refused: %s', (_, text) => {
+    expect(codeOf(() => limiter.refund(text))).toBe('INVALID_RECEIPT')
+  })
+})

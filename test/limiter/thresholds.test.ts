@@ -1,0 +1,270 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { afterEach, describe, expect, it } from 'vitest'
+import {
+  concurrent,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  guard,
+  type Limit,
+  limit,
+  memoryStore,
+  perMinute,
+  slidingWindowLog,
+  type ThresholdEvent,
+} from '../../src/index.ts'
+import { createRules, rulesSchema } from '../../src/rules/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { laterStore } from '../support/later.ts'
+
+const ends: (() => void)[] = []
+afterEach(() => {
+  for (const end of ends.splice(0)) end()
+})
+
+/** Collects the events until the test ends. */
+function events(): ThresholdEvent[] {
+  const received: ThresholdEvent[] = []
+  const listener = (message: unknown): void => void received.push(message as ThresholdEvent)
+  subscribe('sluice:threshold', listener)
+  ends.push(() => void unsubscribe('sluice:threshold', listener))
+  return received
+}
+
+const keyer = (key: string): string => key
+const DAY = 86_400_000
+
+function limiterOf(limits: Limit, start = 0) {
+  const clock = virtualClock(start)
+  return { clock, limiter: createLimiter({ name: 'api', keyer, limits, store: memoryStore({ clock }) }) }
+}
+
+describe('notifyAt', () => {
+  it('is sorted, without repetitions, and frozen', () => {
+    const { notifyAt } = perMinute(10, { notifyAt: [1, 0.5, 1] })
+    expect(notifyAt).toEqual([0.5, 1])
+    expect(Object.isFrozen(notifyAt)).toBe(true)
+    expect(limit({ algorithm: 'gcra', quota: 1, window: '1m', notifyAt: [] }).notifyAt).toEqual([])
+  })
+
+  it.each([
+    [0.8, 'notifyAt: expected a list of at most 10 numbers'],
+    ['0.8', 'notifyAt: expected a list'],
+    [[0], 'notifyAt[0]: expected a number above 0 and at most 1'],
+    [[0.5, 1.01], 'notifyAt[1]: expected a number above 0 and at most 1, such as 0.8, got 1.01'],
+    [[Number.NaN], 'notifyAt[0]'],
+    [['1'], 'notifyAt[0]'],
+    [[0.5, undefined], 'notifyAt[1]'],
+    [Array.from({ length: 11 }, (_, i) => (i + 1) / 11), 'notifyAt: expected a list of at most 10'],
+  ])('refuses %j', (notifyAt, message) => {
+    expect(() => perMinute(10, { notifyAt: notifyAt as number[] })).toThrow(message)
+  })
+
+  it('refuses a list with a hole', () => {
+    expect(() => perMinute(10, { notifyAt: new Array<number>(2) })).toThrow('notifyAt[0]')
+  })
+})
+
+describe('the channel sluice:threshold', () => {
+  it('has one event for each part that a decision crosses', () => {
+    const received = events()
+    const { limiter } = limiterOf(
+      slidingWindowLog({ quota: 100, window: '1m', name: 'tokens', notifyAt: [1, 0.8, 0.07] }),
+    )
+    limiter.peek('ann', { cost: 90 })
+    limiter.consume('ann', { cost: 6 })
+    expect(received).toEqual([])
+    limiter.consume('ann')
+    expect(received.map(({ threshold, used }) => [threshold, used])).toEqual([[0.07, 7]])
+    const { limits } = limiter.consume('ann', { cost: 93 })
+    expect(received.slice(1)).toEqual(
+      [0.8, 1].map((threshold) => ({
+        limiter: 'api',
+        limit: limits[0]!.limit,
+        key: 'ann',
+        threshold,
+        used: 100,
+        capacity: 100,
+      })),
+    )
+    limiter.consume('ann')
+    expect(received).toHaveLength(3)
+    limiter.consume('ben', { cost: 80 })
+    expect(received.slice(3).map(({ key, threshold }) => [key, threshold])).toEqual([
+      ['ben', 0.07],
+      ['ben', 0.8],
+    ])
+  })
+
+  it('has at most one event for a part in each window, and the next one in the next window', () => {
+    const received = events()
+    const { clock, limiter } = limiterOf(gcra({ quota: 10, window: '10s', notifyAt: [0.5] }))
+    for (let ms = 0; ms < 30_000; ms += 500) {
+      limiter.consume('ann')
+      clock.advance(500)
+    }
+    expect(received).toHaveLength(3)
+  })
+
+  it('follows the windows of the clock and of the calendar', () => {
+    const received = events()
+    const hourly = limiterOf(fixedWindow({ quota: 10, window: '1h', anchor: 'clock', notifyAt: [0.8] }), 50 * 60_000)
+    hourly.limiter.consume('ann', { cost: 8 })
+    hourly.clock.advance(15 * 60_000)
+    hourly.limiter.consume('ann', { cost: 8 })
+    expect(received).toHaveLength(2)
+    const monthly = limiterOf(fixedWindow({ quota: 10, window: '1mo', anchor: 'calendar', notifyAt: [0.8] }), 25 * DAY)
+    for (let i = 0; i < 2; i++) {
+      monthly.limiter.consume('ann', { cost: 8 })
+      monthly.limiter.reset('ann')
+      monthly.limiter.consume('ann', { cost: 8 })
+      monthly.clock.advance(10 * DAY)
+    }
+    expect(received).toHaveLength(4)
+  })
+
+  it('begins again in the next month, also after a debt', () => {
+    const received = events()
+    const { clock, limiter } = limiterOf(
+      fixedWindow({ quota: 10, window: '1mo', anchor: 'calendar', notifyAt: [0.8] }),
+      25 * DAY,
+    )
+    limiter.settle(limiter.consume('ann'), 15)
+    clock.advance(10 * DAY)
+    expect(limiter.consume('ann', { cost: 8 }).limits[0]).toMatchObject({ allowed: true, used: 8 })
+    expect(received.map(({ used }) => used)).toEqual([10, 8])
+  })
+
+  it('has no event for a decision above a part that was crossed before', () => {
+    const { limiter } = limiterOf(perMinute(100, { notifyAt: [0.5] }))
+    limiter.consume('ann', { cost: 60 })
+    const received = events()
+    limiter.settle(limiter.consume('ann'), 5)
+    expect(received).toEqual([])
+  })
+
+  it('has what a settlement and a penalty cross, also as a debt', () => {
+    const received = events()
+    const { limiter } = limiterOf(perMinute(100, { notifyAt: [0.5, 0.8, 1] }))
+    const decision = limiter.consume('ann', { cost: 40 })
+    limiter.settle(decision, 85)
+    expect(received.map(({ threshold, used }) => [threshold, used])).toEqual([
+      [0.5, 85],
+      [0.8, 85],
+    ])
+    limiter.settle(limiter.consume('ann'), 500)
+    expect(received.slice(2).map(({ threshold, used }) => [threshold, used])).toEqual([[1, 100]])
+    limiter.penalize('ben', 60)
+    expect(received.slice(3).map(({ key, threshold }) => [key, threshold])).toEqual([['ben', 0.5]])
+    limiter.settle(limiter.consume('cem', { cost: 40 }), 10)
+    expect(received).toHaveLength(4)
+  })
+
+  it('counts a denial of a key that has used up the capacity as a crossing', () => {
+    const received = events()
+    const { limiter } = limiterOf(fixedWindow({ quota: 100, window: '1m', block: '1m', notifyAt: [1] }))
+    limiter.consume('ann', { cost: 98 })
+    expect(limiter.consume('ann', { cost: 5 }).limits[0]).toMatchObject({ allowed: false, used: 100 })
+    limiter.consume('ann', { cost: 5 })
+    expect(received.map(({ threshold, used }) => [threshold, used])).toEqual([[1, 100]])
+  })
+
+  it('has no event for a denial below the capacity, and for a limit that admits nothing', () => {
+    const received = events()
+    const { limiter } = limiterOf(fixedWindow({ quota: 100, window: '1m', notifyAt: [0.5, 1] }))
+    limiter.consume('ann', { cost: 40 })
+    limiter.consume('ann', { cost: 90 })
+    limiterOf(fixedWindow({ quota: 0, window: '1m', notifyAt: [0.5] })).limiter.consume('ann')
+    expect(received).toEqual([])
+  })
+
+  it('has the slots of concurrent, also after they were released', () => {
+    const received = events()
+    const { limiter } = limiterOf(concurrent({ quota: 2, lease: '1m', notifyAt: [1] }))
+    const first = limiter.consume('ann')
+    limiter.consume('ann')
+    limiter.release(first)
+    limiter.consume('ann')
+    expect(received.map(({ used, capacity }) => [used, capacity])).toEqual([[2, 2]])
+  })
+
+  it('works with wait and with a store that answers later', async () => {
+    const received = events()
+    const store = laterStore(memoryStore({ clock: virtualClock() }))
+    const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(10, { notifyAt: [0.5, 0.9] }), store })
+    const decision = await limiter.wait('ann', { cost: 5 })
+    expect(received).toHaveLength(1)
+    await limiter.settle(decision, 9)
+    expect(received).toHaveLength(2)
+  })
+
+  it('never makes a settlement fail', async () => {
+    const received = events()
+    const inner = laterStore(memoryStore({ clock: virtualClock() }))
+    const store = {
+      ...inner,
+      run(operation: Parameters<typeof inner.run>[0], reply: Parameters<typeof inner.run>[1]) {
+        if (operation.kind !== 'peek') return inner.run(operation, reply)
+        reply.failed(new Error('away'))
+        return undefined
+      },
+    }
+    const limiter = createLimiter({ keyer, limits: perMinute(10, { notifyAt: [1] }), store })
+    await limiter.settle(await limiter.consume('ann'), 20)
+    expect(received).toEqual([])
+    expect((await limiter.consume('ann')).allowed).toBe(false)
+  })
+
+  it('has no event while a process decides without its store', async () => {
+    const received = events()
+    const dead = {
+      ...laterStore(memoryStore({ clock: virtualClock() })),
+      run: (_: unknown, reply: { failed(e: unknown): void }) => reply.failed(new Error('away')),
+    }
+    const limiter = createLimiter({
+      keyer,
+      limits: perMinute(10, { notifyAt: [0.1] }),
+      store: guard(dead as never, { onOutage: 'closed' }),
+    })
+    expect((await limiter.consume('ann')).degraded).toBe('closed')
+    expect(received).toEqual([])
+  })
+
+  it('forgets the oldest of more than 10,000 crossings', () => {
+    const received = events()
+    const { limiter } = limiterOf(fixedWindow({ quota: 1, window: '1d', notifyAt: [1] }))
+    for (let i = 0; i <= 10_000; i++) limiter.consume(`key ${i}`)
+    expect(received).toHaveLength(10_001)
+    limiter.consume('key 10000')
+    limiter.consume('key 2')
+    expect(received).toHaveLength(10_001)
+    limiter.consume('key 0')
+    expect(received).toHaveLength(10_002)
+  })
+
+  it('counts limiters of one name on two stores separately', () => {
+    const received = events()
+    for (let i = 0; i < 2; i++) limiterOf(perMinute(1, { notifyAt: [1] })).limiter.consume('ann')
+    expect(received).toHaveLength(2)
+  })
+
+  it('has the limits of rules, whose documents refuse wrong parts', () => {
+    const received = events()
+    const policy = {
+      name: 'api',
+      key: 'everyone',
+      limits: [{ quota: 2, window: '1m', notifyAt: [0.5], capCost: true }],
+    }
+    const limiter = createLimiter({ rules: createRules({ policies: [policy] }) })
+    const input = { method: 'GET', path: '/' }
+    void limiter.consume(input)
+    expect(received.map(({ limiter: name, limit: { name: own }, threshold }) => [name, own, threshold])).toEqual([
+      ['rules/api', 'api', 0.5],
+    ])
+    const wrong = { ...policy, limits: [{ quota: 2, window: '1m', notifyAt: [0.5, 2], capCost: 1 }] }
+    expect(() => createRules({ policies: [wrong as never] })).toThrow(
+      /notifyAt\[1\][^]*capCost|capCost[^]*notifyAt\[1\]/,
+    )
+    expect(JSON.stringify(rulesSchema())).toContain('"notifyAt"')
+  })
+})
