@@ -158,7 +158,7 @@ export const http = [
   inherited('inherits the keyer beside a limiter', 'isWhole ? LIMITER_OPTIONS : []', '[]'),
   routeHook('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
   settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
-  reset('refunds in addition to a reset', 'return resetKeys(limiter', 'await resetKeys(limiter'),
+  reset('refunds in addition to a reset', "if (reset) return 'reset'", 'if (reset) void limiter.reset(request)'),
   body('loses a Vary of the application', 'known === undefined ? value : withNames(String(known), [value])', 'value'),
   body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
   allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
@@ -175,8 +175,8 @@ export const http = [
   ),
   settlement(
     'settles in addition to a refund',
-    'refunds ? 0 : await settleWith',
-    'refunds && settleWith === undefined ? 0 : await settleWith',
+    '(known ? 0 : settleWith',
+    '(known && settleWith === undefined ? 0 : settleWith',
   ),
   closedEarly(
     'misses that a response has already ended',
