@@ -56,9 +56,9 @@ export const slots = [
     'return false and kind.slots and kind == attempt.kind',
   ),
   redis(
-    'a refund on Redis past the fast way',
-    'if units > 0 or isAhead(kind, params, cells, offset, tick) then return false end',
-    'if units > 0 then return true end',
+    'a refund on Redis that forgets changed limits',
+    'if not group.isUsual then return false end\n  local isChanged',
+    'if not group.isUsual then return true end\n  local isChanged',
   ),
   notes(
     'slots that a changed limit keeps for itself on Redis',
@@ -84,7 +84,11 @@ export const slots = [
   local('a renewal that a guard forgets', 'copy.markCharged(at, units)', ''),
   denials('a denial by slots that is remembered', 'if (policy.compiled.slots) return -Infinity', ''),
   keeper('slots that nobody renews', 'if (lease / PART < timer.every) start(lease / PART)', ''),
-  settlement('slots of a client that hangs up while it waits', 'void attempted(() => end(decision, undefined))', ''),
+  settlement(
+    'slots of a client that hangs up while it waits',
+    'void attempted(() => end(decision, undefined))',
+    'return',
+  ),
   settlement(
     'slots that wait for a cost',
     'if (isPromise(known) && !isReleased) {',
