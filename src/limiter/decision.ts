@@ -91,6 +91,17 @@ export function waitsForSlots(status: LimitStatus): boolean {
   return status.policy.compiled.slots && status.lockedFor === 0
 }
 
+/** Returns true if an admitted request has taken slots of a limit by `concurrent`. */
+export function holdsSlots({ allowed, limits }: Decision): boolean {
+  if (!allowed) return false
+  for (let i = 0; i < limits.length; i++) {
+    const status = limits[i]!
+    if (!(status instanceof Charge || isCharge(status))) continue
+    if (status.policy.compiled.slots && status.charged > 0) return true
+  }
+  return false
+}
+
 function further({ remaining, cost }: LimitStatus): number {
   return cost > 1 ? Math.floor(remaining / cost) : remaining
 }

@@ -19,7 +19,8 @@ import { adjustCases, createWorld, keyCases, lockCases, type MakeStore, takeCase
 import { type Fc, search } from './search.ts'
 
 interface Step {
-  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'release' | 'renew' | 'reset' | 'block' | 'pause' | 'penalize'
+  readonly kind:
+    'consume' | 'peek' | 'refund' | 'settle' | 'release' | 'renew' | 'reset' | 'block' | 'pause' | 'penalize'
   /** Milliseconds before the step. */
   readonly after: number
   readonly key: string

@@ -99,7 +99,7 @@ export const slots = [
     'if (!isReleased) await attempted',
     'if (isReleased) await attempted',
   ),
-  settlement('slots that nobody gives back', 'if (!holds && !hasOutcome) return', 'if (!hasOutcome) return'),
+  requests('slots that nobody gives back', 'charged.hasOutcome || holdsSlots(decision)', 'charged.hasOutcome'),
   requests('a queue without a bound', 'waiting < queue.max', 'waiting < Infinity'),
   requests('a client that hangs up in the queue and keeps its place', '() => gone.abort()', '() => undefined'),
   wait('a wait for a slot that ends with its hint', '!waitsForSlots(status)', 'status !== undefined'),
