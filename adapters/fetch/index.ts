@@ -33,6 +33,7 @@ export type RateLimit = <In extends Request, Rest extends readonly unknown[]>(
 
 /** Takes the headers and the denial of a request before there is a response. */
 interface Draft {
+  readonly request: Request
   readonly headers: Headers
   readonly isHead: boolean
   readonly end: ResponseEnd
@@ -42,6 +43,8 @@ interface Draft {
 const responseOf = ({ end }: Draft): Response | undefined => end.response
 const encoder = new TextEncoder()
 const decisions = shared('decisions of fetch', () => new WeakMap<Request, Decision>())
+/** The headers that a limit inside of others has removed: the drafts of the others, which are written later, may have them. */
+const removals = shared('removed headers of fetch', () => new WeakMap<Request, Set<string>>())
 
 const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getMethod: (request) => request.method,
@@ -56,6 +59,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   },
   getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
   setHeader: ({ headers }, name, value) => headers.set(name, value),
+  removeHeader: ({ request }, name) => void removals.set(request, (removals.get(request) ?? new Set()).add(name)),
   headersSent: ({ end }) => end.response !== undefined,
   getStatus: ({ end }) => end.response!.status,
   // As bytes: for a text, the platform would set a Content-Type.
@@ -102,7 +106,8 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   const requestLimiter = createRequestLimiter(optionsForDrafts(options, responseOf), adapter)
   const exposed = ['Retry-After', ...writtenHeaders(headerConfig(options))]
 
-  function finished(response: Response, { headers, end }: Draft): Response {
+  function finished(response: Response, { request, headers, end }: Draft): Response {
+    for (const name of removals.get(request) ?? []) headers.delete(name)
     return end.deliver(withHeaders(response, headers, exposed))
   }
 
@@ -126,6 +131,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
 function createDraft(request: Request): Draft {
   return {
+    request,
     headers: new Headers(),
     isHead: request.method === 'HEAD',
     end: new ResponseEnd(request),

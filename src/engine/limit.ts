@@ -149,6 +149,11 @@ export function findCompiled(made: Limit): CompiledLimit | undefined {
   return known ?? (algorithm && compile(made, algorithm))
 }
 
+/** Returns true if a limit counts slots: how many requests run at the same time. Its `window` is the lease of a slot. */
+export function countsSlots(made: Limit): boolean {
+  return registry.get(made.algorithm)?.renew !== undefined
+}
+
 /**
  * Writes the window of a limit.
  * @example windowText(perMinute(5)) // '1m'
