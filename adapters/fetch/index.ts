@@ -58,7 +58,10 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
     return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)
   },
   getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
-  setHeader: ({ headers }, name, value) => headers.set(name, value),
+  setHeader({ request, headers }, name, value) {
+    removals.get(request)?.delete(name)
+    headers.set(name, value)
+  },
   removeHeader: ({ request }, name) => void removals.set(request, (removals.get(request) ?? new Set()).add(name)),
   headersSent: ({ end }) => end.response !== undefined,
   getStatus: ({ end }) => end.response!.status,

@@ -32,7 +32,7 @@ function world(): {
     const limits = fixedWindow({ quota, window: '1d', name })
     const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits, store: memoryStore({ clock }) })
     for (let i = 0; i < times; i++) {
-      const event: DecisionEvent = { limiter: 'api', decision: limiter.consume(''), input: '', duration: 0 }
+      const event: DecisionEvent = { limiter: 'api', decision: limiter.consume(''), input: '', duration: 0, waited: 0 }
       counters.count(event)
     }
   }
@@ -80,7 +80,7 @@ describe('the counters of the dashboard', () => {
     const limits = fixedWindow({ quota: 1, window: '1d', name: 'trial', shadow: true })
     const limiter = createLimiter({ keyer: () => 'ann', limits, store: memoryStore({ clock }) })
     for (let i = 0; i < 3; i++)
-      counters.count({ limiter: 'default', decision: limiter.consume(''), input: '', duration: 0 })
+      counters.count({ limiter: 'default', decision: limiter.consume(''), input: '', duration: 0, waited: 0 })
     expect(totals(counters)).toEqual({ '': [1, 0, 2, 1], trial: [1, 0, 2, 1] })
   })
 
@@ -183,7 +183,7 @@ describe('the counters of the dashboard', () => {
     it.each(examples)('%s', (words, limit) => {
       const { counters, clock } = world()
       const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits: limit, store: memoryStore({ clock }) })
-      counters.count({ limiter: 'api', decision: limiter.consume(''), input: '', duration: 0 })
+      counters.count({ limiter: 'api', decision: limiter.consume(''), input: '', duration: 0, waited: 0 })
       expect(counters.words()).toEqual({ 2: words })
     })
 
