@@ -154,6 +154,11 @@ export function countsSlots(made: Limit): boolean {
   return registry.get(made.algorithm)?.renew !== undefined
 }
 
+/** Returns the name of the option with the window of a limit: `window`, or another one such as `lease`. */
+export function windowOptionOf(made: Limit): string {
+  return registry.get(made.algorithm)?.windowOption?.name ?? 'window'
+}
+
 /**
  * Writes the window of a limit.
  * @example windowText(perMinute(5)) // '1m'

@@ -3,6 +3,7 @@ import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { Counters, MOST_LIMITS, SECONDS } from '../../src/dashboard/counters.ts'
 import {
+  concurrent,
   createLimiter,
   type DecisionEvent,
   fixedWindow,
@@ -178,6 +179,10 @@ describe('the counters of the dashboard', () => {
       ['5 per 2 weeks, leakyBucket, capacity 9, shape false, shadow', queue],
       ['1000 per calendar month, fixedWindow, anchor calendar, timeZone Europe/Berlin', monthly],
       ['1 per 2 seconds, spacing, block 1 hour', spacing('2s', { block: '1h' })],
+      [
+        '10 at the same time, concurrent, lease 1 minute, retryAfter 5s',
+        concurrent({ quota: 10, lease: '1m', retryAfter: '5s' }),
+      ],
       ['3 per hour, slidingWindowLog, block 1 minute to 1 day', growing],
     ]
     it.each(examples)('%s', (words, limit) => {

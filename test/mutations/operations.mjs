@@ -61,6 +61,7 @@ export const operations = [
     'if (visitor.isFull) this.#skip(visitor, now)\n      else if',
     'if',
   ),
+  counters('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
   recorder('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
   recorder('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
   waiting('does not measure the first in a line', '    this.waits()\n    return new Promise', '    return new Promise'),
