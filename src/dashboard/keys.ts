@@ -119,20 +119,11 @@ async function peekAt(limiter: OwnLimiter<never>, key: string): Promise<readonly
   }
 }
 
-function verdictOf({ limit, used, remaining, resetAfter }: LimitStatus, next: LimitStatus): KeyState {
-  const { allowed, retryAfter } = next
-  const lockedFor = isCharge(next) ? next.lockedFor : 0
+function verdictOf(counted: LimitStatus, { allowed, retryAfter }: LimitStatus): KeyState {
+  const { limit, used, remaining, resetAfter } = counted
   const slots = countsSlots(limit)
-  const isHint = slots && lockedFor === 0
-  return {
-    limit: limit.name,
-    allowed,
-    used,
-    remaining,
-    retryAfter: isHint && !allowed ? null : retryAfter,
-    resetAfter,
-    slots,
-  }
+  const isHint = slots && !allowed && !(isCharge(counted) && counted.lockedFor > 0)
+  return { limit: limit.name, allowed, used, remaining, retryAfter: isHint ? null : retryAfter, resetAfter, slots }
 }
 
 function stateOf({ limit, verdict, lockedFor }: HeldByLimit): KeyState {
