@@ -295,7 +295,7 @@ describe('a key', () => {
     limiter.consume('ann')
     const locked = { allowed: false, retryAfter: expect.any(Number) as unknown, slots: true }
     expect(await answerOf(served, '/look-up', 'ann')).toEqual({ limits: [expect.objectContaining(locked)] })
-    void limiter.release(first)
+    limiter.release(first)
   })
 
   it('of an unknown limiter is reported', async () => {
