@@ -162,6 +162,8 @@ export interface DecisionEvent<Input = unknown> {
   readonly input: Input
   /** Milliseconds until the decision: 0 for a store that answers at once. With `wait` it includes the time of waiting. */
   readonly duration: number
+  /** Milliseconds that the request waited for its turn, in `wait` or in the `queue` of an adapter. 0 if it did not have to wait. */
+  readonly waited: number
 }
 
 /** Where limiters publish their decisions. */

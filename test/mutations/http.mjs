@@ -148,6 +148,30 @@ export const http = [
   ),
   lag('refills a part-full bucket at once', 'bucket.resetLag!(params) + params.idle', 'bucket.resetLag!(params)'),
   values('takes a rounding error for a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
+  values('gives slots a window', 'window: countsSlots(limit) ? undefined : window', 'window'),
+  values('writes slots as requests', 'const unit = window === undefined ? SLOTS : given', 'const unit = given'),
+  inTests('adapters/hono/index.ts', 'test/adapters/slots.test.ts')(
+    'leaves the reset of an earlier limit',
+    '    context.header(name, undefined)\n',
+    '',
+  ),
+  inTests('src/http/headers/styles.ts', 'test/adapters/slots.test.ts')(
+    'leaves the reset of an earlier limit',
+    'if (seconds === undefined) remove?.(name)',
+    'if (seconds === undefined) remove?.("")',
+  ),
+  denial(
+    'promises a time for slots',
+    "violated.length > 0 && violated.every(waitsForSlots) ? 'Try again later.' : ",
+    '',
+  ),
+  denial('hides the time of another limit', 'violated.every(waitsForSlots)', 'violated.some(waitsForSlots)'),
+  denial(
+    'names the window of slots',
+    "if (countsSlots(limit)) return limit.quota === 1 ? 'at a time' : 'at the same time'",
+    '',
+  ),
+  denial('counts slots as units', "if (countsSlots(limit)) return cost > 1 ? 'slots' : 'requests'", ''),
   values('writes t=0 while nothing is left', 'left === 0 && seconds === 0 ? 1 : seconds', 'seconds'),
   settlement(
     'refunds a client that hung up before the answer',
