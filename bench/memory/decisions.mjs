@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { figure } from '../lib/experiment.mjs'
 import { ask } from '../lib/processes.mjs'
 import { budget, oursIn, ratioBudget, row } from '../lib/row.mjs'
@@ -18,17 +20,21 @@ const SCENARIOS = [
   { title: 'one hot key, denied', count: 1, denied: true, atMost: 1.8 },
   { title: 'one hot key, two limits', count: 2, denied: false, atMost: 3 },
   { title: 'one hot key, three limits', count: 3, denied: false, atMost: 4 },
+  // At most 1.5 times two limits, with the release.
+  { title: 'one hot key, one limit and slots, released', count: 1, denied: false, slots: true, atMost: 4.5 },
 ]
 
 /** Decisions on one hot key. */
 export function hotKey({ builds, core, rounds, peerRounds, ms }) {
   const measure = async (name, job) => ({ [name]: (await ask(HOT, { ms, ...job }, { core })).ns })
   const ownSteps = STATES.flatMap(({ name: state, polluted }) =>
-    SCENARIOS.flatMap(({ title, count, denied }) =>
-      builds.map(({ name, root }) => ({
-        subject: name,
-        measure: () => measure(`${title}, ${state}`, { root, count, denied, polluted }),
-      })),
+    SCENARIOS.flatMap(({ title, count, denied, slots = false }) =>
+      builds
+        .filter(({ root }) => !slots || hasSlots(root))
+        .map(({ name, root }) => ({
+          subject: name,
+          measure: () => measure(`${title}, ${state}`, { root, count, denied, slots, polluted }),
+        })),
     ),
   )
   const peerSteps = SCENARIOS.slice(0, 2).flatMap(({ title, denied }) =>
@@ -40,6 +46,11 @@ export function hotKey({ builds, core, rounds, peerRounds, ms }) {
   )
   const floor = { subject: 'floor', measure: () => measure('floor', { name: 'floor' }) }
   return { title: 'one hot key', rounds, steps: [floor, ...ownSteps, ...peerSteps], rows: hotRows }
+}
+
+/** Returns true for a build that has `concurrent`. */
+function hasSlots(root) {
+  return readFileSync(join(root, 'rules.schema.json'), 'utf8').includes('"concurrent"')
 }
 
 function hotRows({ floor, ...samples }) {

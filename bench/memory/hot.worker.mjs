@@ -5,9 +5,9 @@ import { SAME_KEY } from './keys.mjs'
 import { MOST_ON_ONE_KEY, roomy, roomyLimit, tight, tightLimit } from './limits.mjs'
 import { timed, warmUp } from './loop.mjs'
 import { pollute } from './pollute.mjs'
-import { others, ours } from './subjects.mjs'
+import { limiterOf, others, ours } from './subjects.mjs'
 
-const { name, root, count = 1, denied, polluted, ms } = job
+const { name, root, count = 1, denied, slots, polluted, ms } = job
 
 async function maker() {
   if (root === undefined) return () => others[name](denied ? tight : roomy)
@@ -15,7 +15,20 @@ async function maker() {
   if (polluted) pollute(sluice)
   const limit = denied ? tightLimit : roomyLimit
   const limits = Array.from({ length: count }, (_, i) => limit(sluice, `limit-${i}`))
-  return () => ours(sluice, limits)
+  return () => (slots ? released(sluice, limits) : ours(sluice, limits))
+}
+
+/** Takes a slot in addition, and gives it back. */
+function released(sluice, limits) {
+  const limiter = limiterOf(sluice, [...limits, sluice.concurrent(10)])
+  return {
+    sync: true,
+    decide(key) {
+      const decision = limiter.consume(key)
+      limiter.release(decision)
+      return decision
+    },
+  }
 }
 
 const make = await maker()
