@@ -16,7 +16,7 @@ import type { AddressInfo } from 'node:net'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { createLimiter, type Limit, type ThresholdEvent } from 'sluice'
+import { createLimiter, type Duration, type Limit, type ThresholdEvent } from 'sluice'
 import { rateLimit } from 'sluice/express'
 import { createRules, type PolicyRule, type Rules } from 'sluice/rules'
 
@@ -68,10 +68,16 @@ function policiesOf(plan: string, { requests, tokens, budget, running }: Plan): 
 }
 
 /** Replace this with your customers. */
-const customers = new Map<string | undefined, { readonly id: string; readonly plan: string }>([
+const customers = new Map([
   ['key-of-ann', { id: 'ann', plan: 'free' }],
   ['key-of-bob', { id: 'bob', plan: 'pro' }],
 ])
+
+/** A client sends its key as a bearer, or in the header of Anthropic. */
+function customerOf(request: Request): { readonly id: string; readonly plan: string } | undefined {
+  const bearer = /^Bearer (.+)$/i.exec(request.get('authorization') ?? '')?.[1]
+  return customers.get(request.get('x-api-key') ?? bearer ?? '')
+}
 
 /** Where a request goes if its model fails. */
 const fallbacks = new Map([['large', 'small']])
@@ -138,7 +144,6 @@ interface Api {
   readonly most: readonly [string, ...string[]]
   /** What the model is asked for in addition, with each streamed answer. */
   readonly more: Json
-  key(request: Request): string | undefined
   error(type: string, message: string): Json
   /** Takes what a whole answer or an event says about its tokens. */
   count(call: Call, answer: Json): void
@@ -155,7 +160,6 @@ const apis: readonly Api[] = [
     most: ['max_completion_tokens', 'max_tokens'],
     // Without it, a streamed answer does not say how many tokens it has used.
     more: { stream_options: { include_usage: true } },
-    key: (request) => /^Bearer (.+)$/.exec(request.get('authorization') ?? '')?.[1],
     error: (type, message) => ({ error: { type, message, code: type, param: null } }),
     count(call, answer) {
       const usage = json(answer.usage)
@@ -171,7 +175,6 @@ const apis: readonly Api[] = [
     style: 'anthropic',
     most: ['max_tokens'],
     more: {},
-    key: (request) => request.get('x-api-key'),
     error: (type, message) => ({ type: 'error', error: { type, message } }),
     count(call, answer) {
       const usage = json(answer.usage ?? json(answer.message).usage)
@@ -197,8 +200,17 @@ export interface Gateway {
   readonly rules: Rules<Request>
 }
 
-/** Starts the gateway in front of the model at a URL. `maxWait`: how long a request waits for its turn. */
-export async function startGateway(modelUrl: string, { port = 0, maxWait = 2000 } = {}): Promise<Gateway> {
+interface GatewayOptions {
+  readonly port?: number
+  /** How long a request waits for its turn. Default `'2s'`. */
+  readonly maxWait?: Duration
+}
+
+/** Starts the gateway in front of the model at a URL. */
+export async function startGateway(
+  modelUrl: string,
+  { port = 0, maxWait = '2s' }: GatewayOptions = {},
+): Promise<Gateway> {
   const attributes = new WeakMap<Request, Attributes>()
   const calls = new WeakMap<Request, Call>()
   const cache = new Map<string, Json>()
@@ -213,7 +225,7 @@ export async function startGateway(modelUrl: string, { port = 0, maxWait = 2000 
   for (const api of apis) {
     /** Finds the customer, and checks the request, before anything is charged. */
     const prepare: RequestHandler = (request, response, next) => {
-      const customer = customers.get(api.key(request))
+      const customer = customerOf(request)
       const body = bodyOf(api, request.body)
       if (customer === undefined) {
         response.status(401).json(api.error('authentication_error', 'unknown key'))
@@ -259,7 +271,7 @@ export async function startGateway(modelUrl: string, { port = 0, maxWait = 2000 
 
   /** Sends what is left of each limit. It charges nothing. */
   const usage = async (request: Request, response: Response): Promise<void> => {
-    const customer = customers.get(apis.map((api) => api.key(request)).find(Boolean))
+    const customer = customerOf(request)
     if (customer === undefined) {
       response.sendStatus(401)
       return
