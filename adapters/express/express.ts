@@ -263,6 +263,7 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),
+  removeHeader: (response, name) => response.removeHeader(name),
   headersSent: (response) => response.headersSent,
   getStatus: (response) => response.statusCode,
   markAborted,

@@ -83,6 +83,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   hasUnreadBody: ({ raw }) => hasUnreadBody(raw),
   getHeader: (reply, name) => reply.getHeader(name),
   setHeader: (reply, name, value) => void reply.header(name, value),
+  removeHeader: (reply, name) => void reply.removeHeader(name),
   headersSent: (reply) => reply.raw.headersSent,
   getStatus: (reply) => reply.raw.statusCode,
   markAborted: ({ raw }) => markAborted(raw),

@@ -34,6 +34,7 @@ export type RateLimit = <In extends Request, Rest extends readonly unknown[]>(
 
 /** Takes the headers and the denial of a request before there is a response. */
 interface Draft {
+  readonly request: Request
   readonly headers: Headers
   readonly isHead: boolean
   readonly end: ResponseEnd
@@ -43,6 +44,8 @@ interface Draft {
 const responseOf = ({ end }: Draft): Response | undefined => end.response
 const encoder = new TextEncoder()
 const decisions = shared('decisions of fetch', () => new WeakMap<Request, Decision>())
+/** The headers that a limit inside of others has removed: the drafts of the others, which are written later, may have them. */
+const removals = shared('removed headers of fetch', () => new WeakMap<Request, Set<string>>())
 
 const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getMethod: (request) => request.method,
@@ -56,7 +59,11 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
     return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)
   },
   getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
-  setHeader: ({ headers }, name, value) => headers.set(name, value),
+  setHeader({ request, headers }, name, value) {
+    removals.get(request)?.delete(name)
+    headers.set(name, value)
+  },
+  removeHeader: ({ request }, name) => void removals.set(request, (removals.get(request) ?? new Set()).add(name)),
   headersSent: ({ end }) => end.response !== undefined,
   getStatus: ({ end }) => end.response!.status,
   // As bytes: for a text, the platform would set a Content-Type.
@@ -103,7 +110,8 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   const requestLimiter = createRequestLimiter(optionsForDrafts(options, responseOf), adapter)
   const config = headerConfig(options)
 
-  function finished(request: Request, response: Response, { headers, end }: Draft): Response {
+  function finished(response: Response, { request, headers, end }: Draft): Response {
+    for (const name of removals.get(request) ?? []) headers.delete(name)
     return end.deliver(withHeaders(response, headers, () => exposedAfter(config, decisions.get(request))))
   }
 
@@ -113,9 +121,9 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       keepRest(request, rest)
       const draft = createDraft(request)
       const admitted = await requestLimiter.admit(request, draft, undefined)
-      if (!admitted) return finished(request, draft.denial ?? clientGone(), draft)
+      if (!admitted) return finished(draft.denial ?? clientGone(), draft)
       try {
-        return finished(request, await handler(request, ...rest), draft)
+        return finished(await handler(request, ...rest), draft)
       } catch (error) {
         // The runtime answers an error with a 500.
         if (draft.end.response === undefined) draft.end.deliver(new Response(null, { status: 500 }))
@@ -127,6 +135,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
 function createDraft(request: Request): Draft {
   return {
+    request,
     headers: new Headers(),
     isHead: request.method === 'HEAD',
     end: new ResponseEnd(request),

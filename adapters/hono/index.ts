@@ -77,6 +77,10 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
     draftOf(context).set(name, value)
     context.header(name, value)
   },
+  removeHeader(context, name) {
+    draftOf(context).delete(name)
+    context.header(name, undefined)
+  },
   headersSent: (context) => bindingsOf(context).outgoing?.headersSent ?? knownEndOf(context)?.response !== undefined,
   getStatus: (context) => sentResponseOf(context)!.status,
   sendDenial(context, status, body) {

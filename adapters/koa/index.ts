@@ -68,6 +68,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
   hasUnreadBody: ({ req }) => hasUnreadBody(req),
   getHeader: (response, name) => response.res.getHeader(name),
   setHeader: (response, name, value) => void response.res.setHeader(name, value),
+  removeHeader: (response, name) => response.res.removeHeader(name),
   headersSent: (response) => response.res.headersSent,
   getStatus: (response) => response.res.statusCode,
   markAborted: ({ res }) => markAborted(res),

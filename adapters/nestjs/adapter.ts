@@ -109,6 +109,9 @@ export const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
     if (name === 'Content-Type') exchange.type = value
     else if (isShown(exchange)) headOf(exchange.response!).setHeader(name, value)
   },
+  removeHeader(exchange, name) {
+    if (isShown(exchange)) headOf(exchange.response!).removeHeader(name)
+  },
   headersSent: ({ response }) => rawResponseOf(response!).headersSent || headOf(response!).headersSent,
   getStatus: ({ response }) => rawResponseOf(response!).statusCode,
   markAborted: ({ response }) => markAborted(rawResponseOf(response!)),

@@ -57,6 +57,7 @@ const upgradeAdapter: HttpAdapter<IncomingMessage, Upgrade, undefined, never> = 
   ...requestAdapter,
   getHeader: ({ headers }, name) => headers.get(name),
   setHeader: ({ headers }, name, value) => void headers.set(name, value),
+  removeHeader: ({ headers }, name) => void headers.delete(name),
   headersSent: ({ socket }) => socket.destroyed,
   getStatus: () => 101,
   sendDenial: ({ socket, headers }, status, body) =>
@@ -118,6 +119,7 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
   hasUnreadBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),
+  removeHeader: (response, name) => response.removeHeader(name),
   headersSent: (response) => response.headersSent,
   getStatus: (response) => response.statusCode,
   markAborted,

@@ -21,6 +21,7 @@ const groups: readonly Group[] = [
       'fetch',
       'node',
       'nestjs',
+      'concurrent-requests',
       'recipes',
       'proxies',
       'redis',

@@ -58,9 +58,14 @@ function row({ limit, algorithm, verdict, lockedFor }: HeldByLimit): string[] {
   const numbers = [verdict?.capacity, verdict?.used, remaining].map((each) =>
     each === undefined ? '?' : grouped(each),
   )
-  const free = verdict === undefined ? '?' : roughDuration(Math.max(verdict.resetAfter, lockedFor))
+  const free = verdict === undefined ? '?' : resetText(Math.max(verdict.resetAfter, lockedFor), verdict.slots)
   const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
   return [limit, ...numbers, free, locked, algorithm ?? '–']
+}
+
+/** Writes when all units are back. Slots are back when their requests end, at the latest with their leases. */
+export function resetText(ms: number, slots: boolean): string {
+  return slots && ms > 0 ? `lease ${roughDuration(ms)}` : roughDuration(ms)
 }
 
 function details({ limit, parameters, state, entries, span, denials }: HeldByLimit): string {

@@ -1,4 +1,4 @@
-import { type Limit, windowText } from '../engine/limit.ts'
+import { countsSlots, type Limit, windowOptionOf, windowText } from '../engine/limit.ts'
 import { durationText, shortDuration } from '../util/duration.ts'
 import {
   ALLOWED,
@@ -44,17 +44,19 @@ const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block
 const known = new WeakMap<Limit, string>()
 
 /**
- * Describes a limit: its quota in each window, its algorithm and its options.
+ * Describes a limit: its quota in each window or at the same time, its algorithm and its options.
  * @example wordsOf(perMinute(100, { block: '1h' })) // '100 per minute, gcra, block 1 hour'
  */
 function wordsOf(limit: Limit): string {
   const before = known.get(limit)
   if (before !== undefined) return before
   const { algorithm, quota, strict, block, shadow } = limit
-  const own = Object.entries(limit).filter(([name, value]) => !COMMON.has(name) && value !== quota)
+  const isKnown = (name: string): boolean => COMMON.has(name) || name === windowOptionOf(limit)
+  const own = Object.entries(limit).filter(([name, value]) => !isKnown(name) && value !== quota)
   const parts = [
-    `${quota} per ${windowWords(limit)}`,
+    `${quota} ${countsSlots(limit) ? 'at the same time' : `per ${windowWords(limit)}`}`,
     algorithm,
+    ...(countsSlots(limit) ? [`${windowOptionOf(limit)} ${lasting(limit.window)}`] : []),
     ...own.map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`),
     ...(strict === true ? ['strict'] : []),
     ...(block === undefined ? [] : [`block ${typeof block === 'number' ? lasting(block) : blockWords(block)}`]),

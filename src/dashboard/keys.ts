@@ -1,10 +1,11 @@
 import type { Limiter } from '../limiter/contract.ts'
 import type { Decision } from '../limiter/decision.ts'
+import { countsSlots } from '../engine/limit.ts'
 import { isOwn, type OwnLimiter } from '../limiter/limiter.ts'
 import { waitQueueOf } from '../limiter/wait.ts'
 import type { HeldByLimit } from '../stores/held.ts'
 import { inspectKey } from '../stores/inspect.ts'
-import { type LimitStatus, perform, type Store } from '../stores/store.ts'
+import { isCharge, type LimitStatus, perform, type Store } from '../stores/store.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { SluiceError } from '../util/errors.ts'
 import { collect, type MaybePromise } from '../util/maybe-promise.ts'
@@ -21,6 +22,8 @@ interface KeyState {
   readonly remaining: number | null
   readonly retryAfter: number | null
   readonly resetAfter: number | null
+  /** True for a limit of slots: they are free when their requests end, and `resetAfter` is the end of the newest lease. */
+  readonly slots: boolean
 }
 
 /** What a visitor learns about a key, or why it does not. */
@@ -116,16 +119,16 @@ async function peekAt(limiter: OwnLimiter<never>, key: string): Promise<readonly
   }
 }
 
-function verdictOf(
-  { limit, used, remaining, resetAfter }: LimitStatus,
-  { allowed, retryAfter }: LimitStatus,
-): KeyState {
-  return { limit: limit.name, allowed, used, remaining, retryAfter, resetAfter }
+function verdictOf(counted: LimitStatus, { allowed, retryAfter }: LimitStatus): KeyState {
+  const { limit, used, remaining, resetAfter } = counted
+  const slots = countsSlots(limit)
+  const isHint = slots && !allowed && !(isCharge(counted) && counted.lockedFor > 0)
+  return { limit: limit.name, allowed, used, remaining, retryAfter: isHint ? null : retryAfter, resetAfter, slots }
 }
 
 function stateOf({ limit, verdict, lockedFor }: HeldByLimit): KeyState {
   const { remaining = 0, used = 0, resetAfter = lockedFor } = verdict ?? {}
   const allowed = lockedFor === 0 && remaining >= 1
   const retryAfter = lockedFor > 0 || allowed ? lockedFor : null
-  return { limit, allowed, used, remaining, retryAfter, resetAfter }
+  return { limit, allowed, used, remaining, retryAfter, resetAfter, slots: verdict?.slots === true }
 }

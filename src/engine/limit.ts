@@ -173,6 +173,16 @@ export function findCompiled(made: Limit): CompiledLimit | undefined {
   return known ?? (algorithm && compile(made, algorithm))
 }
 
+/** Returns true if a limit counts slots: how many requests run at the same time. Its `window` is the lease of a slot. */
+export function countsSlots(made: Limit): boolean {
+  return registry.get(made.algorithm)?.renew !== undefined
+}
+
+/** Returns the name of the option with the window of a limit: `window`, or another one such as `lease`. */
+export function windowOptionOf(made: Limit): string {
+  return registry.get(made.algorithm)?.windowOption?.name ?? 'window'
+}
+
 /**
  * Writes the window of a limit.
  * @example windowText(perMinute(5)) // '1m'

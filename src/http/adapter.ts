@@ -56,6 +56,11 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   getHeader(response: Response, name: string): string | number | readonly string[] | undefined
   /** Sets a header of the response and replaces an earlier value. */
   setHeader(response: Response, name: string, value: string): void
+  /**
+   * Removes a header of the response, if it has it. Some limits have no time of a reset, so that the one of an earlier limit is removed.
+   * Default: nothing is removed.
+   */
+  removeHeader?(response: Response, name: string): void
   /** Returns true once the headers of the response have been sent. */
   headersSent(response: Response): boolean
   /** Returns the status that was sent. It is only called when `headersSent` returns true. */

@@ -1,5 +1,5 @@
-import type { Decision } from '../limiter/decision.ts'
-import { findCompiled, type Limit, windowText } from '../engine/limit.ts'
+import { type Decision, waitsForSlots } from '../limiter/decision.ts'
+import { countsSlots, findCompiled, type Limit, windowText } from '../engine/limit.ts'
 import { isCharge, type LimitStatus } from '../stores/store.ts'
 import { durationText, numberText, roundedDuration } from '../util/duration.ts'
 import { distinctNames, retryAfter } from './headers/styles.ts'
@@ -161,7 +161,10 @@ function quotaExceeded(decision: Decision, status: number, unit: HeaderOptions['
     title: 'Quota Exceeded',
     heading: 'Too many requests',
     violated: violated.map(nameOf),
-    detail: retry === undefined ? neverAdmitted(counted) : `${reasonOf(violated, counted)} ${advice(retry)}`,
+    detail:
+      retry === undefined
+        ? neverAdmitted(counted)
+        : `${reasonOf(violated, counted)} ${violated.length > 0 && violated.every(waitsForSlots) ? 'Try again later.' : advice(retry)}`,
     retry,
   }
 }
@@ -222,7 +225,8 @@ interface Counted extends Pick<LimitStatus, 'limit' | 'cost' | 'retryAfter'> {
 /** The unit of uploads in the draft of the headers. */
 const BYTES = 'content-bytes'
 
-function countedBy({ cost }: LimitStatus, name: string, unit: HeaderOptions['unit']): string {
+function countedBy({ limit, cost }: LimitStatus, name: string, unit: HeaderOptions['unit']): string {
+  if (countsSlots(limit)) return cost > 1 ? 'slots' : 'requests'
   const given = unitOf(name, unit) ?? (cost > 1 ? 'units' : 'requests')
   return given === BYTES ? 'bytes' : given
 }
@@ -239,9 +243,9 @@ function reasonOf(violated: readonly LimitStatus[], counted: readonly Counted[])
 /** Returns the allowances, each once. The verb stands before the first one and where it changes. */
 function allowances(counted: readonly Counted[]): readonly string[] {
   let verb = ''
-  return [...new Map(counted.map((each) => [allowance(each), each.counts]))].map(([text, counts]) => {
+  return [...new Map(counted.map((each) => [allowance(each), each]))].map(([text, { limit, counts }]) => {
     const before = verb
-    verb = counts === 'requests' ? 'send' : 'use'
+    verb = counts !== 'requests' ? 'use' : countsSlots(limit) ? 'run' : 'send'
     return verb === before ? text : `${verb} ${text}`
   })
 }
@@ -256,6 +260,7 @@ function allowance({ limit, counts }: Counted): string {
 const rateTexts = new WeakMap<Limit, string>()
 
 function rateText(limit: Limit): string {
+  if (countsSlots(limit)) return limit.quota === 1 ? 'at a time' : 'at the same time'
   const known = rateTexts.get(limit)
   if (known !== undefined) return known
   const capacity = capacityOf(limit)

@@ -67,14 +67,16 @@ export function stackedHeaderWriter<Response>(
   // One function for all requests: headers are written synchronously, so that no other response can come between.
   let current: Response
   const set = (name: string, value: string): void => adapter.setHeader(current, name, value)
+  const remove = (name: string): void => adapter.removeHeader?.(current, name)
 
   function writeMerged({ decision, parts }: MergedHeaders, latest: Decision, response: Response): void {
     current = response
     const now = timeOf(latest)
     const formatOf = parts.every((part) => part.config === config) ? undefined : formatsOf(parts)
     // Earlier headers may be in another style. They describe an admitted request, so a denial replaces them.
-    if (!latest.allowed) for (const each of otherConfigs(parts, config)) each.write(decision, now, set, formatOf)
-    write(decision, now, set, formatOf)
+    if (!latest.allowed)
+      for (const each of otherConfigs(parts, config)) each.write(decision, now, set, formatOf, remove)
+    write(decision, now, set, formatOf, remove)
   }
 
   return function writeHeaders(decision, earlier, response, request) {

@@ -1,4 +1,4 @@
-import { type Decision, decisionObserver } from '../limiter/decision.ts'
+import { type Decision, decisionObserver, holdsSlots } from '../limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { type Denial, denial } from './denial.ts'
@@ -254,7 +254,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
     if (isDelayed && decision.delay > 0) return holdAndSettle(limiter, decision, request, response)
-    charged.atEnd(request, response, decision)
+    if (charged.hasOutcome || holdsSlots(decision)) charged.atEnd(request, response, decision)
     return true
   }
 

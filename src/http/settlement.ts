@@ -1,9 +1,9 @@
 import type { Limit } from '../engine/limit.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { optionalFunction, refuse } from '../util/validate.ts'
-import type { Decision } from '../limiter/decision.ts'
+import { type Decision, holdsSlots } from '../limiter/decision.ts'
 import { isOwn, type Limiter, resetKeys } from '../limiter/limiter.ts'
-import { dropSlots, holdSlots, holdsSlots } from '../limiter/slots.ts'
+import { dropSlots, holdSlots } from '../limiter/slots.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
@@ -60,6 +60,8 @@ export function validateOutcomeOptions(options: OutcomeOptions<never, never>): v
 
 /** What happens to the charge of an admitted request later. */
 export interface Settlement<Request, Response> {
+  /** True if the options ask for something at the end of a response. */
+  readonly hasOutcome: boolean
   /** Renews the slots of a decision from now on. */
   hold(decision: Decision): void
   /** Resets, refunds or settles the charge once the response has ended, and gives the slots back. */
@@ -135,13 +137,13 @@ export function settlement<Request, Response>(
   }
 
   return {
+    hasOutcome,
     hold(decision) {
       if (holdsSlots(decision) && adapter.hasNoEnd !== true) holdSlots(decision, (held) => limiter.renew(held))
     },
     atEnd(request, response, decision) {
-      const holds = holdsSlots(decision) && adapter.hasNoEnd !== true
-      if (!holds && !hasOutcome) return
-      if (holds) holdSlots(decision, (held) => limiter.renew(held))
+      if (adapter.hasNoEnd === true) return
+      if (holdsSlots(decision)) holdSlots(decision, (held) => limiter.renew(held))
       adapter.onEnd(response, () => {
         dropSlots(decision)
         void settle(request, response, decision)

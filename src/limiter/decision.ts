@@ -91,6 +91,17 @@ export function waitsForSlots(status: LimitStatus): boolean {
   return status.policy.compiled.slots && status.lockedFor === 0
 }
 
+/** Returns true if an admitted request has taken slots of a limit by `concurrent`. */
+export function holdsSlots({ allowed, limits }: Decision): boolean {
+  if (!allowed) return false
+  for (let i = 0; i < limits.length; i++) {
+    const status = limits[i]!
+    if (!(status instanceof Charge || isCharge(status))) continue
+    if (status.policy.compiled.slots && status.charged > 0) return true
+  }
+  return false
+}
+
 function further({ remaining, cost }: LimitStatus): number {
   return cost > 1 ? Math.floor(remaining / cost) : remaining
 }
@@ -151,6 +162,8 @@ export interface DecisionEvent<Input = unknown> {
   readonly input: Input
   /** Milliseconds until the decision: 0 for a store that answers at once. With `wait` it includes the time of waiting. */
   readonly duration: number
+  /** Milliseconds that the request waited for its turn, in `wait` or in the `queue` of an adapter. 0 if it did not have to wait. */
+  readonly waited: number
 }
 
 /** Where limiters publish their decisions. */

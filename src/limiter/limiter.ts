@@ -244,13 +244,15 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const charges = isPromise(given) ? await given : given
     const began = performance.now()
     const release = countHeld(this.name)
+    let hasWaited = false
+    const waits = (): void => void (hasWaited = true)
     try {
-      const decision = await this.#queue.enter(this.#store, charges, options, (held) => this.refund(held))
+      const decision = await this.#queue.enter(this.#store, charges, options, (held) => this.refund(held), waits)
       if (thresholds.hasSubscribers) noticeDecision(decision)
-      return this.#published(input, this.#observed(input, options.cost, decision), began)
+      return this.#published(input, this.#observed(input, options.cost, decision), began, hasWaited)
     } catch (error) {
       const denial = denialOf(error)
-      if (denial !== undefined) this.#published(input, denial, began)
+      if (denial !== undefined) this.#published(input, denial, began, hasWaited)
       throw error
     } finally {
       release()
@@ -381,9 +383,9 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   /** `began` is `undefined` for a store that answers at once. */
-  #published(input: Input, decision: Decision, began: number | undefined): Decision {
+  #published(input: Input, decision: Decision, began: number | undefined, hasWaited = false): Decision {
     const duration = began === undefined ? 0 : performance.now() - began
-    decisions.publish({ limiter: this.name, decision, input, duration })
+    decisions.publish({ limiter: this.name, decision, input, duration, waited: hasWaited ? duration : 0 })
     return decision
   }
 

@@ -3,16 +3,6 @@ import { shared } from '../util/copies.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 
-/** Returns true if a decision holds slots of a limit by `concurrent`. */
-export function holdsSlots({ allowed, limits }: Decision): boolean {
-  if (!allowed) return false
-  for (let i = 0; i < limits.length; i++) {
-    const status = limits[i]!
-    if (isCharge(status) && status.policy.compiled.slots && status.charged > 0) return true
-  }
-  return false
-}
-
 /** A decision whose slots are held until it is released. */
 interface Held {
   readonly renew: (decision: Decision) => MaybePromise<boolean>

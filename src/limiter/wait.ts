@@ -61,6 +61,8 @@ class Waiter {
   /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined
   readonly refund: (decision: Decision) => MaybePromise<void>
+  /** Called when it is not admitted or denied at once. */
+  readonly waits: () => void
   readonly #maxWait: number
   readonly #clock: Clock | undefined
   readonly #since: number
@@ -81,6 +83,7 @@ class Waiter {
     options: WaitOptions,
     refund: (decision: Decision) => MaybePromise<void>,
     giveUp: (waiter: Waiter, reason: unknown) => void,
+    waits: () => void,
   ) {
     const { signal } = options
     const maxWait = longestWait(options)
@@ -89,6 +92,7 @@ class Waiter {
     this.store = store
     this.charges = charges
     this.refund = refund
+    this.waits = waits
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
@@ -126,6 +130,7 @@ class Waiter {
 
   /** Sleeps for so many milliseconds, or until `wake` is called. */
   sleep(ms: number): Promise<void> {
+    this.waits()
     return new Promise((resolve) => {
       const cancel = sleep(ms, resolve, this.#clock)
       this.#wake = () => {
@@ -143,6 +148,7 @@ class Waiter {
   hold(decision: Decision): void {
     this.held = decision
     if (decision.delay === 0) return this.#resolve(decision)
+    this.waits()
     this.#cancelHold = sleep(decision.delay, () => this.#resolve(decision), this.#clock)
   }
 
@@ -281,12 +287,21 @@ export class WaitQueue {
   readonly waiters: Set<Waiter> = new Set<Waiter>()
   #warned = false
 
-  /** Resolves once the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`. */
-  async enter(store: Store, charges: readonly Charge[], options: WaitOptions, refund: Refund): Promise<Decision> {
+  /**
+   * Resolves once the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`.
+   * @param waits called if they are not admitted or denied at once
+   */
+  async enter(
+    store: Store,
+    charges: readonly Charge[],
+    options: WaitOptions,
+    refund: Refund,
+    waits: () => void,
+  ): Promise<Decision> {
     const { maxQueue = MAX_QUEUE } = options
     wholeNumber('maxQueue', maxQueue)
     if (this.waiters.size >= maxQueue) throw queueFull(maxQueue)
-    const waiter = new Waiter(store, charges, options, refund, (gone, reason) => this.#giveUp(gone, reason))
+    const waiter = new Waiter(store, charges, options, refund, (gone, reason) => this.#giveUp(gone, reason), waits)
     this.waiters.add(waiter)
     addToLines(waiter)
     if (isFirst(waiter)) void this.#serve(waiter)
@@ -365,6 +380,7 @@ export class WaitQueue {
 
   #giveUp(waiter: Waiter, reason: unknown): void {
     if (waiter.held !== undefined) void this.#giveBack(waiter, waiter.held)
+    waiter.waits()
     waiter.reject(reason)
     this.#leave(waiter)
   }
@@ -382,7 +398,11 @@ export class WaitQueue {
 
   #leave(waiter: Waiter): void {
     if (!this.waiters.delete(waiter)) return
-    for (const first of removeFromLines(waiter)) if (!first.isServed && isFirst(first)) void this.#serve(first)
+    for (const first of removeFromLines(waiter)) {
+      if (first.isServed || !isFirst(first)) continue
+      first.waits()
+      void this.#serve(first)
+    }
   }
 }
 

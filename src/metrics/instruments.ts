@@ -30,7 +30,7 @@ interface Sample {
   readonly value: number
 }
 
-/** What both systems of metrics show under their own names. The histogram of durations is not in the list. */
+/** What both systems of metrics show under their own names. The histograms are not in the list. */
 export interface Instrument {
   /** The name without a prefix, as OpenTelemetry writes it. */
   readonly name: string
@@ -84,6 +84,13 @@ export const INSTRUMENTS: readonly Instrument[] = [
     samples: (recorder) => Array.from(recorder.held(), ([{ limiter }, value]) => ({ labels: { limiter }, value })),
   },
   {
+    name: 'slots_used',
+    kind: 'sum',
+    unit: '{slot}',
+    help: 'Slots of limits by concurrent that requests of this process hold now.',
+    samples: (recorder) => Array.from(recorder.slots(), ([counts, value]) => ({ labels: pairOf(counts), value })),
+  },
+  {
     name: 'keys',
     kind: 'sum',
     unit: '{key}',
@@ -98,6 +105,8 @@ export const INSTRUMENTS: readonly Instrument[] = [
     samples: (recorder) => [{ labels: {}, value: recorder.isStoreUp ? 1 : 0 }],
   },
 ]
+
+export const WAIT_HELP = 'Time that requests waited for their turn, in wait() or in a queue. Others are not counted.'
 
 export const DURATION_HELP = 'Time until a decision. It is 0 for a store that answers at once.'
 

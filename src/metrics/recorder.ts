@@ -10,6 +10,7 @@ import { Charge, type Degraded, isCharge, type LimitStatus, type Policy, type St
 import { warn } from '../util/warn.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
+import { slotsHeld } from '../limiter/slots.ts'
 import { heldRequests } from '../limiter/wait.ts'
 
 /** What the decisions of one limit were. */
@@ -31,16 +32,18 @@ export class Counts {
 export const BOUNDS: readonly number[] = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000]
 
 /** A histogram of milliseconds. */
-class Durations {
+export class Durations {
   /** How many are at most each bound and more than the one before. The last one has no bound. */
   readonly buckets: number[] = BOUNDS.map(() => 0).concat(0)
   sum = 0
+  count = 0
 
   add(ms: number): void {
     let at = 0
     while (at < BOUNDS.length && ms > BOUNDS[at]!) at++
     this.buckets[at]!++
     this.sum += ms
+    this.count++
   }
 }
 
@@ -50,6 +53,8 @@ export class LimiterCounts {
   /** How many requests had each outcome, by its number. Each request counts once. */
   readonly outcomes: number[] = OUTCOMES.map(() => 0)
   readonly durations: Durations = new Durations()
+  /** How long requests waited for their turn. Those that did not wait are not in it. */
+  readonly waits: Durations = new Durations()
   readonly degraded: Record<Degraded, number> = { open: 0, closed: 0, local: 0 }
 
   constructor(limiter: string) {
@@ -203,6 +208,8 @@ export class Recorder {
   #series: Series
   /** So one look-up finds the counts of a limit and of its limiter. */
   #byPolicy = new WeakMap<Policy, Known>()
+  /** The limits that count slots. */
+  #ofSlots = new Set<Counts>()
   readonly #stores = new StoreWatch()
   readonly #count: (event: DecisionEvent) => void
 
@@ -253,10 +260,18 @@ export class Recorder {
     return keys
   }
 
+  /** How many slots requests of this process hold now, for every limit of slots. */
+  slots(): Map<Counts, number> {
+    const slots = new Map(Array.from(this.#ofSlots, (counts) => [counts, 0]))
+    for (const { limiter, limit, count } of slotsHeld()) addTo(slots, this.#series.ofLimit(limiter, limit), count)
+    return slots
+  }
+
   /** Counts from 0 again. */
   reset(): void {
     this.#series = new Series(this.#most)
     this.#byPolicy = new WeakMap()
+    this.#ofSlots = new Set()
   }
 
   close(): void {
@@ -264,7 +279,7 @@ export class Recorder {
     this.#stores.close()
   }
 
-  #add({ limiter, decision, duration }: DecisionEvent): void {
+  #add({ limiter, decision, duration, waited }: DecisionEvent): void {
     const { limits, degraded } = decision
     let whole: LimiterCounts | undefined
     for (let i = 0; i < limits.length; i++) {
@@ -278,6 +293,7 @@ export class Recorder {
     whole.outcomes[outcomeOfRequest(decision)]!++
     if (degraded !== undefined) whole.degraded[degraded]++
     whole.durations.add(duration)
+    if (waited > 0) whole.waits.add(waited)
   }
 
   #knownOf(status: LimitStatus, limiter: string): Known {
@@ -290,6 +306,7 @@ export class Recorder {
   #meetPolicy(limiter: string, policy: Policy): Known {
     const known = this.#meet(limiter, policy.limiter, policy.limit.name)
     this.#byPolicy.set(policy, known)
+    if (policy.compiled.slots) this.#ofSlots.add(known.counts)
     this.#stores.note(policy.store)
     return known
   }

@@ -63,8 +63,8 @@ export interface LimitRule {
   readonly algorithm?: string
   /** Units per window. */
   readonly quota: number
-  /** Milliseconds, or a text such as `1m`. */
-  readonly window: number | string
+  /** Milliseconds, or a text such as `1m`. Required, except for `concurrent`, which has a `lease` instead. */
+  readonly window?: number | string
   /** Identifies the state of the limit. Default: the policy's name, as above. */
   readonly name?: string
   /** Charges denied requests, too. Default false. */

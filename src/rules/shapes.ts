@@ -126,7 +126,7 @@ const limitShape: Shape = {
     anyOf: builtIn.map((each) => {
       const { name } = each
       const algorithm = { shape: oneOf([name]), required: name !== DEFAULT_ALGORITHM }
-      return object('', { algorithm, ...COMMON, ...fieldsOf([each]) }).schema
+      return object('', { algorithm, ...fieldsOf([each]) }).schema
     }),
   },
   check: (value, path, report) => checkLimit(value, path, report, true),
@@ -134,7 +134,7 @@ const limitShape: Shape = {
 
 /** A limit of an override: what it does not give is taken from the limit that it replaces. */
 const overrideLimitShape: Shape = {
-  schema: object('', { algorithm: algorithmNames, ...optional({ ...COMMON, ...fieldsOf(builtIn) }) }).schema,
+  schema: object('', { algorithm: algorithmNames, ...optional(fieldsOf(builtIn)) }).schema,
   check: (value, path, report) => checkLimit(value, path, report, false),
 }
 
@@ -155,7 +155,7 @@ function shapeFor(algorithms: readonly Algorithm[], isWhole: boolean): Shape {
   const id = `${isWhole} ${algorithms.map(({ name }) => name).join()}`
   const known = shapesByAlgorithms.get(id)
   if (known !== undefined) return known
-  const fields = { ...COMMON, ...fieldsOf(algorithms) }
+  const fields = fieldsOf(algorithms)
   const made = object('a limit', { algorithm: ANY, ...(isWhole ? fields : optional(fields)) })
   shapesByAlgorithms.set(id, made)
   return made
@@ -168,10 +168,20 @@ function unknownAlgorithm(given: unknown): string {
   return `expected one of ${names.join(', ')}, got ${shown(given)}${hint}`
 }
 
-/** Returns the fields of the options that these algorithms have, and of their window. An option that one of them does not describe takes anything. */
+/**
+ * Returns the fields of the options that these algorithms have, and of their window, which may have another name. An option that one of them
+ * does not describe takes anything.
+ */
 function fieldsOf(algorithms: readonly Algorithm[]): Readonly<Record<string, Field>> {
-  const fields: Record<string, Field> = {}
-  for (const { options, optionFields } of algorithms) {
+  const { window: _, ...common } = COMMON
+  const hasWindow = algorithms.some(({ windowOption }) => windowOption === undefined)
+  const fields: Record<string, Field> = hasWindow ? { ...COMMON } : { ...common }
+  if (algorithms.some(({ windowUnit }) => windowUnit !== undefined)) fields['window'] = WINDOW_OR_UNIT
+  for (const { options, optionFields, windowOption } of algorithms) {
+    if (windowOption !== undefined) {
+      const { name, meaning, fallback } = windowOption
+      fields[name] = { shape: duration, description: `${meaning} Default: ${fallback}.` }
+    }
     for (const name of options) {
       const described = optionFields?.[name]
       const own = described === undefined ? ANY : fieldOf(described)
@@ -179,7 +189,7 @@ function fieldsOf(algorithms: readonly Algorithm[]): Readonly<Record<string, Fie
       fields[name] = JSON.stringify(other.shape.schema) === JSON.stringify(own.shape.schema) ? other : ANY
     }
   }
-  return algorithms.some(({ windowUnit }) => windowUnit !== undefined) ? { ...fields, window: WINDOW_OR_UNIT } : fields
+  return fields
 }
 
 function optional(fields: Readonly<Record<string, Field>>): Readonly<Record<string, Field>> {

@@ -70,6 +70,8 @@ interface HeldVerdict {
   /** Units that a key without a state has. */
   readonly capacity: number
   readonly resetAfter: number
+  /** True for a limit of slots: `resetAfter` is the end of the newest lease, which is renewed while its request runs. */
+  readonly slots: boolean
 }
 
 /** Derives what a key has now from what is stored. */
@@ -152,7 +154,7 @@ function verdict(
   const { remaining, reset } = outcomeOf(algorithm, parameters, cells, list, now)
   const capacity = algorithm.capacity?.(parameters) ?? outcomeOf(algorithm, parameters, [], [], now).remaining
   const used = Math.max(0, capacity - remaining)
-  return { remaining, used, capacity, resetAfter: reset / parameters['perMs']! }
+  return { remaining, used, capacity, resetAfter: reset / parameters['perMs']!, slots: algorithm.renew !== undefined }
 }
 
 function outcomeOf(

@@ -84,6 +84,11 @@ class Subject {
     return this.limit.window * this.#compiled.parameters.perMs
   }
 
+  /** True if `retry` is only a hint: a slot may be released at any time. */
+  get countsSlots(): boolean {
+    return this.#compiled.slots
+  }
+
   /** The most that a new key admits at once. */
   get capacity(): number {
     return new Subject(this.limit).peek(this.tick(0), 0).remaining
@@ -222,12 +227,13 @@ const checks: Readonly<Record<string, Check>> = {
     if (allowed) return equal(retry, 0, 'retry when allowed')
     if (retry === Infinity) return
     holds(Number.isSafeInteger(retry) && retry > 0, `retry is ${retry}`)
+    if (subject.countsSlots) return
     equal(subject.peek(now + retry - 1, cost).allowed, false, 'allowed one tick before retry')
     equal(subject.peek(now + retry, cost).allowed, true, 'allowed at retry')
   },
   'reports the same retry time whenever it is asked'({ subject, now, cost }, { part }) {
     const { retry } = subject.ask(now, cost)
-    if (retry === 0 || retry === Infinity || subject.limit.strict === true) return
+    if (retry === 0 || retry === Infinity || subject.limit.strict === true || subject.countsSlots) return
     const later = Math.floor(part * (retry - 1))
     equal(subject.peek(now + later, cost).retry, retry - later, 'retry, asked later')
   },
@@ -304,7 +310,7 @@ const checks: Readonly<Record<string, Check>> = {
     const { remaining } = subject.peek(now, 0)
     holds(Math.abs(remaining - Math.max(0, before - units)) <= (exact ? 0 : 1), `${remaining} remain after ${units}`)
     const { allowed, retry } = subject.ask(now, 1)
-    if (allowed) return
+    if (allowed || subject.countsSlots) return
     equal(subject.peek(now + retry - 1, 1).allowed, false, 'allowed one tick before')
     equal(subject.peek(now + retry, 1).allowed, true, 'allowed at retry')
   },

@@ -19,7 +19,8 @@ import { adjustCases, createWorld, keyCases, lockCases, type MakeStore, takeCase
 import { type Fc, search } from './search.ts'
 
 interface Step {
-  readonly kind: 'consume' | 'peek' | 'refund' | 'settle' | 'reset' | 'block' | 'pause' | 'penalize'
+  readonly kind:
+    'consume' | 'peek' | 'refund' | 'settle' | 'release' | 'renew' | 'reset' | 'block' | 'pause' | 'penalize'
   /** Milliseconds before the step. */
   readonly after: number
   readonly key: string
@@ -84,6 +85,8 @@ function traces(fc: Fc): Arbitrary<Trace> {
       'peek',
       'refund',
       'settle',
+      'release',
+      'renew',
       'reset',
       'block',
       'pause',
@@ -134,7 +137,10 @@ async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps
     else if (kind === 'penalize') await limiter.penalize(input, cost)
     else if (kind === 'block' || kind === 'pause') await limiter[kind](input, lasting)
     else if (earlier?.allowed === true) {
-      await (kind === 'refund' ? limiter.refund(earlier) : limiter.settle(earlier, cost))
+      if (kind === 'refund') await limiter.refund(earlier)
+      else if (kind === 'settle') await limiter.settle(earlier, cost)
+      else if (kind === 'release') await limiter.release(earlier)
+      else answers.push(await limiter.renew(earlier))
     }
   }
   return answers

@@ -288,3 +288,19 @@ describe('a server of node:http', () => {
 function waitersOf(limiter: Limiter<unknown>): number {
   return heldRequests().get((limiter as unknown as { name: string }).name) ?? 0
 }
+
+test.each(everyFramework)('$name removes the reset of an earlier limit', async (framework) => {
+  const store = memoryStore()
+  const slow = fixedWindow({ name: 'minute', quota: 100, window: '1m' })
+  served = await framework.serve({
+    limits: [
+      { keyer: everyone, limits: slow, headers: 'legacy', store },
+      { keyer: everyone, limits: concurrent(10), headers: 'legacy', store, name: 'slots' },
+    ],
+    routes: [],
+    handler: () => ({ text: 'ok' }),
+  })
+  const { headers } = await ask(served)
+  expect(headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '9' })
+  expect(headers).not.toHaveProperty('x-ratelimit-reset')
+})

@@ -205,6 +205,7 @@ describe('sluice replay', () => {
     const names = found.limits.map(({ limit }) => limit)
     expect(names).toContain('slidingWindowLog 10/1m')
     expect(names.length).toBeGreaterThan(6)
+    expect(names).not.toContain('concurrent 10/1m')
     const by = new Map(found.limits.map((each) => [each.limit, each.exact!]))
     expect(by.get('slidingWindowLog 10/1m')).toEqual({ compared: 2000, tooStrict: 0, tooLenient: 0 })
     expect(by.get('fixedWindow 10/1m')!.tooLenient).toBeGreaterThan(0)
@@ -229,6 +230,22 @@ describe('sluice replay', () => {
     cli.file('facts.json', JSON.stringify({ policies }))
     const { out } = await replay('facts.log', '--rules', 'facts.json')
     expect(out).toContain('note: the rules use attribute:plan, header:x-key, which no request of the log has')
+  })
+
+  it('refuses limits of slots in rules, and in overrides', async () => {
+    cli.file('slots.log', clfLine(START, '192.0.2.1', '/'))
+    const slots = '{ algorithm: concurrent, quota: 10 }'
+    const documents = [
+      `policies: [{ name: jobs, key: ip, limits: [${slots}] }]`,
+      `policies: [{ name: jobs, key: ip, limits: [{ quota: 1, window: 1s }], overrides: [{ key: 192.0.2.9, limits: [${slots}] }] }]`,
+    ]
+    for (const document of documents) {
+      const { code, error } = await replay('slots.log', '--rules', cli.file('slots.yaml', document))
+      expect([code, error]).toEqual([
+        2,
+        expect.stringContaining('policy "jobs": concurrent counts requests that run at'),
+      ])
+    }
   })
 
   it('says when there were more keys than it keeps', async () => {
@@ -281,6 +298,8 @@ describe('limits of the command line', () => {
     ['gcra 1/1m path=login', 'INVALID_OPTION', 'expected a path'],
     ['gcra 1/1m method=G(T', 'INVALID_OPTION', 'expected a method'],
     ['', 'UNKNOWN_ALGORITHM', 'expected'],
+    ['concurrent 10/1m', 'INVALID_OPTION', 'a replay does not know when requests end'],
+    ['concurrent 10', 'INVALID_OPTION', 'a replay does not know when requests end'],
   ])('refuses %j', (text, code, message) => {
     expect(() => parseLimit(text)).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) }))
   })

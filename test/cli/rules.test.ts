@@ -164,6 +164,25 @@ describe('sluice rules diff', () => {
     ])
   })
 
+  it('describes limits of how many requests run at the same time', async () => {
+    const rule = (limit: string): string =>
+      `policies: [{ name: a, key: ip, limits: [{ algorithm: concurrent, ${limit} }] }]`
+    cli.file('ten.yaml', rule("quota: 10, lease: '1m'"))
+    expect((await rules('check', 'ten.yaml')).out).toBe('ten.yaml: no mistakes\n')
+    cli.file('five.yaml', rule("quota: 5, lease: '1m'"))
+    cli.file('longer.yaml', rule("quota: 10, lease: '5m', retryAfter: '2s'"))
+    expect((await rules('diff', 'ten.yaml', 'five.yaml')).out).toBe(
+      'tightened  a, limit a: 10 at the same time, concurrent, lease 1m → 5 at the same time, concurrent, lease 1m\n',
+    )
+    expect((await rules('diff', 'ten.yaml', 'longer.yaml')).out).toBe(
+      'changed    a, limit a: 10 at the same time, concurrent, lease 1m → 10 at the same time, concurrent, lease 5m, retryAfter 2s\n',
+    )
+    cli.file('window.yaml', rule("quota: 10, window: '1m'"))
+    expect((await rules('check', 'window.yaml')).out).toMatch(
+      /limits\[0\]\.window: is not known here; expected one of .*lease/,
+    )
+  })
+
   it('prints JSON, and nothing for equal documents', async () => {
     const plain = GOOD.replace(/ {4}overrides:[^]*?\n {2}-/, '  -')
     cli.file('plain.yaml', plain)

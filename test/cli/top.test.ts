@@ -2,7 +2,15 @@ import { spawn } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
+import {
+  concurrent,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type Limiter,
+  slidingWindowLog,
+} from '../../src/index.ts'
 import type { Row } from '../../src/cli/top/ranking.ts'
 import { tableOf } from '../../src/cli/top/command.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -85,13 +93,23 @@ describe('sluice top', () => {
   })
 
   it('prints a table of any number of rows', () => {
-    const row = { limiter: 'api', limit: 'l', used: 5, capacity: 10, resetAfter: 1000, lockedFor: 0 }
+    const row = { limiter: 'api', limit: 'l', used: 5, capacity: 10, resetAfter: 1000, slots: false, lockedFor: 0 }
     const lines = tableOf(
       Array.from({ length: 140_000 }, (_, i) => ({ ...row, key: `k${i}` })),
       Infinity,
     )
     expect(lines).toHaveLength(140_001)
     expect(lines.at(-1)).toMatch(/^ *5 {2}█{5}░{5} {2}10 +k139999 +l +api +1 s/)
+  })
+
+  it('shows slots with the end of their leases', async () => {
+    const jobs = limiterOf('jobs', [concurrent({ quota: 10, lease: '1h' })])
+    for (let i = 0; i < 3; i++) await jobs.consume('ann')
+    const table = await top(...here(), '--limiter', 'jobs')
+    expect(table).toMatch(/ 3 {2}███░{7} {2}10 +ann +10-at-once +jobs +lease (59 min|1 h)/)
+    expect(await cli.output('inspect', server.url, 'jobs', 'ann', '--prefix', 'top:')).toMatch(
+      /10-at-once +10 +3 +7 +lease (59 min|1 h).* concurrent\n/,
+    )
   })
 
   it('reads all primaries of a cluster', { timeout: 60_000 }, async () => {

@@ -3,6 +3,7 @@ import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { Counters, MOST_LIMITS, SECONDS } from '../../src/dashboard/counters.ts'
 import {
+  concurrent,
   createLimiter,
   type DecisionEvent,
   fixedWindow,
@@ -32,7 +33,7 @@ function world(): {
     const limits = fixedWindow({ quota, window: '1d', name })
     const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits, store: memoryStore({ clock }) })
     for (let i = 0; i < times; i++) {
-      const event: DecisionEvent = { limiter: 'api', decision: limiter.consume(''), input: '', duration: 0 }
+      const event: DecisionEvent = { limiter: 'api', decision: limiter.consume(''), input: '', duration: 0, waited: 0 }
       counters.count(event)
     }
   }
@@ -80,7 +81,7 @@ describe('the counters of the dashboard', () => {
     const limits = fixedWindow({ quota: 1, window: '1d', name: 'trial', shadow: true })
     const limiter = createLimiter({ keyer: () => 'ann', limits, store: memoryStore({ clock }) })
     for (let i = 0; i < 3; i++)
-      counters.count({ limiter: 'default', decision: limiter.consume(''), input: '', duration: 0 })
+      counters.count({ limiter: 'default', decision: limiter.consume(''), input: '', duration: 0, waited: 0 })
     expect(totals(counters)).toEqual({ '': [1, 0, 2, 1], trial: [1, 0, 2, 1] })
   })
 
@@ -178,12 +179,16 @@ describe('the counters of the dashboard', () => {
       ['5 per 2 weeks, leakyBucket, capacity 9, shape false, shadow', queue],
       ['1000 per calendar month, fixedWindow, anchor calendar, timeZone Europe/Berlin', monthly],
       ['1 per 2 seconds, spacing, block 1 hour', spacing('2s', { block: '1h' })],
+      [
+        '10 at the same time, concurrent, lease 1 minute, retryAfter 5s',
+        concurrent({ quota: 10, lease: '1m', retryAfter: '5s' }),
+      ],
       ['3 per hour, slidingWindowLog, block 1 minute to 1 day', growing],
     ]
     it.each(examples)('%s', (words, limit) => {
       const { counters, clock } = world()
       const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits: limit, store: memoryStore({ clock }) })
-      counters.count({ limiter: 'api', decision: limiter.consume(''), input: '', duration: 0 })
+      counters.count({ limiter: 'api', decision: limiter.consume(''), input: '', duration: 0, waited: 0 })
       expect(counters.words()).toEqual({ 2: words })
     })
 

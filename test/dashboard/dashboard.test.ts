@@ -8,6 +8,7 @@ import { Feed, MOST_VISITORS } from '../../src/dashboard/feed.ts'
 import { dashboard, type DashboardOptions } from '../../src/dashboard/index.ts'
 import { files } from '../../src/dashboard/routes.ts'
 import {
+  concurrent,
   createLimiter,
   denyCache,
   fixedWindow,
@@ -282,6 +283,19 @@ describe('a key', () => {
     expect(await answerOf(served, '/reset', 'ann')).toEqual({ isReset: true })
     const fresh = { limit: 'hourly', allowed: true, used: 0, remaining: 2 }
     expect(await answerOf(served, '/look-up', 'ann')).toEqual({ limits: [expect.objectContaining(fresh)] })
+  })
+
+  it('with slots has no time after which it is surely allowed', async () => {
+    const limiter = createLimiter({ name: 'api', keyer, limits: concurrent({ quota: 2, lease: '1h', block: '1m' }) })
+    const served = await started({ limiters: [limiter] })
+    const first = limiter.consume('ann')
+    limiter.consume('ann')
+    const full = { limit: '2-at-once', allowed: false, used: 2, remaining: 0, retryAfter: null, slots: true }
+    expect(await answerOf(served, '/look-up', 'ann')).toEqual({ limits: [expect.objectContaining(full)] })
+    limiter.consume('ann')
+    const locked = { allowed: false, retryAfter: expect.any(Number) as unknown, slots: true }
+    expect(await answerOf(served, '/look-up', 'ann')).toEqual({ limits: [expect.objectContaining(locked)] })
+    limiter.release(first)
   })
 
   it('of an unknown limiter is reported', async () => {

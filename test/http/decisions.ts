@@ -39,6 +39,11 @@ export function linear(name: string, quota: number, window: number, more: Partia
   return limit({ algorithm: 'gcra', name, quota, window, ...more })
 }
 
+/** Returns a limit of how many requests run at the same time. */
+export function slots(quota: number, more: Partial<LimitInput> = {}): Limit {
+  return limit({ algorithm: 'concurrent', name: 'slots', quota, lease: '1m', ...more })
+}
+
 /** Returns the headers that are written, by name. */
 export function written(
   styles: HeaderStyles,

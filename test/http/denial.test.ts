@@ -4,7 +4,15 @@ import { denial, type DeniedRequest, rawResponse } from '../../src/http/denial.t
 import type { Decision } from '../../src/limiter/decision.ts'
 import { everyone } from '../../src/limiter/keyers.ts'
 import { createLimiter } from '../../src/limiter/limiter.ts'
-import { fixedWindow, gcra, perMinute, slidingWindowLog, spacing, tokenBucket } from '../../src/engine/factories.ts'
+import {
+  concurrent,
+  fixedWindow,
+  gcra,
+  perMinute,
+  slidingWindowLog,
+  spacing,
+  tokenBucket,
+} from '../../src/engine/factories.ts'
 import type { Limit } from '../../src/engine/limit.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import type { LimitStatus } from '../../src/stores/store.ts'
@@ -216,6 +224,57 @@ describe('the detail of a denial', () => {
     const blocked = createLimiter({ ...options, limits: perMinute(5), name: 'blocked' })
     blocked.block(undefined, '1h')
     expect(detailOf(blocked.consume(undefined))).toBe('Too many attempts. Try again in 1 hour.')
+  })
+})
+
+describe('a limit of slots', () => {
+  const detailOf = (body: string): string => (JSON.parse(body) as { detail: string }).detail
+  /** Returns the first decision that denies. */
+  const deniedBy = (limits: Limit | Limit[], cost = 1, unit?: DeniedRequest['unit'], repeats = 20): string => {
+    const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore() })
+    for (let i = 0; i < repeats; i++) {
+      const decision = limiter.consume(undefined, { cost })
+      if (!decision.allowed) return detailOf(denial(decision, { unit }).body)
+    }
+    return 'admitted'
+  }
+
+  test('says how many requests can run, and promises no time', () => {
+    expect(deniedBy(concurrent(10))).toBe('You can run 10 requests at the same time. Try again later.')
+    expect(deniedBy(concurrent(1))).toBe('You can run one request at a time. Try again later.')
+    expect(deniedBy([perMinute(100), concurrent(10)])).toBe(
+      'You can run 10 requests at the same time. Try again later.',
+    )
+    expect(deniedBy(concurrent(10), 4)).toBe(
+      'You can use 10 slots at the same time, and this request needs 4. Try again later.',
+    )
+    expect(deniedBy(concurrent(10), 11)).toBe(
+      'This request needs 11 slots, but at most 10 can be used at once. Send a smaller request.',
+    )
+    expect(deniedBy(concurrent(0))).toBe('This request is not allowed.')
+    expect(deniedBy(concurrent(10), 1, 'tokens')).toBe('You can run 10 requests at the same time. Try again later.')
+  })
+
+  test('names the time of another limit that denies, or of a lock-out', () => {
+    expect(deniedBy([fixedWindow({ quota: 2, window: '1m' }), concurrent(2)])).toBe(
+      'You can send 2 requests per minute and run 2 requests at the same time. Try again in 1 minute.',
+    )
+    expect(deniedBy(concurrent({ quota: 1, block: '15m' }))).toBe('Too many attempts. Try again in 15 minutes.')
+  })
+
+  test('has its hint as Retry-After, and its text in all formats', () => {
+    const limiter = createLimiter({
+      keyer: everyone,
+      limits: concurrent({ quota: 1, retryAfter: '3s' }),
+      store: memoryStore(),
+    })
+    limiter.consume(undefined)
+    const decision = limiter.consume(undefined)
+    expect(denial(decision).headers[0]).toEqual(['Retry-After', '3'])
+    const text = 'You can run one request at a time. Try again later.'
+    expect(denial(decision, { accept: 'text/plain' }).body).toBe(`${text}\n`)
+    expect(denial(decision, { accept: 'text/html' }).body).toContain(`<p>${text}</p>`)
+    expect(JSON.parse(denial(decision).body)).toMatchObject({ 'violated-policies': ['1-at-once'], detail: text })
   })
 })
 

@@ -36,7 +36,9 @@ describe('the channel sluice:decision', () => {
     const limiter = createLimiter({ name: 'api', keyer, limits: fixedWindow({ quota: 1, window: '1m' }) })
     limiter.peek('ann')
     const decided = [limiter.consume('ann'), limiter.consume('ann')]
-    expect(received).toEqual(decided.map((decision) => ({ limiter: 'api', decision, input: 'ann', duration: 0 })))
+    expect(received).toEqual(
+      decided.map((decision) => ({ limiter: 'api', decision, input: 'ann', duration: 0, waited: 0 })),
+    )
     expect(received[0]?.decision).toBe(decided[0])
     expect(received.map(({ decision }) => decision.allowed)).toEqual([true, false])
   })

@@ -169,6 +169,14 @@ describe('the channel sluice:threshold', () => {
     expect(received.map(({ threshold, used }) => [threshold, used])).toEqual([[1, 100]])
   })
 
+  it('has no event for a peek that is denied', () => {
+    const received = events()
+    const { limiter } = limiterOf(perMinute(100, { notifyAt: [1] }))
+    limiter.block('ann', '1m')
+    expect(limiter.peek('ann').limits[0]).toMatchObject({ allowed: false, used: 100 })
+    expect(received).toEqual([])
+  })
+
   it('has no event for a denial below the capacity, and for a limit that admits nothing', () => {
     const received = events()
     const { limiter } = limiterOf(fixedWindow({ quota: 100, window: '1m', notifyAt: [0.5, 1] }))

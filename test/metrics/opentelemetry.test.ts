@@ -10,7 +10,7 @@ import {
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, guard, memoryStore, perMinute } from '../../src/index.ts'
+import { concurrent, createLimiter, fixedWindow, guard, memoryStore, perMinute } from '../../src/index.ts'
 import { instrument, type MetricsOptions } from '../../src/metrics/opentelemetry/index.ts'
 import { laterStore } from '../support/later.ts'
 
@@ -106,6 +106,23 @@ describe('the instruments on a meter', () => {
     const duration = metrics['rate_limiter.decision.duration']!
     expect(duration).toMatchObject({ unit: 's', type: DataPointType.HISTOGRAM })
     expect(duration.points).toMatchObject([{ attributes: named, value: { count: 3 } }])
+  })
+
+  it('show the slots that are held, and measure the requests that waited', async () => {
+    const collect = meter()
+    const limiter = createLimiter({ name: 'api', keyer, limits: concurrent({ name: 'slots', quota: 1 }) })
+    const first = await limiter.wait('ann')
+    const waiting = limiter.wait('ann')
+    await limiter.release(first)
+    await waiting
+    const metrics = await collect()
+    const attributes = { ...named, 'rate_limiter.limit': 'slots' }
+    expect(metrics['rate_limiter.slots_used']).toMatchObject({ unit: '{slot}', points: [{ attributes, value: 0 }] })
+    expect(metrics['rate_limiter.wait.duration']).toMatchObject({
+      unit: 's',
+      type: DataPointType.HISTOGRAM,
+      points: [{ attributes: named, value: { count: 1 } }],
+    })
   })
 
   it('stay within the series that the SDK keeps', async () => {

@@ -1,8 +1,14 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { channel } from 'node:diagnostics_channel'
 import { AggregatorRegistry, type PrometheusContentType, Registry } from 'prom-client'
 import { describe, expect, it, vi } from 'vitest'
 import {
+  concurrent,
   createLimiter,
+  everyone,
   fixedWindow,
   guard,
   leakyBucket,
@@ -11,6 +17,7 @@ import {
   perMinute,
   stack,
 } from '../../src/index.ts'
+import { rateLimit } from '../../adapters/node/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
@@ -174,6 +181,60 @@ describe('sluice_held_requests', () => {
     controller.abort()
     await expect(waiting).rejects.toThrow()
     expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 0'])
+  })
+})
+
+describe('sluice_slots_used', () => {
+  const limits = [perMinute(100), concurrent({ name: 'slots', quota: 5 })]
+
+  it('counts the slots that requests of this process hold', async () => {
+    const registry = collected()
+    const waiting: ServerResponse[] = []
+    const limit = rateLimit({ name: 'api', keyer: everyone, limits, cost: () => 2, store: memoryStore() })
+    const server = createServer(limit((_request, response) => void waiting.push(response))).listen(0, '127.0.0.1')
+    afterTest(() => server.close())
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const slots = (): Promise<string[]> => lines(registry, 'sluice_slots_used{')
+    expect(await slots()).toEqual([])
+    const answers = [0, 1].map(() => fetch(`http://127.0.0.1:${port}`))
+    await expect.poll(slots).toEqual(['sluice_slots_used{limiter="api",limit="slots"} 4'])
+    for (const response of waiting) response.end()
+    for (const answer of answers) await (await answer).text()
+    // A limit of slots stays in the list while none is held.
+    await expect.poll(slots).toEqual(['sluice_slots_used{limiter="api",limit="slots"} 0'])
+  })
+})
+
+describe('sluice_wait_duration_seconds', () => {
+  it('measures the requests that waited for their turn, and no others', async () => {
+    const registry = collected()
+    const limiter = createLimiter({ name: 'api', keyer, limits: concurrent(1), store: memoryStore() })
+    const counts = (): Promise<string[]> => lines(registry, 'sluice_wait_duration_seconds_count{')
+    const first = await limiter.wait('ann')
+    limiter.consume('ann')
+    await expect(limiter.wait('ann', { cost: 2 })).rejects.toMatchObject({ code: 'NEVER_ADMITTED' })
+    expect(await counts()).toEqual([])
+    const waiting = [0, 1].map(() => limiter.wait('ann'))
+    await pause(20)
+    await limiter.release(first)
+    await limiter.release(await waiting[0]!)
+    await waiting[1]
+    expect(await counts()).toEqual(['sluice_wait_duration_seconds_count{limiter="api"} 2'])
+    const [sum] = await lines(registry, 'sluice_wait_duration_seconds_sum{')
+    expect(Number(sum!.split(' ')[1])).toBeGreaterThan(0.03)
+    await expect(limiter.wait('ann', { maxWait: 30 })).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
+    expect(await counts()).toEqual(['sluice_wait_duration_seconds_count{limiter="api"} 3'])
+  })
+
+  it('measures the delay of a leaky bucket', async () => {
+    const registry = collected()
+    const limits = leakyBucket({ quota: 100, window: '1s', capacity: 5 })
+    const limiter = createLimiter({ name: 'slow', keyer, limits, store: memoryStore() })
+    for (let i = 0; i < 2; i++) await limiter.wait('ann')
+    expect(await lines(registry, 'sluice_wait_duration_seconds_count{')).toEqual([
+      'sluice_wait_duration_seconds_count{limiter="slow"} 1',
+    ])
   })
 })
 

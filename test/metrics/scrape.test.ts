@@ -1,4 +1,5 @@
 // Scrapes the metrics over HTTP with a real Prometheus, and evaluates the queries of docs/grafana.json there.
+import { setTimeout as pause } from 'node:timers/promises'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -8,7 +9,7 @@ import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, guard, type Limiter, memoryStore, perMinute } from '../../src/index.ts'
+import { concurrent, createLimiter, fixedWindow, guard, type Limiter, memoryStore, perMinute } from '../../src/index.ts'
 import { instrument } from '../../src/metrics/opentelemetry/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { laterStore } from '../support/later.ts'
@@ -54,6 +55,8 @@ function traffic(): void {
   const paused = createLimiter({ name: 'paused', keyer, limits: fixedWindow({ quota: 1, window: '1h' }) })
   const controller = new AbortController()
   void hold(paused, controller.signal)
+  const jobs = createLimiter({ name: 'jobs', keyer, limits: concurrent(1) })
+  for (let i = 0; i < 2; i++) void work(jobs, controller.signal)
   const timer = setInterval(() => {
     for (let i = 0; i < 5; i++) api.consume('198.51.100.7')
     slow.consume('ann')
@@ -70,6 +73,15 @@ function traffic(): void {
 async function hold(limiter: Limiter<string>, signal: AbortSignal): Promise<void> {
   await limiter.wait('ann')
   await limiter.wait('ann', { signal }).catch(() => undefined)
+}
+
+/** Takes a slot again and again. */
+async function work(limiter: Limiter<string>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const decision = await limiter.wait('ann')
+    await pause(20)
+    await limiter.release(decision)
+  }
 }
 
 async function serve(registry: Registry): Promise<Server> {
@@ -142,7 +154,7 @@ describe('docs/grafana.json', () => {
     expect(variables).toEqual(['datasource', 'limiter'])
     const names = (await registry.getMetricsAsJSON()).map(({ name }) => name)
     expect(names.filter((name) => !queries.some(({ expr }) => expr.includes(name)))).toEqual([])
-    expect(names).toHaveLength(8)
+    expect(names).toHaveLength(10)
   })
 
   it('counts each request once, whatever the number of its limits', { timeout: 60_000 }, async () => {

@@ -148,6 +148,30 @@ export const http = [
   ),
   lag('refills a part-full bucket at once', 'bucket.resetLag!(params) + params.idle', 'bucket.resetLag!(params)'),
   values('takes a rounding error for a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
+  values('gives slots a window', 'window: countsSlots(limit) ? undefined : window', 'window'),
+  values('writes slots as requests', 'const unit = window === undefined ? SLOTS : given', 'const unit = given'),
+  inTests('adapters/hono/index.ts', 'test/adapters/slots.test.ts')(
+    'leaves the reset of an earlier limit',
+    '    context.header(name, undefined)\n',
+    '',
+  ),
+  inTests('src/http/headers/styles.ts', 'test/adapters/slots.test.ts')(
+    'leaves the reset of an earlier limit',
+    'if (seconds === undefined) remove?.(name)',
+    'if (seconds === undefined) remove?.("")',
+  ),
+  denial(
+    'promises a time for slots',
+    "violated.length > 0 && violated.every(waitsForSlots) ? 'Try again later.' : ",
+    '',
+  ),
+  denial('hides the time of another limit', 'violated.every(waitsForSlots)', 'violated.some(waitsForSlots)'),
+  denial(
+    'names the window of slots',
+    "if (countsSlots(limit)) return limit.quota === 1 ? 'at a time' : 'at the same time'",
+    '',
+  ),
+  denial('counts slots as units', "if (countsSlots(limit)) return cost > 1 ? 'slots' : 'requests'", ''),
   values('writes t=0 while nothing is left', 'left === 0 && seconds === 0 ? 1 : seconds', 'seconds'),
   settlement(
     'refunds a client that hung up before the answer',
@@ -158,7 +182,7 @@ export const http = [
   inherited('inherits the keyer beside a limiter', 'isWhole ? LIMITER_OPTIONS : []', '[]'),
   routeHook('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
   settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
-  reset('refunds in addition to a reset', 'return resetKeys(limiter', 'await resetKeys(limiter'),
+  reset('refunds in addition to a reset', "if (reset) return 'reset'", 'if (reset) void limiter.reset(request)'),
   body('loses a Vary of the application', 'known === undefined ? value : withNames(String(known), [value])', 'value'),
   body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
   allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
@@ -175,8 +199,8 @@ export const http = [
   ),
   settlement(
     'settles in addition to a refund',
-    'refunds ? 0 : await settleWith',
-    'refunds && settleWith === undefined ? 0 : await settleWith',
+    '(known ? 0 : settleWith',
+    '(known && settleWith === undefined ? 0 : settleWith',
   ),
   closedEarly(
     'misses that a response has already ended',

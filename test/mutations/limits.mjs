@@ -181,7 +181,7 @@ export const limits = [
     '|| decision.degraded !== undefined) return []',
     ') return []',
   ),
-  receipts('what was settled in a receipt', 'done?.isSettled !== true', 'done?.isSettled !== 1'),
+  receipts('what was settled in a receipt', '|| !isSettled)', '|| !isSettled || true)'),
   receipts(
     'receipts that are remembered without a bound',
     'known.decisions.size >= MOST_DECISIONS',

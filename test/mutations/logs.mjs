@@ -27,6 +27,16 @@ const limiters = replay('replay')
 
 /** Small mistakes in reading and replaying logs. */
 export const logs = [
+  inFile('src/cli/replay/replay.ts', { files: ['test/cli/replay.test.ts'] })(
+    'compares slots with a window',
+    ' && renew === undefined,',
+    ',',
+  ),
+  inFile('src/cli/replay/replay.ts', { files: ['test/cli/replay.test.ts'] })(
+    'replays overrides with slots',
+    'const all = [...limits, ...[...overrides.values()].flatMap((each) => each.limits)]',
+    'const all = limits',
+  ),
   ordered('releases entries of one time in any order', 'difference === 0 && one.line < other.line', 'difference === 0'),
   reorder('takes late lines', 'if (time < Math.max(', 'if (time < Math.min('),
   ordered('keeps released entries', 'this.#entries[this.#head++] = undefined', 'this.#head++'),

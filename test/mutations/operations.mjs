@@ -21,6 +21,7 @@ const recorder = inFile('src/metrics/recorder.ts', prometheusTests)
 const outcome = inFile('src/limiter/decision.ts', prometheusTests)
 const instruments = inFile('src/metrics/instruments.ts', prometheusTests)
 const counts = inFile('src/metrics/recorder.ts', prometheusTests)
+const waiting = inFile('src/limiter/wait.ts', prometheusTests)
 const spaceSaving = inFile('src/metrics/top-denied.ts', { files: ['test/metrics/space-saving.test.ts'] })
 
 const build = inFile('build/build.mjs', { files: ['test/package/packaging.test.ts'], name: 'the tarball' })
@@ -60,6 +61,11 @@ export const operations = [
     'if (visitor.isFull) this.#skip(visitor, now)\n      else if',
     'if',
   ),
+  counters('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
+  recorder('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
+  recorder('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
+  waiting('does not measure the first in a line', '    this.waits()\n    return new Promise', '    return new Promise'),
+  waiting('does not measure a delay', '    this.waits()\n    this.#cancelHold', '    this.#cancelHold'),
   feed('never authorizes a visitor again', 'else if (now > visitor.until) visitor.response.end()\n', ''),
   counters(
     'counts a request apart from the metrics',

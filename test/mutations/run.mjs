@@ -11,6 +11,7 @@ import { rules } from './rules.mjs'
 import { logs } from './logs.mjs'
 import { operations } from './operations.mjs'
 import { site } from './site.mjs'
+import { slots } from './slots.mjs'
 import { sql } from './sql.mjs'
 import { stores } from './stores.mjs'
 import { record, recordedTest, row, tables } from './report.mjs'
@@ -36,6 +37,7 @@ const mutations = [
   ...http,
   ...rules,
   ...limits,
+  ...slots,
   ...lua,
   ...site,
   ...logs,

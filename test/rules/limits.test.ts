@@ -37,6 +37,29 @@ function shownLimits({ limits }: Decision): unknown[] {
   return limits.map(({ limit, key, remaining }) => [limit.name, key, remaining])
 }
 
+describe('a limit of slots', () => {
+  const slots = (quota: number): RulesDocument =>
+    document(policy({ limits: [{ algorithm: 'concurrent', quota, lease: '1m' }] }))
+
+  it('keeps the slots that are taken when its quota changes, and denies until enough are released', () => {
+    const rules = createRules(slots(3))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const take = (): Decision => limiter.consume({ attributes: { tenant: 'a' } }) as Decision
+    const taken = [take(), take(), take()]
+    expect(take().allowed).toBe(false)
+    rules.replace(slots(2))
+    expect(take()).toMatchObject({ allowed: false, retryAfter: 1000 })
+    void limiter.release(taken[0]!)
+    expect(take().allowed).toBe(false)
+    void limiter.release(taken[1]!)
+    expect(take().allowed).toBe(true)
+    expect(take().allowed).toBe(false)
+    rules.replace(slots(4))
+    expect([take(), take(), take()].map(({ allowed }) => allowed)).toEqual([true, true, false])
+    expect(take().limits[0]).toMatchObject({ limit: { name: 'api', quota: 4, window: 60_000 }, remaining: 0, used: 4 })
+  })
+})
+
 describe('the limits of a policy', () => {
   it('are named after the policy and their place, so that no name depends on a quota', () => {
     const limits = [

@@ -146,6 +146,33 @@ describe('slots are those of the requests that run', () => {
   })
 })
 
+describe('slots of one microsecond, and slots whose lease has ended', () => {
+  const redis = redisForAll()
+  const stores: Readonly<Record<string, (clock: VirtualClock) => Store>> = {
+    memory: (clock) => memoryStore({ clock }),
+    rows: (clock) => rowStore(mapDatabase(clock), { clock }),
+    Redis: (clock) => redisStore(redis.client, { clock }),
+  }
+  it.each(Object.keys(stores))('are renewed for their own request alone, in %s', async (kind) => {
+    const clock = virtualClock()
+    const limiter = limiterOn(stores[kind]!(clock))
+    const used = async (): Promise<number> => (await limiter.peek({ quota: 5 }, { cost: 0 })).limits[0]!.used
+    const first = await limiter.consume({ quota: 5 })
+    const second = await limiter.consume({ quota: 5 })
+    clock.advance(6000)
+    expect(await limiter.renew(first)).toBe(true)
+    clock.advance(4000)
+    expect(await used()).toBe(1)
+    // The lease of the second has ended, and its entry may still be there.
+    expect(await limiter.renew(second)).toBe(false)
+    expect(await used()).toBe(1)
+    await limiter.consume({ quota: 5 })
+    clock.advance(6000)
+    expect(await limiter.renew(first)).toBe(false)
+    expect(await used()).toBe(1)
+  })
+})
+
 describe('a decision with slots', () => {
   const setup = (): { limiter: Limiter<string, Decision>; clock: VirtualClock } => {
     const clock = virtualClock()
@@ -161,9 +188,9 @@ describe('a decision with slots', () => {
   }
 
   it('gives its slots back once, and only its own', () => {
-    const { limiter, clock } = setup()
+    const { limiter } = setup()
+    // In the same microsecond: one entry holds both.
     const first = limiter.consume('a')
-    clock.advance(1)
     const second = limiter.consume('a')
     limiter.release(first)
     limiter.release(first)

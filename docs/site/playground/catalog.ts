@@ -35,9 +35,14 @@ export const commonFields: readonly Field[] = [
   flag('capCost', 'false'),
 ]
 
-/** The required options and the own options of every algorithm. */
+/**
+ * The required options and the own options of every algorithm. Traffic of the playground has no ends of requests, so an algorithm of slots is
+ * not offered.
+ */
 export const algorithms: Readonly<Record<string, readonly Field[]>> = Object.fromEntries(
-  builtIn.map((each) => [each.name, each.name === 'spacing' ? [{ name: 'gap', kind: 'duration' }] : fieldsIn(each)]),
+  builtIn
+    .filter(({ renew }) => renew === undefined)
+    .map((each) => [each.name, each.name === 'spacing' ? [{ name: 'gap', kind: 'duration' }] : fieldsIn(each)]),
 )
 
 function fieldsIn({ optionFields = {} }: Algorithm): Field[] {

@@ -30,12 +30,19 @@ const EXAMPLE = "such as 'gcra 100/1m burst=20 path=/login'"
 export function parseLimit(text: string): LimitExpression {
   const [algorithm = '', rate = '', ...rest] = text.trim().split(/\s+/)
   const known = optionsOf(algorithm)
+  if (knownAlgorithms().some(({ name, renew }) => name === algorithm && renew !== undefined))
+    throw new SluiceError('INVALID_OPTION', `--limit ${shown(text)}: ${noEnds(algorithm)}`)
   const slash = rate.indexOf('/')
   if (slash < 1) throw misuse(text, `expected a quota and a window after ${algorithm}, such as 100/1m`)
   const { path, method, ...options } = Object.fromEntries(rest.map((each) => option(each, text, algorithm, known)))
   const window = rate.slice(slash + 1)
   const input = { algorithm, quota: valueOf(rate.slice(0, slash)), window, ...options }
   return { text: text.trim(), limit: made(text, input as LimitInput), matches: filter(text, path, method) }
+}
+
+/** A replay does not know when requests end, so that every slot would be held for its whole lease. */
+export function noEnds(algorithm: string): string {
+  return `${algorithm} counts requests that run at the same time, and a replay does not know when requests end. Replay the other limits without it`
 }
 
 function made(text: string, input: LimitInput): Limit {

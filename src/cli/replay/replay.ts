@@ -2,7 +2,7 @@ import { copyText } from '../../util/copy-text.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import type { Decision } from '../../limiter/decision.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
-import { knownAlgorithms, type Limit, limit, type LimitInput, windowText } from '../../engine/limit.ts'
+import { countsSlots, knownAlgorithms, type Limit, limit, type LimitInput, windowText } from '../../engine/limit.ts'
 import type { RulesDocument } from '../../rules/document.ts'
 import { createRules } from '../../rules/rules.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
@@ -10,8 +10,9 @@ import type { LimitStatus, SyncStore } from '../../stores/store.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import type { LogSettings } from '../logs/options.ts'
 import type { LogSummary } from '../logs/read.ts'
-import type { LimitExpression } from './expression.ts'
-import { SluiceError } from '../../util/errors.ts'
+import { type LimitExpression, noEnds } from './expression.ts'
+import { shown, SluiceError } from '../../util/errors.ts'
+import { compileRules } from '../../rules/compile.ts'
 import { Tally, type TallyReport } from './tally.ts'
 
 /** How often a limit decides otherwise than an exact log of its window. */
@@ -234,8 +235,14 @@ export function replayLimits(expressions: readonly LimitExpression[], options: L
   return transaction(decide, place, options, label, expressions)
 }
 
-/** Replays a document of rules. */
+/** Replays a document of rules. Throws `INVALID_OPTION` if one of its limits counts slots. */
 export function replayRules(document: RulesDocument, options: LogSettings): Replay {
+  for (const { rule, limits, overrides } of compileRules(document).policies) {
+    const all = [...limits, ...[...overrides.values()].flatMap((each) => each.limits)]
+    const slots = all.find(countsSlots)
+    if (slots !== undefined)
+      throw new SluiceError('INVALID_OPTION', `policy ${shown(rule.name)}: ${noEnds(slots.algorithm)}`)
+  }
   const place = logStore(options.maxKeys)
   const label = ({ limiter, limit: { name } }: LimitStatus): string => `${limiter.replace(/^rules\//, '')}: ${name}`
   return transaction(rulesDecider(document, place, options), place, options, label)
@@ -336,8 +343,10 @@ function compared({ decide, tally, exact }: Contestant, entry: LogEntry): readon
 /** Returns a limit, and the same quota and window with every other algorithm that takes them. */
 function everyAlgorithm(given: LimitExpression): LimitExpression[] {
   const { quota, window, shadow } = given.limit
-  // A gap between two requests is no quota in a window.
-  const others = knownAlgorithms().filter(({ name }) => name !== given.limit.algorithm && name !== 'spacing')
+  // A gap between two requests is no quota in a window, and neither is a number of requests that run at the same time.
+  const others = knownAlgorithms().filter(
+    ({ name, renew }) => name !== given.limit.algorithm && name !== 'spacing' && renew === undefined,
+  )
   const made = others.flatMap(({ name }) => {
     const input = { algorithm: name, quota, window: `${window}ms`, ...(shadow && { shadow }) }
     const found = limitOrNone(input)

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Limit, windowText } from '../../engine/limit.ts'
+import { countsSlots, type Limit, windowOptionOf, windowText } from '../../engine/limit.ts'
 import type { CompiledPolicy, CompiledRules } from '../../rules/dimensions.ts'
 import type { CompiledOverride } from '../../rules/limits.ts'
 import { shortDuration } from '../../util/duration.ts'
@@ -59,15 +59,18 @@ const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block
 /** Describes a limit: `60 per 1m, burst 10`. */
 export function limitText(limit: Limit): string {
   const { algorithm, quota, strict, block, shadow } = limit
-  const own = Object.entries(limit).filter(([name, value]) => !COMMON.has(name) && value !== quota)
+  const isKnown = (name: string): boolean => COMMON.has(name) || name === windowOptionOf(limit)
+  const own = Object.entries(limit).filter(([name, value]) => !isKnown(name) && value !== quota)
   const more = [
     algorithm === DEFAULT_ALGORITHM ? '' : algorithm,
+    countsSlots(limit) ? `${windowOptionOf(limit)} ${windowText(limit)}` : '',
     ...own.map(([name, value]) => `${name} ${text(value)}`),
     strict === true ? 'strict' : '',
     block === undefined ? '' : `block ${blockText(block)}`,
     shadow === true ? 'shadow' : '',
   ]
-  return [`${quota} per ${windowText(limit)}`, ...more.filter((each) => each !== '')].join(', ')
+  const rate = countsSlots(limit) ? 'at the same time' : `per ${windowText(limit)}`
+  return [`${quota} ${rate}`, ...more.filter((each) => each !== '')].join(', ')
 }
 
 function blockText(block: NonNullable<Limit['block']>): string {

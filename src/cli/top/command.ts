@@ -1,6 +1,6 @@
 import { emitKeypressEvents } from 'node:readline'
 import { parseDuration, roughDuration } from '../../util/duration.ts'
-import { escaped, grouped, type Outcome } from '../print.ts'
+import { escaped, grouped, type Outcome, resetText } from '../print.ts'
 import { Ranking, type Row, shareOf } from './ranking.ts'
 import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
@@ -85,8 +85,8 @@ function cut(line: string, width: number): string {
 }
 
 function cellsOf(row: Row, width: number): string[] {
-  const { used, capacity, limit, limiter, resetAfter, lockedFor, key } = row
-  const free = resetAfter === undefined ? '?' : roughDuration(Math.max(resetAfter, lockedFor))
+  const { used, capacity, limit, limiter, resetAfter, slots, lockedFor, key } = row
+  const free = resetAfter === undefined ? '?' : resetText(Math.max(resetAfter, lockedFor), slots)
   const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
   const texts = [numberText(used), bar(shareOf(row)), numberText(capacity), key, limit, limiter, free, locked]
   const cells = texts.map((text) => escaped(text).replaceAll('\n', '\\n'))

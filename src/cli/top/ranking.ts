@@ -11,6 +11,8 @@ export interface Row {
   /** Units that can be used back to back. */
   readonly capacity: number | undefined
   readonly resetAfter: number | undefined
+  /** True for a limit of slots: `resetAfter` is the end of the newest lease. */
+  readonly slots: boolean
   readonly lockedFor: number
 }
 
@@ -76,6 +78,7 @@ function rowOf({ limiter, key }: StoredKey, { limit, verdict, lockedFor }: HeldB
     used: verdict?.used,
     capacity: verdict?.capacity,
     resetAfter: verdict?.resetAfter,
+    slots: verdict?.slots === true,
     lockedFor,
   }
 }

@@ -8,6 +8,7 @@ interface KeyState {
   readonly remaining: number | null
   readonly retryAfter: number | null
   readonly resetAfter: number | null
+  readonly slots: boolean
 }
 
 interface Answer {
@@ -53,10 +54,11 @@ function showAnswer({ limits = [], isReset, problem }: Answer): void {
   element('answer').scrollIntoView({ block: 'nearest' })
 }
 
-function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter }: KeyState): HTMLElement {
+function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter, slots }: KeyState): HTMLElement {
   const row = make('tr')
   const denied = retryAfter === null ? 'denied' : 'denied for ' + duration(retryAfter)
-  const reset = resetAfter === null ? 'never' : resetAfter === 0 ? '–' : 'in ' + duration(resetAfter)
+  const reset =
+    resetAfter === null ? 'never' : resetAfter === 0 ? '–' : (slots ? 'lease ends in ' : 'in ') + duration(resetAfter)
   const cells = [makeCell('Used', count(used)), makeCell('Left', count(remaining)), makeCell('Resets', reset)]
   row.append(makeHead(limit), makeCell('State', allowed ? 'allowed' : denied, allowed ? '' : 'bad'), ...cells)
   return row

@@ -13,7 +13,7 @@ import {
 } from './types.ts'
 import type { Decision } from '../../limiter/decision.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
-import { findCompiled, type Limit } from '../../engine/limit.ts'
+import { countsSlots, findCompiled, type Limit } from '../../engine/limit.ts'
 import { isCharge, type LimitStatus } from '../../stores/store.ts'
 import { serializeBareItem, serializeItem } from 'structured-headers'
 import { shown, SluiceError } from '../../util/errors.ts'
@@ -131,11 +131,11 @@ function headerValuesOf(limit: Limit): HeaderValues {
 function computeValues(limit: Limit): HeaderValues {
   const compiled = findCompiled(limit)
   const quota = compiled?.capacity === 0 ? 0 : Math.max(limit.quota, compiled?.capacity ?? 0)
-  const window = Math.max(1, secondsFor(quota, limit))
+  const window = Math.min(Math.max(1, secondsFor(quota, limit)), MAX_HEADER_INTEGER)
   return {
     limit,
     quota: Math.min(quota, MAX_HEADER_INTEGER),
-    window: Math.min(window, MAX_HEADER_INTEGER),
+    window: countsSlots(limit) ? undefined : window,
     lag: lagOf(compiled),
   }
 }
@@ -173,21 +173,30 @@ function unitsLeft(status: LimitStatus, values: HeaderValues): number {
 }
 
 /**
- * Returns the milliseconds until the state improves. For a limit that denies it is the same time as `Retry-After`; with no unit
+ * Returns the milliseconds until the state improves, or `undefined` for a limit of slots: nobody knows when requests end. For a limit that denies it is the same time as `Retry-After`; with no unit
  * left it is the time until the first unit is back. For a request that is never admitted it is the time until all units are back, and
  * for a limit that admits nothing it is the window.
  */
-function resetIn(status: LimitStatus, values: HeaderValues, left: number): number {
-  if (values.quota === 0) return values.window * 1000
+function resetIn(status: LimitStatus, values: HeaderValues, left: number): number | undefined {
+  if (values.window === undefined) return undefined
+  if (values.quota === 0) return (values.window ?? 0) * 1000
   if (!status.allowed && status.retryAfter !== Infinity) return status.retryAfter
   const ms = left === 0 ? status.resetAfter - values.lag : status.resetAfter
   return ms > 0 ? ms : 0
 }
 
 /** Returns `resetIn` in whole seconds. It is at least 1 while no unit is left. */
-function resetSeconds(status: LimitStatus, values: HeaderValues, left: number): number {
-  const seconds = wholeSeconds(resetIn(status, values, left))
+function resetSeconds(status: LimitStatus, values: HeaderValues, left: number): number | undefined {
+  const ms = resetIn(status, values, left)
+  if (ms === undefined) return undefined
+  const seconds = wholeSeconds(ms)
   return left === 0 && seconds === 0 ? 1 : seconds
+}
+
+/** Writes the header of a reset. A limit of slots has none: that of an earlier request limiter is about another limit. */
+function writeReset(name: string, seconds: number | undefined, set: SetHeader, remove?: (name: string) => void): void {
+  if (seconds === undefined) remove?.(name)
+  else set(name, '' + seconds)
 }
 
 /** Returns false for a shadow limit, which no header shows. */
@@ -314,10 +323,15 @@ function standardFormat({ unit, partition }: StandardOptions = {}): StandardForm
   }
 }
 
-function policyText({ quota, window }: HeaderValues, name: string, unit: string | undefined): string {
+/** The unit of limits of slots in the draft of the headers. */
+const SLOTS = 'concurrent-requests'
+
+function policyText({ quota, window }: HeaderValues, name: string, given: string | undefined): string {
   const parameters = new Map<string, number | string>([['q', quota]])
+  const unit = window === undefined ? SLOTS : given
   if (unit !== undefined && unit !== 'requests') parameters.set('qu', unit)
-  return serializeItem(name, parameters.set('w', window))
+  if (window !== undefined) parameters.set('w', window)
+  return serializeItem(name, parameters)
 }
 
 /**
@@ -370,10 +384,10 @@ const KEPT_TEXTS = 64
 function stateText(status: LimitStatus, { start, values, recent }: PolicyItem): string {
   const left = unitsLeft(status, values)
   const seconds = resetSeconds(status, values, left)
-  const place = (left + seconds) % KEPT_TEXTS
+  const place = (left + (seconds ?? 0)) % KEPT_TEXTS
   const known = recent[place]
   if (known?.left === left && known.seconds === seconds) return known.text
-  const text = start + left + ';t=' + seconds
+  const text = seconds === undefined ? start + left : start + left + ';t=' + seconds
   recent[place] = { left, seconds, text }
   return text
 }
@@ -396,14 +410,14 @@ const DRAFT_6_NAMES = {
 } as const
 
 const policyItem = policyItems(({ quota, window }) => ({
-  text: serializeItem(quota, new Map([['w', window]])),
+  text: serializeItem(quota, new Map<string, number | string>([window === undefined ? ['qu', SLOTS] : ['w', window]])),
   start: '',
 }))
 
 /** Writes `RateLimit-Limit`, `-Remaining` and `-Reset` of the binding limit, and `RateLimit-Policy`, as in draft 6. */
 function draft6(): HeaderWriter {
   const policiesOf = numberedPolicies()
-  return function writeDraft6(decision, _now, set) {
+  return function writeDraft6(decision, _now, set, _formatOf, remove) {
     const { binding } = decision
     if (binding === undefined) return
     const values = headerValuesOf(binding.limit)
@@ -411,7 +425,7 @@ function draft6(): HeaderWriter {
     set('RateLimit-Policy', policiesOf(decision))
     set(DRAFT_6_NAMES.limit, '' + values.quota)
     set(DRAFT_6_NAMES.remaining, '' + left)
-    set(DRAFT_6_NAMES.reset, '' + resetSeconds(binding, values, left))
+    writeReset(DRAFT_6_NAMES.reset, resetSeconds(binding, values, left), set, remove)
   }
 }
 
@@ -424,7 +438,9 @@ function draft7(): HeaderWriter {
     const values = headerValuesOf(binding.limit)
     const left = unitsLeft(binding, values)
     set('RateLimit-Policy', policiesOf(decision))
-    set('RateLimit', 'limit=' + values.quota + ', remaining=' + left + ', reset=' + resetSeconds(binding, values, left))
+    const seconds = resetSeconds(binding, values, left)
+    const reset = seconds === undefined ? '' : ', reset=' + seconds
+    set('RateLimit', 'limit=' + values.quota + ', remaining=' + left + reset)
   }
 }
 
@@ -483,26 +499,28 @@ const GITHUB_NAMES = {
 
 /** Writes `X-RateLimit-Limit`, `-Remaining` and `-Reset` of the binding limit. The reset is in seconds from now. */
 function legacy(names: PartNames<keyof typeof LEGACY_NAMES>): HeaderWriter {
-  return function writeLegacy({ binding }, _now, set) {
+  return function writeLegacy({ binding }, _now, set, _formatOf, remove) {
     if (binding === undefined) return
     const values = headerValuesOf(binding.limit)
     const left = unitsLeft(binding, values)
     if (names.limit !== false) set(names.limit, '' + values.quota)
     if (names.remaining !== false) set(names.remaining, '' + left)
-    if (names.reset !== false) set(names.reset, '' + resetSeconds(binding, values, left))
+    if (names.reset !== false) writeReset(names.reset, resetSeconds(binding, values, left), set, remove)
   }
 }
 
 /** Writes the headers of GitHub's API for the binding limit. The reset is in epoch seconds. */
 function github(names: PartNames<keyof typeof GITHUB_NAMES>): HeaderWriter {
-  return function writeGithub({ binding, limits }, now, set) {
+  return function writeGithub({ binding, limits }, now, set, _formatOf, remove) {
     if (binding === undefined) return
     const values = headerValuesOf(binding.limit)
     const left = unitsLeft(binding, values)
     if (names.limit !== false) set(names.limit, '' + values.quota)
     if (names.remaining !== false) set(names.remaining, '' + left)
     if (names.used !== false) set(names.used, '' + (values.quota - left))
-    if (names.reset !== false) set(names.reset, '' + epochSeconds(now + resetIn(binding, values, left)))
+    const reset = resetIn(binding, values, left)
+    if (names.reset !== false)
+      writeReset(names.reset, reset === undefined ? undefined : epochSeconds(now + reset), set, remove)
     if (names.resource !== false)
       set(names.resource, distinctNames(limits)?.[limits.indexOf(binding)] ?? binding.limit.name)
   }
@@ -596,7 +614,7 @@ function perLimit({ namesOf }: LimitHeaderNames, resetText: (ms: number, now: nu
  * left. For a limit that admits nothing it is the window.
  */
 function wholeQuotaIn({ retryAfter: wait, resetAfter }: LimitStatus, values: HeaderValues, left: number): number {
-  if (values.quota === 0) return values.window * 1000
+  if (values.quota === 0) return (values.window ?? 0) * 1000
   const ms = Math.max(resetAfter, wait === Infinity ? 0 : wait)
   const least = left === 0 ? 1 : 0
   return ms > least ? ms : least
@@ -709,9 +727,9 @@ export function headerConfig(options: HeaderOptions): HeaderConfig {
  */
 export function headerWriter({ styles, names, format }: Omit<HeaderConfig, 'write'>): HeaderWriter {
   const writers = styles.map((style) => STYLES[style].writer(format, names))
-  return function writeHeaders(decision, now, set, formatOf) {
+  return function writeHeaders(decision, now, set, formatOf, remove) {
     if (!isAnswered(decision)) return
-    for (let i = 0; i < writers.length; i++) writers[i]!(decision, now, set, formatOf)
+    for (let i = 0; i < writers.length; i++) writers[i]!(decision, now, set, formatOf, remove)
   }
 }
 

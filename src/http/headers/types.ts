@@ -37,6 +37,7 @@ export type HeaderStyles = HeaderStyle | readonly HeaderStyle[] | false
 export interface ResponseHeaders<Response> {
   getHeader(response: Response, name: string): string | number | readonly string[] | undefined
   setHeader(response: Response, name: string, value: string): void
+  removeHeader?(response: Response, name: string): void
 }
 
 /** Sets a header of the response and replaces its earlier value. */
@@ -44,13 +45,14 @@ export type SetHeader = (name: string, value: string) => void
 
 /**
  * Writes the headers of a decision. `now` is in epoch milliseconds. `formatOf` is given when the limits belong to several request
- * limiters.
+ * limiters. `remove` removes what an earlier request limiter has written.
  */
 export type HeaderWriter = (
   decision: Decision,
   now: number,
   set: SetHeader,
   formatOf?: (status: LimitStatus) => StandardFormat,
+  remove?: (name: string) => void,
 ) => void
 
 /** The values of a limit that are the same in every header. */
@@ -58,8 +60,8 @@ export interface HeaderValues {
   readonly limit: Limit
   /** The units that are available at once: the quota, or the capacity if that is larger. */
   readonly quota: number
-  /** The seconds in which as many units come back. */
-  readonly window: number
+  /** The seconds in which as many units come back. `undefined` for a limit of slots, which are free when requests end. */
+  readonly window: number | undefined
   /** The milliseconds between the return of the first unit and the return of the last one, when no unit is left. */
   readonly lag: number
 }
@@ -75,10 +77,10 @@ export interface PolicyItem {
   readonly recent: StateText[]
 }
 
-/** An item of `RateLimit`: the units that are left, the seconds until the reset, and the text. */
+/** An item of `RateLimit`: the units that are left, the seconds until the reset if there is one, and the text. */
 export interface StateText {
   readonly left: number
-  readonly seconds: number
+  readonly seconds: number | undefined
   readonly text: string
 }
 

@@ -1,4 +1,11 @@
-import { type Attributes, type Meter, type Observable, type ObservableResult, trace } from '@opentelemetry/api'
+import {
+  type Attributes,
+  type Histogram,
+  type Meter,
+  type Observable,
+  type ObservableResult,
+  trace,
+} from '@opentelemetry/api'
 import type { DecisionEvent } from '../../limiter/decision.ts'
 import { observer } from '../../util/warn.ts'
 import { BOUNDS, Recorder } from '../recorder.ts'
@@ -9,6 +16,7 @@ import {
   INSTRUMENTS,
   type Labels,
   type MetricsOptions,
+  WAIT_HELP,
 } from '../instruments.ts'
 
 export type { Collection, MetricsOptions }
@@ -32,14 +40,18 @@ export function instrument(meter: Meter, options: MetricsOptions = {}): Collecti
     observer(decided, 'An instrument or a span of OpenTelemetry failed.'),
   )
   const ends = INSTRUMENTS.map((each) => observe(meter, each, recorder))
-  const durations = meter.createHistogram('rate_limiter.decision.duration', {
-    unit: 's',
-    description: 'Time until a decision, for stores that do not answer at once.',
-    advice: { explicitBucketBoundaries: BOUNDS.map((ms) => ms / 1000) },
-  })
+  const histogram = (name: string, description: string): Histogram =>
+    meter.createHistogram(`rate_limiter.${name}.duration`, {
+      unit: 's',
+      description,
+      advice: { explicitBucketBoundaries: BOUNDS.map((ms) => ms / 1000) },
+    })
+  const durations = histogram('decision', 'Time until a decision, for stores that do not answer at once.')
+  const waits = histogram('wait', WAIT_HELP)
   function decided(event: DecisionEvent): void {
-    const { limiter, duration } = event
+    const { limiter, duration, waited } = event
     if (duration > 0) durations.record(duration / 1000, attributesOf({ limiter: recorder.nameOf(limiter) }))
+    if (waited > 0) waits.record(waited / 1000, attributesOf({ limiter: recorder.nameOf(limiter) }))
     if (!event.decision.allowed) describeDenial(event)
   }
   return {

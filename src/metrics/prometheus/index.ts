@@ -6,8 +6,9 @@ import {
   INSTRUMENTS,
   type Labels,
   type MetricsOptions,
+  WAIT_HELP,
 } from '../instruments.ts'
-import { BOUNDS, type LimiterCounts, Recorder } from '../recorder.ts'
+import { BOUNDS, type Durations, type LimiterCounts, Recorder } from '../recorder.ts'
 
 export type { Collection, MetricsOptions }
 
@@ -32,7 +33,14 @@ export interface MetricsRegistry {
  */
 export function collect(registry: MetricsRegistry, options: MetricsOptions = {}): Collection {
   const recorder = new Recorder(checkedSeries('collect', options, 1000))
-  const metrics = [...INSTRUMENTS.map((instrument) => metricOf(instrument, recorder)), durationMetric(recorder)]
+  const metrics = [
+    ...INSTRUMENTS.map((instrument) => metricOf(instrument, recorder)),
+    histogramOf('sluice_decision_duration_seconds', DURATION_HELP, recorder, ({ durations }) => durations),
+    // Most limiters have no queue, so that only those show it whose requests have waited.
+    histogramOf('sluice_wait_duration_seconds', WAIT_HELP, recorder, ({ waits }) =>
+      waits.count > 0 ? waits : undefined,
+    ),
+  ]
   const names = metrics.map(({ name }) => name)
   const registered: string[] = []
   function close(): void {
@@ -85,11 +93,19 @@ function metricOf(instrument: Instrument, recorder: Recorder): RegistryMetric {
   )
 }
 
-function durationMetric(recorder: Recorder): RegistryMetric {
-  const name = 'sluice_decision_duration_seconds'
+function histogramOf(
+  name: string,
+  help: string,
+  recorder: Recorder,
+  durationsOf: (counts: LimiterCounts) => Durations | undefined,
+): RegistryMetric {
   return metric(
-    { name, help: DURATION_HELP, type: 'histogram', aggregator: 'sum' },
-    () => recorder.limiters().flatMap((limiter) => histogram(name, limiter)),
+    { name, help, type: 'histogram', aggregator: 'sum' },
+    () =>
+      recorder.limiters().flatMap((counts) => {
+        const durations = durationsOf(counts)
+        return durations === undefined ? [] : histogram(name, counts.limiter, durations)
+      }),
     recorder,
   )
 }
@@ -110,7 +126,7 @@ function metric(
 }
 
 /** The buckets of Prometheus are cumulative. */
-function histogram(name: string, { limiter, durations }: LimiterCounts): Value[] {
+function histogram(name: string, limiter: string, durations: Durations): Value[] {
   const labels: Labels = { limiter }
   let count = 0
   const buckets = durations.buckets.map((each, i) => {

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
 import type { Decision } from '../../../src/limiter/decision.ts'
-import { A1, A2, D1, D2, D3, D4, decide, status, windowed, written } from '../decisions.ts'
+import { A1, A2, D1, D2, D3, D4, decide, slots, status, windowed, written } from '../decisions.ts'
 
 describe('the worked values', () => {
   test('are written in draft 7', () => {
@@ -101,5 +101,19 @@ describe('policies with the same quota', () => {
         expect(parseList(policy(decided)!)).toContainEqual([bound.quota, new Map([['w', bound.window / 1000]])])
       }),
     )
+  })
+})
+
+test('a limit of slots has no window and no reset', () => {
+  const decided = decide([
+    status(windowed('n', 100, 60_000), { remaining: 99, resetAfter: 60_000 }),
+    status(slots(10), { remaining: 7, resetAfter: 50_000 }),
+  ])
+  const policy = '100;w=60, 10;qu="concurrent-requests"'
+  expect(written('draft-7', decided)).toEqual({ 'RateLimit-Policy': policy, RateLimit: 'limit=10, remaining=7' })
+  expect(written('draft-6', decided)).toEqual({
+    'RateLimit-Policy': policy,
+    'RateLimit-Limit': '10',
+    'RateLimit-Remaining': '7',
   })
 })

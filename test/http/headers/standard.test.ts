@@ -1,7 +1,7 @@
 import { type BareItem, parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
 import { headerConfig } from '../../../src/http/headers/styles.ts'
-import { A1, A2, D1, D2, D3, D4, decide, linear, status, windowed, written } from '../decisions.ts'
+import { A1, A2, D1, D2, D3, D4, decide, linear, slots, status, windowed, written } from '../decisions.ts'
 
 test.each(['standard', 'draft-8'] as const)('writes the worked values of %s', (style) => {
   const one = '"default";q=100;w=60'
@@ -107,5 +107,23 @@ describe('the options of the newest draft', () => {
     const headers = written('standard', decided, { partitionKey: { secret: 's' } })
     expect(parseList(headers['RateLimit-Policy']!).map(([name]) => name)).toEqual(['a', 'b'])
     expect(parseList(headers['RateLimit']!).map(([name]) => name)).toEqual(['a'])
+  })
+})
+
+test('writes a limit of slots in its own unit, without a window and without a time of a reset', () => {
+  const both = [status(windowed('n', 100, 60_000), { remaining: 99, resetAfter: 60_000 })]
+  const taken = decide([...both, status(slots(10), { remaining: 7, resetAfter: 50_000 })])
+  const policy = '"n";q=100;w=60, "slots";q=10;qu="concurrent-requests"'
+  expect(written('standard', taken)).toEqual({ 'RateLimit-Policy': policy, RateLimit: '"n";r=99;t=60, "slots";r=7' })
+  const denied = decide([...both, status(slots(10), { retryAfter: 1000, resetAfter: 60_000 })])
+  expect(written('standard', denied)).toEqual({ 'RateLimit-Policy': policy, RateLimit: '"slots";r=0' })
+  // The unit of the option is that of limits with a window.
+  expect(written('standard', denied, { unit: 'tokens' })['RateLimit-Policy']).toBe(
+    '"n";q=100;qu="tokens";w=60, "slots";q=10;qu="concurrent-requests"',
+  )
+  const closed = decide([status(slots(0), { retryAfter: Infinity })])
+  expect(written('standard', closed)).toEqual({
+    'RateLimit-Policy': '"slots";q=0;qu="concurrent-requests"',
+    RateLimit: '"slots";r=0',
   })
 })

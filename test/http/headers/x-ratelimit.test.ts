@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { A1, D2, D3, written } from '../decisions.ts'
+import { A1, D2, D3, decide, slots, status, written } from '../decisions.ts'
 
 describe('the worked values', () => {
   test('are written as X-RateLimit headers with seconds', () => {
@@ -23,5 +23,16 @@ describe('the worked values', () => {
     })
     expect(written('github', A1)).toEqual(headers('100', '99', '1', '1767225660', 'default'))
     expect(written('github', D3)).toEqual(headers('1000', '0', '1000', '1767227400', 'hourly'))
+  })
+})
+
+test('a limit of slots has no reset', () => {
+  const decided = decide([status(slots(10), { retryAfter: 1000, resetAfter: 50_000 })])
+  expect(written('legacy', decided)).toEqual({ 'X-RateLimit-Limit': '10', 'X-RateLimit-Remaining': '0' })
+  expect(written('github', decided)).toEqual({
+    'x-ratelimit-limit': '10',
+    'x-ratelimit-remaining': '0',
+    'x-ratelimit-used': '10',
+    'x-ratelimit-resource': 'slots',
   })
 })

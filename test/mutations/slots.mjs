@@ -1,0 +1,106 @@
+import { inFile } from './mutation.mjs'
+
+const model = { files: ['test/stores/slots.test.ts'] }
+const served = { files: ['test/adapters/slots.test.ts'] }
+const algorithm = inFile('src/algorithms/concurrent.ts', model)
+const inLua = inFile('src/algorithms/concurrent.lua', model, 'Lua')
+const engine = inFile('src/engine/adjust.ts', model)
+const row = inFile('src/engine/row.ts', model)
+const compiled = inFile('src/engine/compiled-limit.ts', model)
+const limit = inFile('src/engine/limit.ts', model)
+const rows = inFile('src/stores/rows.ts', model)
+const redis = inFile('src/stores/redis/lua/adjust.lua', model, 'Lua')
+const notes = inFile('src/stores/redis/lua/records.lua', model, 'Lua')
+const limiter = inFile('src/limiter/limiter.ts', model)
+const decision = inFile('src/limiter/decision.ts', model)
+const local = inFile('src/stores/guard/local.ts', model)
+const denials = inFile('src/stores/deny-cache/denials.ts', model)
+const keeper = inFile('src/limiter/slots.ts', served)
+const settlement = inFile('src/http/settlement.ts', served)
+const requests = inFile('src/http/request-limiter.ts', served)
+const wait = inFile('src/limiter/wait.ts', served)
+
+/** Mistakes in what runs at the same time, and in what waits for it. */
+export const slots = [
+  algorithm('a wait for a slot that is a promise', 'out.retry = params.hint', 'out.retry += 1'),
+  algorithm('a smaller quota that frees slots', 'out.next[0] = kept\n', 'out.next[0] = Math.min(kept, params.quota)\n'),
+  algorithm(
+    'a renewal that keeps the time of a slot',
+    'writeEdit(out.edit, over, chargedAt, moved, index, moved)',
+    'writeEdit(out.edit, over, 0, 0, index, 0)',
+  ),
+  algorithm(
+    'a renewal of a slot whose lease has ended',
+    'chargedAt > index - params.life ? entries.costAt(chargedAt) : 0',
+    'entries.costAt(chargedAt)',
+  ),
+  inLua(
+    'a renewal that keeps the time of a slot in Lua',
+    'entries.edit(over, chargedAt, moved, index, moved)',
+    'entries.edit(over, 0, 0, index, 0)',
+  ),
+  inLua('a renewal that renews more than was taken', 'min(units, held)', 'held'),
+  engine('slots that a changed limit cannot give back', '|| (slots && writer?.perMs === perMs)', ''),
+  engine('a renewal that is not kept', '  keep(row, writer, now)\n  return { at', '  return { at'),
+  row('slots that a changed limit keeps for itself', 'this.isConverted && !compiled.slots', 'this.isConverted'),
+  compiled('a limit of slots that does not say so', 'algorithm.renew !== undefined', 'algorithm.renew === undefined'),
+  limit('a strict limit of slots', 'algorithm.renew === undefined && { strict', '{ strict'),
+  rows(
+    'a renewal that rows do not report',
+    '(renewed[i] = renew(row, charges[i]!, now))',
+    '(renewed[i] = { at: charges[i]!.at, units: 1 })',
+  ),
+  redis(
+    'slots that a changed limit cannot give back on Redis',
+    'return kind and kind.slots and kind == attempt.kind',
+    'return false and kind.slots and kind == attempt.kind',
+  ),
+  redis(
+    'a refund on Redis that forgets changed limits',
+    'if not group.isUsual then return false end\n  local isChanged',
+    'if not group.isUsual then return true end\n  local isChanged',
+  ),
+  notes(
+    'slots that a changed limit keeps for itself on Redis',
+    'attempt.kind.slots or record.signature',
+    'record.signature',
+  ),
+  limiter(
+    'slots that are given back twice',
+    'charge.markCharged(charge.at, 0)',
+    'charge.markCharged(charge.at, charge.charged)',
+  ),
+  limiter(
+    'slots that a settlement gives back',
+    'return releases && charge.allowed ? -charge.charged : 0',
+    'return charge.allowed ? -charge.charged : 0',
+  ),
+  limiter(
+    'a penalty that takes slots',
+    "policy.compiled.slots ? 0 : checkedCost(unitsOf(limit), 'units')",
+    "checkedCost(unitsOf(limit), 'units')",
+  ),
+  decision('a hint that comes before a promise', 'isHint === waitsForSlots(before) ?', 'isHint === isHint ?'),
+  local('a renewal that a guard forgets', 'copy.markCharged(at, units)', ''),
+  denials('a denial by slots that is remembered', 'if (policy.compiled.slots) return -Infinity', ''),
+  keeper('slots that nobody renews', 'if (lease / PART < timer.every) start(lease / PART)', ''),
+  settlement(
+    'slots of a client that hangs up while it waits',
+    'void attempted(() => end(decision, undefined))',
+    'return',
+  ),
+  settlement(
+    'slots that wait for a cost',
+    'if (isPromise(known) && !isReleased) {',
+    'if (isPromise(known) && isReleased) {',
+  ),
+  settlement(
+    'slots that a failed settlement keeps',
+    'if (!isReleased) await attempted',
+    'if (isReleased) await attempted',
+  ),
+  requests('slots that nobody gives back', 'charged.hasOutcome || holdsSlots(decision)', 'charged.hasOutcome'),
+  requests('a queue without a bound', 'waiting < queue.max', 'waiting < Infinity'),
+  requests('a client that hangs up in the queue and keeps its place', '() => gone.abort()', '() => undefined'),
+  wait('a wait for a slot that ends with its hint', '!waitsForSlots(status)', 'status !== undefined'),
+]
