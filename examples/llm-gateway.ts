@@ -48,9 +48,8 @@ function policiesOf(plan: string, { requests, tokens, budget, running }: Plan): 
       key,
       limits: [
         { ...perMinute, name: 'requests', quota: requests },
-        // The window is the lease of a slot: the slots of a gateway that was killed are free after it. The middleware renews it while an answer
-        // is sent.
-        { algorithm: 'concurrent', name: 'running', quota: running, window: '30s' },
+        // The slots of a gateway that was killed are free after the lease. The middleware renews it while an answer is sent.
+        { algorithm: 'concurrent', name: 'running', quota: running, lease: '30s' },
       ],
     },
     {
