@@ -27,6 +27,7 @@ const groups: readonly Group[] = [
       'redis',
       'databases',
       'rules',
+      'language-models',
       'testing',
       'monitoring',
       'choosing-a-limit',

@@ -91,6 +91,18 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
     'GET /: 429, RateLimit: "hourly";r=0, Retry-After: n',
     '  quota exceeded: hourly',
   ],
+  'llm-gateway': [
+    'request of ann, and what is left afterwards        status denied by  requests    tokens    budget   running',
+    'a whole answer of 50 words                            200                  19      4939     19939         2',
+    'the same again, from the cache                        200                  18      4939     19939         2',
+    'a streamed answer of 100 words                        200                  17      4828     19828         2',
+    'the model fails, another one answers                  200                  16      4807     19807         2',
+    'all models fail                                       502                  16      4807     19807         2',
+    'may use more tokens than the minute has left          429    tokens        16      4807     19807         2',
+    'a third one at the same time waits, in vain           429   running        14      2745     17745         0',
+    'a third one waits, and the first one hangs up         200                  13      3711     18711         1',
+    'the second one hangs up after 20 words            aborted                  13      4691     19691         2',
+  ],
   plans: [
     'GET /notes: 200, RateLimit: "reads";r=2',
     '  done',
