@@ -19,6 +19,7 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { virtualClock, type VirtualClock } from '../../src/testing.ts'
+import { until } from '../support/http.ts'
 import { readPage } from '../support/pages.ts'
 
 let model: FakeModel
@@ -218,6 +219,8 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
   test('hangs up in the middle of a stream, and pays the words until then', async () => {
     const client = connect('key-of-ann')
     const prompt = 'Say 20 words and wait'
+    let isModelDone = false
+    model.server.on('request', (_request, response) => response.on('close', () => void (isModelDone = true)))
     const held: Left[] = []
     let look: Promise<void> | undefined
     const lookAndAbort = async (controller: AbortController): Promise<void> => {
@@ -230,6 +233,7 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
       },
     })
     await look
+    await until(() => isModelDone, 'the end of the request to the model')
     expect(text).toBe(WORD.repeat(20))
     // While it is streamed, its slot and its reservation are held.
     expect(held).toHaveLength(1)

@@ -26,8 +26,20 @@ const spaceSaving = inFile('src/metrics/top-denied.ts', { files: ['test/metrics/
 
 const build = inFile('build/build.mjs', { files: ['test/package/packaging.test.ts'], name: 'the tarball' })
 
+const gateway = inFile('examples/llm-gateway.ts', { files: ['test/e2e/llm-gateway.test.ts'] })
+
 /** Small mistakes in metrics, in the dashboard and in the build. */
 export const operations = [
+  gateway('never settles', 'settleWith: (request) => actualCost(calls.get(request)!),', ''),
+  gateway('charges nothing of an aborted stream', 'call.characters += text.length', 'call.characters += 0'),
+  gateway('charges an answer that failed', "if (state === 'failed' || state === 'waiting') return () => 0", ''),
+  gateway('charges the tokens of a cached answer', "const tokens = state === 'free' ? 0 : ", 'const tokens = '),
+  gateway('shows one customer the answer of another', 'JSON.stringify([call.customer, ', 'JSON.stringify(['),
+  gateway('lets the model work when the client has gone', "response.on('close', () => gone.abort())", ''),
+  gateway('reserves nothing for the answer', 'tokens: input + most', 'tokens: input'),
+  gateway('counts the first number of a stream', "if (answer.type !== 'message_start') ", ''),
+  gateway('sends events that the client did not ask for', 'if (isData && !api.isAsked(data, call.body)) continue', ''),
+  gateway('takes several choices for one', "if (n !== 1) return 'expected one choice'", ''),
   board('takes a store for stores by their names', "!('run' in stores)", 'true'),
   build('a library that is neither built in nor installed', "'leven', ", ''),
   build('no licenses of the libraries', 'licenses.join(', '[].join('),
