@@ -232,20 +232,46 @@ describe('sluice replay', () => {
     expect(out).toContain('note: the rules use attribute:plan, header:x-key, which no request of the log has')
   })
 
-  it('refuses limits of slots in rules, and in overrides', async () => {
-    cli.file('slots.log', clfLine(START, '192.0.2.1', '/'))
-    const slots = '{ algorithm: concurrent, quota: 10 }'
-    const documents = [
-      `policies: [{ name: jobs, key: ip, limits: [${slots}] }]`,
-      `policies: [{ name: jobs, key: ip, limits: [{ quota: 1, window: 1s }], overrides: [{ key: 192.0.2.9, limits: [${slots}] }] }]`,
-    ]
-    for (const document of documents) {
-      const { code, error } = await replay('slots.log', '--rules', cli.file('slots.yaml', document))
-      expect([code, error]).toEqual([
-        2,
-        expect.stringContaining('policy "jobs": concurrent counts requests that run at'),
-      ])
+  it('holds slots from the arrival of a request to its end, as a list of what runs does', async () => {
+    const sent = generated(400, 7, 50).map((each, i) => ({ ...each, took: [0, 700, 3000, 90_000][(i * 7) % 4]! }))
+    const lines = sent.map(({ time, ip, path, method, took }) =>
+      JSON.stringify({ time: time + took, responseTime: took, req: { method, url: path, remoteAddress: ip } }),
+    )
+    cli.file('slots.log', lines.join('\n'))
+    const running: { readonly ip: string; readonly end: number }[] = []
+    let admitted = 0
+    for (const { time, ip, took } of sent.toSorted((a, b) => a.time - b.time)) {
+      if (running.filter((each) => each.ip === ip && each.end > time).length >= 3) continue
+      running.push({ ip, end: time + took })
+      admitted++
     }
+    const words = ['--ipv6-subnet', '128', '--format', 'pino-http']
+    const found = await report('slots.log', '--limit', 'concurrent 3', ...words)
+    expect(found.limits[0]).toMatchObject({ limit: 'concurrent 3', admitted, denied: sent.length - admitted })
+    // A request that takes longer than the lease keeps its slot: an adapter renews it.
+    const short = await report('slots.log', '--limit', 'concurrent 3 lease=5s', ...words)
+    expect(short.limits[0]).toMatchObject({ admitted, denied: sent.length - admitted })
+    const document = 'policies: [{ name: jobs, key: ip, limits: [{ algorithm: concurrent, quota: 3 }] }]'
+    const rules = await report('slots.log', '--rules', cli.file('slots.yaml', document), ...words)
+    expect(rules.limits[0]).toMatchObject({ admitted })
+  })
+
+  it('refuses limits of slots for a log without durations, and in a comparison', async () => {
+    cli.file('short.log', clfLine(START, '192.0.2.1', '/'))
+    const document = 'policies: [{ name: jobs, key: ip, limits: [{ algorithm: concurrent, quota: 10 }] }]'
+    for (const words of [
+      ['--rules', cli.file('slots.yaml', document)],
+      ['--limit', 'concurrent 10'],
+    ]) {
+      const { code, error } = await replay('short.log', ...words)
+      expect([code, error]).toEqual([
+        expect.any(Number),
+        expect.stringContaining('this log does not say when they end'),
+      ])
+      expect(code).not.toBe(0)
+    }
+    const { code, error } = await replay('short.log', '--limit', 'concurrent 10', '--compare')
+    expect([code, error]).toEqual([2, expect.stringContaining('expected a limit with a window for --compare')])
   })
 
   it('says when there were more keys than it keeps', async () => {
@@ -298,8 +324,8 @@ describe('limits of the command line', () => {
     ['gcra 1/1m path=login', 'INVALID_OPTION', 'expected a path'],
     ['gcra 1/1m method=G(T', 'INVALID_OPTION', 'expected a method'],
     ['', 'UNKNOWN_ALGORITHM', 'expected'],
-    ['concurrent 10/1m', 'INVALID_OPTION', 'a replay does not know when requests end'],
-    ['concurrent 10', 'INVALID_OPTION', 'a replay does not know when requests end'],
+    ['concurrent 10/1m', 'INVALID_OPTION', 'expected how many requests may run after concurrent, such as 10'],
+    ['concurrent', 'INVALID_OPTION', 'expected how many requests may run after concurrent, such as 10'],
   ])('refuses %j', (text, code, message) => {
     expect(() => parseLimit(text)).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) }))
   })

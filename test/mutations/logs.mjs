@@ -25,17 +25,21 @@ const json = reading('formats')
 const exactLog = replay('replay')
 const limiters = replay('replay')
 
+const replayed = inFile('src/cli/replay/replay.ts', { files: ['test/cli/replay.test.ts'] })
+
 /** Small mistakes in reading and replaying logs. */
 export const logs = [
-  inFile('src/cli/replay/replay.ts', { files: ['test/cli/replay.test.ts'] })(
-    'compares slots with a window',
-    ' && renew === undefined,',
-    ',',
+  replayed('compares slots with a window', ' && renew === undefined,', ','),
+  replayed(
+    'holds slots for ever',
+    'if (now >= first.end) first.limiter.release(first.decision)',
+    'if (now >= first.end) continue',
   ),
-  inFile('src/cli/replay/replay.ts', { files: ['test/cli/replay.test.ts'] })(
-    'replays overrides with slots',
-    'const all = [...limits, ...[...overrides.values()].flatMap((each) => each.limits)]',
-    'const all = limits',
+  replayed('renews no slots of long requests', 'first.limiter.renew(first.decision)\n', '\n'),
+  replayed(
+    'replays slots without durations',
+    'if (took === undefined) throw noEnds(decision)',
+    'if (took === undefined) return',
   ),
   ordered('releases entries of one time in any order', 'difference === 0 && one.line < other.line', 'difference === 0'),
   reorder('takes late lines', 'if (time < Math.max(', 'if (time < Math.min('),

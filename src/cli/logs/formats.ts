@@ -304,6 +304,7 @@ function jsonParser(format: JsonFormat, { zone, wantsHeaders, wantsFields }: Par
       path: textOf(urlOf(fields)),
       headers: isObject(headers) ? headersOf(headers) : undefined,
       fields: wantsFields ? fields : undefined,
+      took: took === undefined ? undefined : ms,
     }
   }
 }

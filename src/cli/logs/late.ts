@@ -40,7 +40,7 @@ export class Queue implements Ordered {
 }
 
 /** A binary heap. It takes all entries, and is slower than a queue. */
-class Heap<Entry> {
+export class Heap<Entry> {
   readonly #entries: Entry[] = []
   readonly #isBefore: (one: Entry, other: Entry) => boolean
 

@@ -115,6 +115,8 @@ export interface LoggedRequest {
   readonly headers: Headers | undefined
   /** The object of a JSON line, if it is asked for. */
   readonly fields: Fields | undefined
+  /** Milliseconds from the arrival to the end of the response, if the line says so. */
+  readonly took?: number | undefined
 }
 
 export type Headers = Readonly<Record<string, string>>

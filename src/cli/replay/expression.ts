@@ -30,19 +30,18 @@ const EXAMPLE = "such as 'gcra 100/1m burst=20 path=/login'"
 export function parseLimit(text: string): LimitExpression {
   const [algorithm = '', rate = '', ...rest] = text.trim().split(/\s+/)
   const known = optionsOf(algorithm)
-  if (knownAlgorithms().some(({ name, renew }) => name === algorithm && renew !== undefined))
-    throw new SluiceError('INVALID_OPTION', `--limit ${shown(text)}: ${noEnds(algorithm)}`)
+  const slots = knownAlgorithms().find(({ name, renew }) => name === algorithm && renew !== undefined)
   const slash = rate.indexOf('/')
-  if (slash < 1) throw misuse(text, `expected a quota and a window after ${algorithm}, such as 100/1m`)
+  if (slots !== undefined && (rate === '' || slash !== -1))
+    throw misuse(text, `expected how many requests may run after ${algorithm}, such as 10`)
+  if (slots === undefined && slash < 1)
+    throw misuse(text, `expected a quota and a window after ${algorithm}, such as 100/1m`)
   const { path, method, ...options } = Object.fromEntries(rest.map((each) => option(each, text, algorithm, known)))
-  const window = rate.slice(slash + 1)
-  const input = { algorithm, quota: valueOf(rate.slice(0, slash)), window, ...options }
+  const numbers = slots
+    ? { quota: valueOf(rate) }
+    : { quota: valueOf(rate.slice(0, slash)), window: rate.slice(slash + 1) }
+  const input = { algorithm, ...numbers, ...options }
   return { text: text.trim(), limit: made(text, input as LimitInput), matches: filter(text, path, method) }
-}
-
-/** A replay does not know when requests end, so that every slot would be held for its whole lease. */
-export function noEnds(algorithm: string): string {
-  return `${algorithm} counts requests that run at the same time, and a replay does not know when requests end. Replay the other limits without it`
 }
 
 function made(text: string, input: LimitInput): Limit {
@@ -57,7 +56,8 @@ function made(text: string, input: LimitInput): Limit {
 /** Returns the names of the options of an algorithm. */
 function optionsOf(name: string): readonly string[] {
   const found = knownAlgorithms().find((each) => each.name === name)
-  if (found !== undefined) return [...found.options, ...COMMON]
+  if (found !== undefined)
+    return [...found.options, ...(found.windowOption ? [found.windowOption.name] : []), ...COMMON]
   const names = knownAlgorithms().map((each) => each.name)
   throw new SluiceError(
     'UNKNOWN_ALGORITHM',

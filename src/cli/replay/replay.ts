@@ -1,18 +1,18 @@
 import { copyText } from '../../util/copy-text.ts'
-import { createLimiter } from '../../limiter/limiter.ts'
-import type { Decision } from '../../limiter/decision.ts'
+import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
+import { type Decision, holdsSlots } from '../../limiter/decision.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
 import { countsSlots, knownAlgorithms, type Limit, limit, type LimitInput, windowText } from '../../engine/limit.ts'
 import type { RulesDocument } from '../../rules/document.ts'
 import { createRules } from '../../rules/rules.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import type { LimitStatus, SyncStore } from '../../stores/store.ts'
+import { Heap } from '../logs/late.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import type { LogSettings } from '../logs/options.ts'
 import type { LogSummary } from '../logs/read.ts'
-import { type LimitExpression, noEnds } from './expression.ts'
+import type { LimitExpression } from './expression.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
-import { compileRules } from '../../rules/compile.ts'
 import { Tally, type TallyReport } from './tally.ts'
 
 /** How often a limit decides otherwise than an exact log of its window. */
@@ -145,10 +145,22 @@ interface LogStore {
   /** True if a limit has had more keys than the store keeps apart. */
   readonly isFull: boolean
   set(time: number): void
+  /** Keeps the slots of a decision until the end of its request. Throws `INVALID_OPTION` if the log does not say when that is. */
+  hold(limiter: Limiter<never, Decision>, decision: Decision, request: LoggedRequest): void
+}
+
+/** Slots that are held, and when they are renewed or given back. */
+interface Running {
+  readonly limiter: Limiter<never, Decision>
+  readonly decision: Decision
+  readonly end: number
+  readonly lease: number
+  next: number
 }
 
 function logStore(maxKeys: number): LogStore {
   let [now, isFull] = [0, false]
+  const running = new Heap<Running>((one, other) => one.next < other.next)
   const clock = { now: () => now }
   const store = memoryStore({ maxKeys, clock, onFull: () => void (isFull = true) })
   return {
@@ -157,16 +169,45 @@ function logStore(maxKeys: number): LogStore {
       return isFull
     },
     set(time) {
+      for (let first = running.first; first !== undefined && first.next <= time; first = running.first) {
+        running.shift()
+        now = first.next
+        if (now >= first.end) first.limiter.release(first.decision)
+        else {
+          first.limiter.renew(first.decision)
+          running.add({ ...first, next: Math.min(first.end, now + first.lease / 2) })
+        }
+      }
       now = time
     },
+    hold(limiter, decision, { took }) {
+      if (!holdsSlots(decision)) return
+      if (took === undefined) throw noEnds(decision)
+      const leases = decision.limits.flatMap(({ limit }) => (countsSlots(limit) ? [limit.window] : []))
+      const [end, lease] = [now + took, Math.min(...leases)]
+      running.add({ limiter, decision, end, lease, next: Math.min(end, now + lease / 2) })
+    },
   }
+}
+
+function noEnds({ limits }: Decision): SluiceError {
+  const { name, algorithm } = limits.map(({ limit }) => limit).find(countsSlots)!
+  return new SluiceError(
+    'INVALID_OPTION',
+    `Limit ${shown(name)}: ${algorithm} counts requests that run at the same time, and this log does not say when they end. ` +
+      'Logs of Caddy and pino-http do. Replay the other limits without it',
+  )
 }
 
 /** Stands for all requests without a key. */
 const NO_KEY = '(no key)'
 
 /** Makes one limiter of several limits: one transaction. */
-function limitsDecider(expressions: readonly LimitExpression[], { store, set }: LogStore, hasCosts: boolean): Decide {
+function limitsDecider(
+  expressions: readonly LimitExpression[],
+  { store, set, hold }: LogStore,
+  hasCosts: boolean,
+): Decide {
   const limits = expressions.map(({ limit, matches }) =>
     matches === undefined
       ? limit
@@ -177,18 +218,22 @@ function limitsDecider(expressions: readonly LimitExpression[], { store, set }: 
   const limiter = createLimiter<LogEntry>({ keyer, limits, store, ...(hasCosts && { cost }) })
   return (entry) => {
     set(entry.request.time)
-    return limiter.consume(entry)
+    const decision = limiter.consume(entry)
+    hold(limiter, decision, entry.request)
+    return decision
   }
 }
 
 /** Makes a limiter with rules. They match what the log has: the method, the path, the address, headers, and fields as attributes. */
-function rulesDecider(document: RulesDocument, { store, set }: LogStore, { ipv6Subnet }: LogSettings): Decide {
+function rulesDecider(document: RulesDocument, { store, set, hold }: LogStore, { ipv6Subnet }: LogSettings): Decide {
   const rules = createRules<RulesInput>(document, { ipv6Subnet })
   const limiter = createLimiter({ rules, store })
   return ({ request, cost }) => {
     set(request.time)
     // The store answers at once, and the attributes are not a promise.
-    return limiter.consume(inputOf(request), { cost }) as Decision
+    const decision = limiter.consume(inputOf(request), { cost }) as Decision
+    hold(limiter as Limiter<never, Decision>, decision, request)
+    return decision
   }
 }
 
@@ -235,14 +280,8 @@ export function replayLimits(expressions: readonly LimitExpression[], options: L
   return transaction(decide, place, options, label, expressions)
 }
 
-/** Replays a document of rules. Throws `INVALID_OPTION` if one of its limits counts slots. */
+/** Replays a document of rules. */
 export function replayRules(document: RulesDocument, options: LogSettings): Replay {
-  for (const { rule, limits, overrides } of compileRules(document).policies) {
-    const all = [...limits, ...[...overrides.values()].flatMap((each) => each.limits)]
-    const slots = all.find(countsSlots)
-    if (slots !== undefined)
-      throw new SluiceError('INVALID_OPTION', `policy ${shown(rule.name)}: ${noEnds(slots.algorithm)}`)
-  }
   const place = logStore(options.maxKeys)
   const label = ({ limiter, limit: { name } }: LimitStatus): string => `${limiter.replace(/^rules\//, '')}: ${name}`
   return transaction(rulesDecider(document, place, options), place, options, label)
@@ -308,6 +347,9 @@ interface Contestant {
  * algorithms are compared.
  */
 export function replayCompared(given: readonly LimitExpression[], options: LogSettings, hasCosts: boolean): Replay {
+  for (const { text, limit } of given)
+    if (countsSlots(limit))
+      throw new SluiceError('INVALID_OPTION', `--limit ${shown(text)}: expected a limit with a window for --compare`)
   const contestants = (given.length === 1 ? everyAlgorithm(given[0]!) : given).map((expression): Contestant => {
     const place = logStore(options.maxKeys)
     const { limit: made } = expression
