@@ -1,6 +1,7 @@
 // Slots of `concurrent` in every framework: each response that ends in any way gives them back.
 import { once } from 'node:events'
 import http from 'node:http'
+import http2 from 'node:http2'
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -152,6 +153,33 @@ describe('a server of node:http', () => {
     socket.close()
     await until(() => usedBy(limiter as never) === 0)
     expect((await ask({ url })).status).toBe(200)
+  })
+
+  test('gives slots back when streams of HTTP/2 end in any way', async () => {
+    const limiter = limiterOf(5)
+    const limit = rateLimit({ limiter, queue: { max: 1000, maxWait: '10s' } } as never)
+    const listener = limit((request, response) => {
+      response.write('a')
+      const timer = setTimeout(() => response.end('b'), Math.random() * 10)
+      request.on('close', () => clearTimeout(timer))
+    })
+    const server = http2.createServer(listener as never).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const session = http2.connect(`http://127.0.0.1:${(server.address() as { port: number }).port}`)
+    let left = REQUESTS
+    const client = async (): Promise<void> => {
+      while (left-- > 0) {
+        const stream = session.request({ ':path': '/' }).on('error', () => undefined)
+        stream.resume()
+        if (left % 3 === 0) setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), Math.random() * 10)
+        await once(stream, 'close')
+      }
+    }
+    await Promise.all(Array.from({ length: CLIENTS }, client))
+    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 5000 })
+    expect(slotsHeld()).toEqual([])
+    session.destroy()
+    server.close()
   })
 
   test('renews a slot while the response is open, and not when it has ended', async () => {
