@@ -99,7 +99,7 @@ describe.each(['src/http', 'src/cli', 'src/stores'])('%s', (folder) => {
     const found = files.flatMap((file) => {
       if (folder === 'src/cli' && named.includes(file)) return []
       const code = withoutComments(readFileSync(join(root, folder, file), 'utf8'))
-      return [...code.matchAll(new RegExp(`\\b(${names})\\b`, 'g'))].map(([name]) => `${file}: ${name}`)
+      return [...code.matchAll(new RegExp(`\\b(${names})\\b(?!-)`, 'g'))].map(([name]) => `${file}: ${name}`)
     })
     expect(found).toEqual([])
   })

@@ -233,7 +233,9 @@ describe('sluice replay', () => {
   })
 
   it('holds slots from the arrival of a request to its end, as a list of what runs does', async () => {
-    const sent = generated(400, 7, 50).map((each, i) => ({ ...each, took: [0, 700, 3000, 90_000][(i * 7) % 4]! }))
+    const sent = generated(400, 7, 50).map((each, i) =>
+      Object.assign(each, { took: [0, 700, 3000, 90_000][(i * 7) % 4]! }),
+    )
     const lines = sent.map(({ time, ip, path, method, took }) =>
       JSON.stringify({ time: time + took, responseTime: took, req: { method, url: path, remoteAddress: ip } }),
     )

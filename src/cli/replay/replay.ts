@@ -174,7 +174,7 @@ function logStore(maxKeys: number): LogStore {
         now = first.next
         if (now >= first.end) first.limiter.release(first.decision)
         else {
-          first.limiter.renew(first.decision)
+          void first.limiter.renew(first.decision)
           running.add({ ...first, next: Math.min(first.end, now + first.lease / 2) })
         }
       }

@@ -40,13 +40,13 @@ describe('a response that waits for others on its connection', () => {
     let [entered, ran] = [0, 0]
     const options = {
       keyer: everyone,
-      limits: leakyBucket({ quota: 20, window: '1s', capacity: 20 }),
+      limits: leakyBucket({ quota: 1, window: '1s', capacity: 20 }),
       onDecision: () => void entered++,
     }
     const listener = limited(options, (_request, response) => void (ran++ && response.end()))
     const port = await listen(createServer(listener))
     await pipeline(port, 8, () => entered === 8)
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await new Promise((resolve) => setTimeout(resolve, 1500))
     expect(ran).toBe(1)
   })
 
@@ -85,7 +85,7 @@ describe('a response that waits for others on its connection', () => {
     let entered = 0
     let [found, ran] = [(): void => undefined, 0]
     const known = new Promise<string>((resolve) => (found = () => resolve('key')))
-    const limits = leakyBucket({ quota: 20, window: '1s', capacity: 20 })
+    const limits = leakyBucket({ quota: 1, window: '1s', capacity: 20 })
     const keyer = (): Promise<string> => (entered++, known)
     const server = createServer(limited({ keyer, limits }, (_request, response) => void (ran++ && response.end())))
     let closed = false
@@ -102,7 +102,7 @@ test('HTTP/2: a response ends when its stream was cancelled before', async () =>
   let [entered, ran] = [0, 0]
   let found = (): void => undefined
   const known = new Promise<string>((resolve) => (found = () => resolve('key')))
-  const limits = leakyBucket({ quota: 20, window: '1s', capacity: 20 })
+  const limits = leakyBucket({ quota: 1, window: '1s', capacity: 20 })
   const keyer = (): Promise<string> => (entered++, known)
   const server = http2.createServer(
     limited({ keyer, limits }, (_request, response) => void (ran++, response.end())) as never,
