@@ -513,7 +513,7 @@ class LeaseStore implements AsyncStore {
   #isLeased(charges: readonly Charge[]): boolean {
     for (let i = 0; i < charges.length; i++) {
       const { policy } = charges[i]!
-      if (!policy.compiled.leasable || !((policy.lease ?? this.#settings)?.span! > 0)) return false
+      if (!policy.compiled.leasable || ((policy.lease ?? this.#settings)?.span ?? 0) === 0) return false
     }
     return charges.length > 0 && !this.#isClosed
   }
