@@ -26,6 +26,7 @@ const groups: readonly Group[] = [
       'proxies',
       'redis',
       'databases',
+      'leases',
       'rules',
       'language-models',
       'testing',
