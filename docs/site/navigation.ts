@@ -50,7 +50,7 @@ const groups: readonly Group[] = [
 ]
 
 const first = ['README', 'docs/playground']
-const last = ['docs/why-sluice', 'ARCHITECTURE', 'CONTRIBUTING', 'SECURITY', 'CHANGELOG']
+const last = ['docs/comparison', 'docs/why-sluice', 'ARCHITECTURE', 'CONTRIBUTING', 'SECURITY', 'CHANGELOG']
 
 /** Returns the sidebar: every page once, with its first heading as the text. */
 export function sidebar(root: string): DefaultTheme.SidebarItem[] {
