@@ -11,7 +11,7 @@ export interface Request {
 }
 
 /** Lets a limiter decide the traffic on a virtual clock, so that every run decides the same. */
-export function decide(limits: readonly Limit[], times = traffic): Request[] {
+export function decide(limits: readonly Limit[], times: readonly number[] = traffic): Request[] {
   const clock = virtualClock()
   const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock }) })
   const start = clock.now()
