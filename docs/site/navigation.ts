@@ -24,7 +24,7 @@ const stores: Group = {
 
 const groups: readonly Group[] = [
   frameworks,
-  { title: 'Choosing', folder: 'docs/concepts', order: ['choosing-an-algorithm'] },
+  { title: 'Algorithms', folder: 'docs/concepts', order: ['choosing-an-algorithm', 'algorithms'], hasRest: true },
   stores,
   {
     title: 'Guides',
@@ -39,7 +39,6 @@ const groups: readonly Group[] = [
     order: ['options', 'limiter', 'headers', 'errors-and-warnings', 'cli'],
     hasRest: true,
   },
-  { title: 'Concepts', folder: 'docs/concepts', order: ['algorithms'], hasRest: true },
   {
     title: 'Extending',
     folder: 'docs/extending',
