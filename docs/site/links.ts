@@ -53,3 +53,13 @@ export function followLinks(markdown: MarkdownRenderer): void {
     }
   })
 }
+
+/** Makes empty headings of tables, such as the one above the names of the rows, ordinary cells: an empty heading names nothing. */
+export function fillCorners(markdown: MarkdownRenderer): void {
+  markdown.core.ruler.push('empty-headings', ({ tokens }) => {
+    for (const [i, { type, content }] of tokens.entries()) {
+      if (type !== 'inline' || content !== '' || tokens[i - 1]!.type !== 'th_open') continue
+      tokens[i - 1]!.tag = tokens[i + 1]!.tag = 'td'
+    }
+  })
+}

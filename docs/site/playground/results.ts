@@ -22,11 +22,11 @@ export function results(all: readonly Result[], span: number, window: number): V
 
 function line({ title, verdicts, summary, wrong }: Result, span: number, window: number): VNode {
   if (verdicts === undefined || summary === undefined) {
-    return h('section', { class: 'result', 'aria-label': title }, [h('h4', title), h('p', { class: 'wrong' }, wrong)])
+    return h('section', { class: 'result', 'aria-label': title }, [h('h3', title), h('p', { class: 'wrong' }, wrong)])
   }
   const text = summaryText(summary, window)
   return h('section', { class: 'result', 'aria-label': title }, [
-    h('div', { class: 'head' }, [h('h4', title), h('p', { class: 'numbers' }, text)]),
+    h('div', { class: 'head' }, [h('h3', title), h('p', { class: 'numbers' }, text)]),
     h(
       'svg',
       { viewBox: `0 0 ${WIDTH} 40`, preserveAspectRatio: 'none', role: 'img', 'aria-label': `${title}: ${text}` },
