@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { svg } from '../docs/plots.mjs'
+import { svg, WIDTH } from '../../docs/plot/svg.mjs'
 import { markdown } from '../docs/write.mjs'
 import { formatted } from '../lib/results.mjs'
 
@@ -73,8 +73,8 @@ export function tablesOf({ requests, algorithms, counters, costs }) {
 
 /** Writes the results into the page, between its markers, and the plots. Returns the names of the files. */
 export async function writePage(results) {
-  const drawn = plots(results)
-  for (const { name, spec } of drawn) writeFileSync(`${docs}img/${name}`, await svg(spec))
+  const drawn = await plots(results)
+  for (const { name, svg } of drawn) writeFileSync(`${docs}img/${name}`, svg)
   const file = docs + PAGE
   const page = readFileSync(file, 'utf8')
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
@@ -88,31 +88,42 @@ function sections(results, drawn) {
   const { when, requests, seed, machine } = results
   const run = [when, `${requests.toLocaleString('en')} requests`, `seed ${seed}`]
   const tables = tablesOf(results).map(({ title, head, lines }) => `### ${title}\n\n${markdown(head, lines)}`)
-  const images = drawn.map(({ name, spec }) => `![${spec.title}](../img/${name})`)
+  const images = drawn.map(({ name, title }) => `![${title}](../img/${name})`)
   return [`${[...run, ...Object.values(machine)].join('; ')}.`, ...images, ...tables].join('\n\n')
 }
 
-function plots({ requests, algorithms }) {
+/**
+ * Draws the plots of the results.
+ * @returns {Promise<{ name: string, title: string, svg: string }[]>}
+ */
+export async function plots(results) {
+  const drawn = specs(results).map(async ({ name, spec }) => ({ name, title: spec.title.text, svg: await svg(spec) }))
+  return Promise.all(drawn)
+}
+
+function specs({ requests, algorithms }) {
   const sort = algorithms.map(({ name }) => name)
   const different = algorithms.flatMap((each) => [
     { name: each.name, kind: 'too strict', share: (100 * each.tooStrict) / requests },
     { name: each.name, kind: 'too lenient', share: (100 * each.tooLenient) / requests },
   ])
-  const y = { field: 'name', type: 'nominal', title: null, sort }
+  // A label such as `gcra, burst 50` has two lines.
+  const axis = { labelExpr: "split(datum.label, ', ')" }
+  const y = { field: 'name', type: 'nominal', title: null, sort, axis }
   const colour = {
     field: 'kind',
     type: 'nominal',
     title: null,
-    scale: { domain: ['too strict', 'too lenient'], range: ['#1f77b4', '#d62728'] },
+    scale: { domain: ['too strict', 'too lenient'], range: ['#2166ac', '#e08214'] },
   }
   return [
     {
       name: 'accuracy-different.svg',
       spec: {
-        title: 'Requests that the exact sliding log decides differently',
+        title: titled('Requests that an exact log decides differently'),
         data: { values: different },
-        width: 420,
-        height: { step: 22 },
+        width: WIDTH - 130,
+        height: { step: 36 },
         mark: 'bar',
         encoding: {
           y,
@@ -124,15 +135,19 @@ function plots({ requests, algorithms }) {
     {
       name: 'accuracy-worst.svg',
       spec: {
-        title: 'Most requests admitted in any minute, with a quota of 100',
+        title: titled('Most admitted in any minute, with a quota of 100'),
         data: { values: algorithms.map(({ name, worst }) => ({ name, worst })) },
-        width: 420,
-        height: { step: 22 },
-        mark: { type: 'bar', color: '#1f77b4' },
+        width: WIDTH - 130,
+        height: { step: 36 },
+        mark: { type: 'bar', color: '#2166ac' },
         encoding: { y, x: { field: 'worst', type: 'quantitative', title: 'requests' } },
       },
     },
   ]
+}
+
+function titled(text) {
+  return { text, frame: 'bounds' }
 }
 
 /** Two significant digits, or more for a larger share: `0.0031 %`, `12.3 %`. */

@@ -1,20 +1,21 @@
-import { parse, View } from 'vega'
-import { compile } from 'vega-lite'
+import { svg, WIDTH } from '../../docs/plot/svg.mjs'
 
 /** The floor is grey, our build red, and each peer the same colour in every plot. */
 const COLOURS = {
-  floor: '#9e9e9e',
-  'one statement': '#9e9e9e',
-  before: '#e8a0a0',
-  after: '#d62728',
-  sluice: '#d62728',
-  '@fastify/rate-limit': '#1f77b4',
-  'hono-rate-limiter': '#ff9f40',
-  'express-rate-limit': '#2ca02c',
-  limiter: '#9467bd',
-  'rate-limiter-flexible': '#8c564b',
+  floor: '#7d7d7d',
+  'one statement': '#7d7d7d',
+  'sluice, before': '#c77c7c',
+  sluice: '#b2182b',
+  '@fastify/rate-limit': '#2166ac',
+  'hono-rate-limiter': '#e08214',
+  'express-rate-limit': '#2e7d32',
+  limiter: '#7b52ab',
+  'rate-limiter-flexible': '#7a5246',
 }
 const SUBJECTS = Object.keys(COLOURS)
+
+/** What readers of a plot call the builds that a run compares. */
+const BUILDS = { before: 'sluice, before', after: 'sluice' }
 
 const PLOTS = [
   {
@@ -50,16 +51,20 @@ export async function plots(rows) {
 /** A chart with a panel for each row and a bar for each subject. */
 function bars(title, rows) {
   const values = rows.flatMap((row) =>
-    Object.entries(row.values).map(([subject, { median }]) => ({ row: row.title, subject, value: median })),
+    Object.entries(row.values).map(([subject, { median }]) => ({
+      row: row.title,
+      subject: BUILDS[subject] ?? subject,
+      value: median,
+    })),
   )
   return {
-    title,
+    title: { text: title, frame: 'bounds' },
     data: { values },
-    columns: 2,
+    columns: 1,
     facet: { field: 'row', type: 'nominal', title: null, sort: rows.map((row) => row.title) },
     resolve: { scale: { x: 'independent' } },
     spec: {
-      width: 320,
+      width: WIDTH - 110,
       height: { step: 20 },
       mark: 'bar',
       encoding: {
@@ -74,12 +79,4 @@ function bars(title, rows) {
       },
     },
   }
-}
-
-/** Draws a vega-lite chart. */
-export async function svg(spec) {
-  const config = { axis: { labelLimit: 300 } }
-  const { spec: compiled } = compile({ background: 'white', padding: 12, config, ...spec })
-  const view = new View(parse(compiled), { renderer: 'none' })
-  return `${await view.toSVG()}\n`
 }

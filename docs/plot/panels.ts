@@ -1,7 +1,7 @@
 import type { Limit } from 'sluice'
 import type { TopLevelSpec } from 'vega-lite'
 import { decide, mostWithin, type Request } from './decide.ts'
-import { WIDTH } from './svg.ts'
+import { WIDTH } from './svg.mjs'
 import { aroundAnEdge, QUOTA, SECONDS, WINDOW } from './traffic.ts'
 
 const HEIGHT = 130

@@ -12,7 +12,7 @@ import {
   tokenBucket,
 } from 'sluice'
 import { arrivals, bars, departures, edge, type Panel, waits } from './panels.ts'
-import { svg } from './svg.ts'
+import { svg } from './svg.mjs'
 import { QUOTA, WINDOW } from './traffic.ts'
 
 const base = { quota: QUOTA, window: WINDOW * 1000 }

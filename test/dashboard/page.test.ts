@@ -1,4 +1,4 @@
-// The page of the dashboard, in Chromium. SLUICE_RECORD=screenshots writes the pictures of docs/guides/monitoring.md.
+// The page of the dashboard, in Chromium. `npm run plots` takes the pictures of docs/guides/monitoring.md.
 import { channel } from 'node:diagnostics_channel'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
@@ -455,7 +455,7 @@ function busy(): void {
 const PICTURES = ['dashboard-desktop-light', 'dashboard-phone-dark', 'dashboard-outage']
 
 async function record(page: Page, name: string): Promise<void> {
-  if (process.env['SLUICE_RECORD'] !== 'screenshots' || !PICTURES.includes(name)) return
+  if (process.env['SLUICE_RECORD'] !== 'pictures' || !PICTURES.includes(name)) return
   await page.evaluate('scrollTo(0, 0)')
   await page.screenshot({ path: join(root, `docs/img/${name}.png`), scale: 'css' })
 }

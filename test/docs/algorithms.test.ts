@@ -1,10 +1,9 @@
-// Checks the pages about algorithms: draws their pictures again, and tests that the worst cases can happen and are never exceeded.
-import { readdirSync, readFileSync } from 'node:fs'
+// Checks the pages about algorithms: the worst cases can happen and are never exceeded.
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { mostWithin } from '../../docs/plot/decide.ts'
-import { draw } from '../../docs/plot/pictures.ts'
 import { builtIn } from '../../src/algorithms/index.ts'
 import {
   fixedWindow,
@@ -18,46 +17,10 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { BLOCK_ENTRIES } from '../../src/stores/redis/keys.ts'
-import { pages, readPage } from '../support/pages.ts'
 import { root } from '../support/programs.ts'
 import { admitted, burst, each, edge, many, worstAttack } from '../support/worst-case.ts'
 
 const page = readFileSync(join(root, 'docs/concepts/choosing-an-algorithm.md'), 'utf8')
-
-describe('the pictures of the algorithms', () => {
-  it('are what `npm run plots` draws now', async () => {
-    const drawn = await draw()
-    expect(readdirSync(join(root, 'docs/img/algorithms')).toSorted()).toEqual([...drawn.keys()].toSorted())
-    for (const [name, text] of drawn) {
-      const committed = readFileSync(join(root, 'docs/img/algorithms', name), 'utf8')
-      expect(committed === text, `${name} is out of date: npm run plots`).toBe(true)
-    }
-  })
-
-  it('are the same each time they are drawn', async () => {
-    expect(await draw()).toEqual(await draw())
-  })
-
-  it('are all on a page', () => {
-    const shown = pages.flatMap((each) =>
-      [...readPage(each).matchAll(/\/img\/algorithms\/([\w-]+\.svg)\)/g)].map(([, name]) => name),
-    )
-    expect([...new Set(shown)].toSorted()).toEqual(readdirSync(join(root, 'docs/img/algorithms')).toSorted())
-  })
-
-  it('are drawn for light and dark pages, and are narrow enough for phones', async () => {
-    for (const [name, text] of await draw()) {
-      const width = Number(/<svg [^>]*\bwidth="(\d+)"/.exec(text)?.[1])
-      expect(text, name).toMatch(/<svg [^>]*viewBox="0 0 \d+ \d+"><style>@media \(prefers-color-scheme:dark\)\{/)
-      // On a phone with 328 pixels for text, letters of 13 are then at least 7 high.
-      expect(width, name).toBeLessThanOrEqual(610)
-      const colours = new Set(
-        [...text.matchAll(/ (fill|stroke)="(#\w+|white)"/g)].map(([attribute]) => attribute.trim()),
-      )
-      for (const colour of colours) expect(text, name).toContain(`[${colour}]{`)
-    }
-  })
-})
 
 /** A limit of 10 per 10 s, the row of the table with its worst case, and the times of requests that reach it. */
 interface Worst {

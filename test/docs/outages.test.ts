@@ -1,9 +1,8 @@
-// Checks that docs/internals/outages.md and its picture show what `npm run faults` has recorded.
+// Checks that docs/internals/outages.md shows what `npm run faults` has recorded.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { pageOf, readResults } from '../faults/results.ts'
-import { drawn, type Timeline } from '../faults/timeline.ts'
 import { faults } from '../support/faults/faults.ts'
 import { root } from '../support/programs.ts'
 import { defaultFamilies } from '../support/redis-clients.ts'
@@ -17,14 +16,6 @@ it('docs/internals/outages.md has the recorded figures', async () => {
   expect((await pageOf(page, readResults())) === page, 'docs/internals/outages.md is out of date: npm run faults').toBe(
     true,
   )
-})
-
-it('docs/img/outage.svg shows the recorded timeline', async () => {
-  const timeline = JSON.parse(read('test/faults/timeline.json')) as Timeline
-  expect(
-    (await drawn(timeline)) === read('docs/img/outage.svg'),
-    'docs/img/outage.svg is out of date: npm run faults',
-  ).toBe(true)
 })
 
 it('every fault was measured with every client', () => {

@@ -1,5 +1,5 @@
 import type { TopLevelSpec } from 'vega-lite'
-import { svg, WIDTH } from '../../docs/plot/svg.ts'
+import { svg, WIDTH } from '../../docs/plot/svg.mjs'
 import type { Event, Result } from '../support/faults/experiment.ts'
 
 /** Milliseconds of a bar. */

@@ -11,7 +11,8 @@ const migrating = (name) =>
   inFile(`docs/migrating/${name}.md`, { files: ['test/docs/migrating.test.ts'], name: `migrating/${name}` })
 const comparison = inFile('docs/comparison.md', { files: ['test/docs/comparison.test.ts'] })
 
-const picture = (file) => inFile(`docs/plot/${file}.ts`, { files: ['test/docs/algorithms.test.ts'] })
+const picture = (file) => inFile(`docs/plot/${file}`, { files: ['test/docs/pictures.test.ts'] })
+const plots = inFile('bench/docs/plots.mjs', { files: ['test/docs/pictures.test.ts'] })
 const links = inFile('docs/site/links.ts', { files: ['test/site/site.test.ts'], name: 'leads to' })
 
 /** Small mistakes in the playground, the pictures, the site and the pages for users of other packages. */
@@ -44,8 +45,10 @@ export const site = [
   comparison('a figure that was not measured', '[54,846][bench]', '[64,846][bench]'),
   comparison('an exactness that was not measured', '[19][bounds]', '[10][bounds]'),
   share('a link with a time after the end', 'time < Number(span) ?', 'time >= 0 ?'),
-  picture('svg')('a picture without colours for dark pages', 'opening + style', 'opening'),
-  picture('svg')('a picture that is too wide for a phone', 'WIDTH = 440', 'WIDTH = 760'),
-  picture('panels')('another time at the edge of a window', 'decide(limits, aroundAnEdge)', 'decide(limits)'),
+  picture('svg.mjs')('a picture without colours for dark pages', 'opening + style', 'opening'),
+  picture('svg.mjs')('a picture that is too wide for a phone', 'WIDTH = 440', 'WIDTH = 760'),
+  picture('panels.ts')('another time at the edge of a window', 'decide(limits, aroundAnEdge)', 'decide(limits)'),
+  plots('a plot of other figures', "'Memory per key and limit'", "'Time per decision'"),
+  plots('a bar in a colour without one for dark pages', "limiter: '#7b52ab'", "limiter: '#7b52ac'"),
   links('links to the README that lead home', '`/start#${anchor}`', '`/#${anchor}`'),
 ]

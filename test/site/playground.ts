@@ -335,7 +335,7 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     ['playground-phone', 'docs/playground.md', { ...phone, colorScheme: 'dark' }],
   ] as const)('the picture %s is on %s', async (name, shownOn, options) => {
     const file = join(root, 'docs/img', `${name}.png`)
-    if (process.env['SLUICE_RECORD'] === 'screenshots') await open(PAGE, options, (page) => record(page, file))
+    if (process.env['SLUICE_RECORD'] === 'pictures') await open(PAGE, options, (page) => record(page, file))
     expect(await readFile(join(root, shownOn), 'utf8')).toContain(`img/${name}.png)`)
     const { size } = await stat(file)
     expect(size).toBeGreaterThan(5000)
