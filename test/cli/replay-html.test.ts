@@ -5,7 +5,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { htmlOf } from '../../src/cli/replay/html.ts'
 import { Tally, type TallyReport } from '../../src/cli/replay/tally.ts'
-import { startChromium, visit } from '../support/chromium.ts'
+import { DEVICES, faultsOf, startChromium, visit } from '../support/chromium.ts'
 import type { Report } from '../../src/cli/replay/replay.ts'
 
 const START = Date.parse('2026-11-22T11:00:00Z')
@@ -105,6 +105,10 @@ describe('the page of sluice replay', { timeout: 60_000 }, () => {
       expect(await page.locator('pre').textContent()).toContain('500 requests of 501 lines')
     })
   })
+
+  it.each(DEVICES)('passes axe, and is not too wide: %s', (_name, options) =>
+    visit(browser, url(), options, async (page) => expect(await faultsOf(page)).toEqual([])),
+  )
 
   it('has a legend, and the unit and the ends of each axis', async () => {
     await visit(browser, url(), {}, async (page) => {

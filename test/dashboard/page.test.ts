@@ -6,13 +6,12 @@ import type { AddressInfo } from 'node:net'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import axe, { type AxeResults } from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createDashboard, type Dashboard } from '../../src/dashboard/board.ts'
 import { createLimiter, fixedWindow, gcra, guard, type Limiter, memoryStore, type Store } from '../../src/index.ts'
 import { createRules, type Rules } from '../../src/rules/index.ts'
-import { startChromium, visit } from '../support/chromium.ts'
+import { faultsOf, startChromium, visit } from '../support/chromium.ts'
 import { laterStore } from '../support/later.ts'
 import { root } from '../support/programs.ts'
 
@@ -425,9 +424,7 @@ describe('the page of the dashboard', () => {
             expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(
               colorScheme === 'dark' ? 'rgb(16, 18, 21)' : 'rgb(245, 246, 248)',
             )
-            await page.evaluate(axe.source)
-            const { violations } = await page.evaluate<AxeResults>('axe.run()')
-            expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([])
+            expect(await faultsOf(page)).toEqual([])
             await record(page, `dashboard-${device}-${colorScheme}`)
           },
           options,

@@ -3,7 +3,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { siteLink } from '../../docs/site/links.ts'
 import { sidebar } from '../../docs/site/navigation.ts'
-import { startChromium, visit } from '../support/chromium.ts'
+import { DEVICES, faultsOf, startChromium, visit } from '../support/chromium.ts'
 import { errorCodes } from '../support/codes.ts'
 import { allPages, anchorsOf, readPage } from '../support/pages.ts'
 import { root } from '../support/programs.ts'
@@ -13,6 +13,50 @@ import { playgroundTests } from './playground.ts'
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 240_000 })
 
 const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
+
+const PLAYGROUND = '/docs/playground.html'
+
+/** A page of every kind: home, guide, wide tables, pictures, choosing, on call, comparison, playground, a program. */
+const KINDS = [
+  '/',
+  '/start.html',
+  '/docs/reference/options.html',
+  '/docs/concepts/choosing-an-algorithm.html',
+  '/docs/internals/accuracy.html',
+  '/docs/guides/on-call.html',
+  '/docs/comparison.html',
+  PLAYGROUND,
+  '/docs/site/examples/express.html',
+]
+
+/** Most rows of tables, groups of links and lines of code look like those before. Those of the home page are checked. */
+const ALIKE = [
+  '.vp-code .line',
+  '.vp-doc tr:nth-child(n + 4)',
+  '.VPSidebar .group:nth-child(n + 5)',
+  '.VPDocOutlineItem',
+]
+
+/** A program for a page: collects what the keyboard should reach, and returns how many there are, and the first. */
+const START_TABS = `(() => {
+  const all = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+  globalThis.tabs = new Set(all.filter((each) => each.checkVisibility({ visibilityProperty: true }) && !each.disabled))
+  return { count: tabs.size, first: [...tabs][0].textContent.trim() }
+})()`
+
+/** A program for a page: returns what is wrong with the element that has the focus, or ''. */
+const NEXT_TAB = `(() => {
+  const each = document.activeElement
+  const name = each.outerHTML.slice(0, 120)
+  if (!tabs.delete(each)) return 'reached twice, or unknown: ' + name
+  const last = globalThis.last
+  globalThis.last = each
+  if (last && !(last.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING)) return 'out of order: ' + name
+  const { outlineStyle, outlineWidth } = getComputedStyle(each)
+  if (outlineStyle === 'none' || parseFloat(outlineWidth) < 2) return 'shows no focus: ' + name
+  const { width, height } = each.getBoundingClientRect()
+  return width > 0 && height > 0 ? '' : 'has no size: ' + name
+})()`
 
 let site: Site
 let browser: Browser
@@ -160,8 +204,9 @@ describe('in a browser', () => {
     await open('/', { colorScheme: 'dark' }, async (page) => expect(await background(page)).toBe('rgb(27, 27, 31)'))
   })
 
+  // The playground, which needs its script, has a test of its own.
   it('no page is wider than a phone', () =>
-    open('/', PHONE, async (page) => {
+    open('/', { ...PHONE, javaScriptEnabled: false }, async (page) => {
       const wide: string[] = []
       for (const path of site.pages.keys()) {
         await page.goto(site.origin + path)
@@ -170,6 +215,57 @@ describe('in a browser', () => {
       }
       expect(wide).toEqual([])
     }))
+
+  it.each(DEVICES)('every kind of page passes axe, and is not too wide: %s', (_name, options) =>
+    open('/', options, async (page) => {
+      const found: string[] = []
+      for (const path of KINDS) {
+        if (path !== '/') await page.goto(site.origin + path)
+        if (path === PLAYGROUND) await page.locator('.playground[aria-busy=false]').waitFor()
+        const faults = await faultsOf(page, path === '/' ? [] : ALIKE)
+        found.push(...faults.map((fault) => `${path} ${fault}`))
+      }
+      expect(found).toEqual([])
+    }),
+  )
+
+  it.each(['/', '/docs/guides/express.html'])(
+    'the keyboard reaches everything on %s in order, and shows where it is',
+    (path) =>
+      open(path, { viewport: { width: 1280, height: 800 } }, async (page) => {
+        await page.locator('.VPNavBarAppearance button').waitFor()
+        const { count, first } = await page.evaluate<{ count: number; first: string }>(START_TABS)
+        expect(count).toBeGreaterThan(15)
+        expect(first).toBe('Skip to content')
+        const wrong: unknown[] = []
+        for (let i = 0; i < count; i++) {
+          await page.keyboard.press('Tab')
+          const fault = await page.evaluate(NEXT_TAB)
+          if (fault !== '') wrong.push(fault)
+        }
+        expect(wrong).toEqual([])
+        expect(await page.evaluate('tabs.size')).toBe(0)
+      }),
+  )
+
+  it('the link at the start skips to the content, and a wide table scrolls with the keyboard', () =>
+    open('/docs/comparison.html', { viewport: { width: 390, height: 800 } }, async (page) => {
+      await page.getByRole('link', { name: 'Skip to content' }).focus()
+      await page.keyboard.press('Enter')
+      expect(await page.evaluate('document.activeElement.id')).toBe('VPContent')
+      const table = page.locator('.vp-doc table').first()
+      await table.focus()
+      await page.keyboard.press('ArrowRight')
+      await expect.poll(() => page.evaluate('document.activeElement.scrollLeft')).toBeGreaterThan(0)
+    }))
+
+  it('every image has a text', () => {
+    const images = [...site.pages].flatMap(([path, text]) =>
+      (text.match(/<img [^>]*>/g) ?? []).map((image) => `${path} ${image}`),
+    )
+    expect(images.length).toBeGreaterThan(15)
+    expect(images.filter((image) => !/ alt="[^"]{10,}"/.test(image))).toEqual([])
+  })
 
   it('the menu of a phone opens and leads to a page', () =>
     open('/', PHONE, async (page) => {
