@@ -36,7 +36,7 @@ const groups: readonly Group[] = [
   {
     title: 'Reference',
     folder: 'docs/reference',
-    order: ['options', 'limiter', 'headers', 'errors-and-warnings', 'cli'],
+    order: ['options', 'limiter', 'headers', 'errors-and-warnings', 'cli', 'api'],
     hasRest: true,
   },
   {

@@ -15,6 +15,11 @@ const picture = (file) => inFile(`docs/plot/${file}`, { files: ['test/docs/pictu
 const plots = inFile('bench/docs/plots.mjs', { files: ['test/docs/pictures.test.ts'] })
 const links = inFile('docs/site/links.ts', { files: ['test/site/site.test.ts'], name: 'leads to' })
 
+const home = (file) => inFile(`docs/site/${file}`, { files: ['test/site/site.test.ts'], name: 'in a browser' })
+const replay = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'], name: 'axe' })
+const release = inFile('build/release.mjs', { files: ['test/package/api.test.ts'] })
+const api = inFile('docs/reference/api.md', { files: ['test/package/api.test.ts'] })
+
 /** Small mistakes in the playground, the pictures, the site and the pages for users of other packages. */
 export const site = [
   simulate('a clock that stops', 'now = START + at', 'now = START'),
@@ -50,5 +55,21 @@ export const site = [
   picture('panels.ts')('another time at the edge of a window', 'decide(limits, aroundAnEdge)', 'decide(limits)'),
   plots('a plot of other figures', "'Memory per key and limit'", "'Time per decision'"),
   plots('a bar in a colour without one for dark pages', "limiter: '#7b52ab'", "limiter: '#7b52ac'"),
+  home('.vitepress/config.ts')(
+    'two buttons for one group',
+    'role="button"\\n        aria-label',
+    'role="x"\\n        aria-label',
+  ),
+  home('.vitepress/theme/style.css')('a button with too little contrast', '#4a64c0', '#5672cd'),
+  home('.vitepress/theme/style.css')('a focus that is hard to see', 'outline: 2px solid', 'outline: 1px solid'),
+  home('links.ts')('a heading of a table without a text', ".tag = 'td'", ".tag = 'th'"),
+  replay('a page without landmarks', '<main>', '<div>'),
+  release(
+    'a version that is not in the lock file twice',
+    '`"version": "${version}"`, 2)',
+    '`"version": "${version}"`)',
+  ),
+  release('a version that goes back', 'a[i] > b[i]', 'true'),
+  api('a name that is not listed', '`createLimiter`, ', ''),
   links('links to the README that lead home', '`/start#${anchor}`', '`/#${anchor}`'),
 ]

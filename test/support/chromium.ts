@@ -11,7 +11,7 @@ export function startChromium(): Promise<Browser> {
   return chromium.launch({ executablePath: programPath(FIND, 'chromium', missing) })
 }
 
-/** How pages are checked: on a desktop and on a phone, light and dark. */
+/** How pages are checked: on a desktop and on a phone, light and then dark. */
 export const DEVICES: readonly (readonly [name: string, options: BrowserContextOptions])[] = (
   ['light', 'dark'] as const
 ).flatMap((colorScheme) => [

@@ -159,7 +159,9 @@ export function htmlOf(report: Report): string {
 </head>
 <body>
 ${STRIPES}
+<main>
 ${parts.filter((each) => each !== '').join('\n')}
+</main>
 </body>
 </html>
 `
