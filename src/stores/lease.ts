@@ -416,6 +416,9 @@ class LeaseStore implements AsyncStore {
   #longest = 0
   readonly #batches = new Set<Batch>()
   #pending = 0
+  /** The newest time of this process, and how often its clock has stepped back. */
+  #latest = -Infinity
+  #backSteps = 0
   /** Refunds under way, for `close`. */
   readonly #refunds = new Set<Promise<void>>()
   #cancel: (() => void) | undefined
@@ -476,8 +479,15 @@ class LeaseStore implements AsyncStore {
     await this.#inner.close()
   }
 
+  /** A given clock that has stepped back ends all leases: nobody knows how old they are. */
   #now(): Time {
     const now = microseconds(this.#time)
+    const hasSteppedBack = now < this.#latest
+    this.#latest = now
+    if (hasSteppedBack) {
+      this.#backSteps++
+      for (const batch of this.#batches) this.#end(batch)
+    }
     return { now, wall: this.clock.given ? now / 1000 : Date.now() }
   }
 
@@ -649,6 +659,7 @@ class LeaseStore implements AsyncStore {
     this.#pending++
     tripsOf(charges[0]!.policy).leases++
     const { epoch } = spot
+    const backSteps = this.#backSteps
     const over = (): void => {
       spot.isPending = false
       this.#pending--
@@ -659,8 +670,10 @@ class LeaseStore implements AsyncStore {
       {
         answered: (by) => {
           over()
-          if (by === undefined) this.#granted(spot, charges, sent, epoch === spot.epoch)
-          else spot.quietUntil = sent.now + spot.settings.span
+          if (by === undefined) {
+            const time = this.#now()
+            this.#granted(spot, charges, sent, time, epoch === spot.epoch && backSteps === this.#backSteps)
+          } else spot.quietUntil = sent.now + spot.settings.span
         },
         failed: () => {
           over()
@@ -670,8 +683,7 @@ class LeaseStore implements AsyncStore {
     )
   }
 
-  #granted(spot: Spot, charges: readonly Charge[], sent: Time, isCurrent: boolean): void {
-    const time = this.#now()
+  #granted(spot: Spot, charges: readonly Charge[], sent: Time, time: Time, isCurrent: boolean): void {
     for (const [i, { remaining }] of charges.entries()) spot.remaining[i] = remaining
     const isDenied = charges.some(({ allowed, policy }) => !allowed && policy.compiled.enforced)
     if (isDenied) return spot.rest(time)
