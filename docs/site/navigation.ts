@@ -26,6 +26,7 @@ const groups: readonly Group[] = [
       'proxies',
       'redis',
       'databases',
+      'leases',
       'rules',
       'language-models',
       'testing',
@@ -49,7 +50,7 @@ const groups: readonly Group[] = [
 ]
 
 const first = ['README', 'docs/playground']
-const last = ['docs/why-sluice', 'ARCHITECTURE', 'CONTRIBUTING', 'SECURITY', 'CHANGELOG']
+const last = ['docs/comparison', 'docs/why-sluice', 'ARCHITECTURE', 'CONTRIBUTING', 'SECURITY', 'CHANGELOG']
 
 /** Returns the sidebar: every page once, with its first heading as the text. */
 export function sidebar(root: string): DefaultTheme.SidebarItem[] {
