@@ -6,7 +6,7 @@ import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { limits, names, Subject } from './harness.ts'
 
 /** A limit in two versions under one name. */
-type Versions = readonly [Limit, Limit]
+export type Versions = readonly [Limit, Limit]
 
 type Kind =
   | 'ask'
