@@ -81,7 +81,7 @@ export function lease(store: Store, options: LeaseStoreOptions = {}): Store {
 }
 
 /** Returns false for a store around which no lease can be: one that is guarded, cached or leased already. */
-function isLeasable(store: Store): boolean {
+export function isLeasable(store: Store): boolean {
   return !store.answersAlways && store.recall === undefined && !isDenyCache(store)
 }
 
