@@ -737,7 +737,8 @@ class LeaseStore implements AsyncStore {
     const isDenied = charges.some(({ allowed, policy }) => !allowed && policy.compiled.enforced)
     if (isDenied) return spot.rest(time)
     for (const [i, { cost, charged }] of charges.entries()) if (charged > 0) spot.counts[i]!.leased += cost
-    const isWhole = charges.every(({ allowed, cost, charged }) => allowed && (cost === 0 || charged > 0))
+    // A shadow limit may have denied its part.
+    const isWhole = charges.every(({ cost, charged }) => cost === 0 || charged > 0)
     const batch = new Batch(spot, charges, sent, endOf(charges, sent.now, spot.settings.span))
     if (!isWhole || !isCurrent || this.#isClosed || batch.isOver(time)) {
       spot.rest(time)

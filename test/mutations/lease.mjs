@@ -84,10 +84,10 @@ export const leases = [
     'charge.markCharged(own.at, charge.cost',
     'charge.markCharged(now, charge.cost',
   ),
-  bounded(
+  either(
     'a part of a lease that a shadow limit has denied',
-    'allowed && (cost === 0 || charged > 0)',
-    'true || (cost === 0 || charged > 0)',
+    'charges.every(({ cost, charged }) => cost === 0 || charged > 0)',
+    'charges.length > 0',
   ),
   bounded('a limit that must not be leased', '!policy.compiled.leasable || ', ''),
   compiled('a limit with `exact` that is leased', ' && data.exact !== true', ''),

@@ -63,10 +63,22 @@ export interface Ranges {
 
 /** All that can happen. */
 export const EVERYTHING: readonly Kind[] = [
-  ...['ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask'],
-  ...['pass', 'pass', 'refund', 'refund', 'settle'],
-  ...['reset', 'block', 'penalize', 'deploy', 'step', 'freeze', 'outage', 'lose', 'network'],
-] as Kind[]
+  ...Array.from({ length: 14 }, (): Kind => 'ask'),
+  'pass',
+  'pass',
+  'refund',
+  'refund',
+  'settle',
+  'reset',
+  'block',
+  'penalize',
+  'deploy',
+  'step',
+  'freeze',
+  'outage',
+  'lose',
+  'network',
+]
 
 /** What keeps a history whole, so that bounds of intervals apply. */
 export const WHOLE: readonly Kind[] = EVERYTHING.filter((kind) => !['reset', 'deploy'].includes(kind))
@@ -255,6 +267,11 @@ function install(given: Globals): void {
   timers.clearTimeout = given.clearTimeout
 }
 
+function enterProcess(process: Process | undefined): void {
+  if (process === undefined || current === undefined) install(process === undefined ? REAL : STUBS)
+  current = process
+}
+
 /** A process: a wrapper, a network and clocks. */
 class Process {
   readonly world: LeaseWorld
@@ -300,13 +317,11 @@ class Process {
   enter<Result>(run: () => Result): Result {
     if (this.isLost) return undefined as Result
     const before = current
-    current = this
-    if (before === undefined) install(STUBS)
+    enterProcess(this)
     try {
       return run()
     } finally {
-      current = before
-      if (before === undefined) install(REAL)
+      enterProcess(before)
     }
   }
 
@@ -519,9 +534,7 @@ export class LeaseWorld {
   #decided(process: Process, charges: readonly Charge[], by: unknown): void {
     const isLeased = by === 'remembered'
     const isAdmitted = charges.every(({ allowed, policy }) => allowed || !policy.compiled.enforced)
-    this.answers.push(
-      charges.map((each) => ({ ...each, at: each.at, charged: each.charged, lockedFor: each.lockedFor })),
-    )
+    if (this.keepsAnswers) this.answers.push(charges.map(verdictOf))
     if (!isAdmitted) return
     if (isLeased) this.#checkLeased(process, charges)
     const uses = charges.map((charge) => {
@@ -740,6 +753,11 @@ export class LeaseWorld {
     } else if (!['fixedWindow', 'slidingWindowCounter'].includes(algorithm))
       within(uses, (T) => capacity + (quota / W) * (T + L + micros) + 1e-6)
   }
+}
+
+function verdictOf(charge: Charge): unknown {
+  const { cost, allowed, remaining, retryAfter, resetAfter, delay, at, charged, lockedFor } = charge
+  return { cost, allowed, remaining, retryAfter, resetAfter, delay, at, charged, lockedFor }
 }
 
 /** True for limits whose windows begin with a request. */

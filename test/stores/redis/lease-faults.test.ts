@@ -104,7 +104,7 @@ it('a server that is flushed: units of before are not given back to what was cha
   const [seconds, micros] = await client.time()
   await client.flushall()
   const made = await load(guarded, 600)
-  const flushed = Number(seconds) * 1e6 + Number(micros)
+  const flushed = seconds * 1e6 + micros
   const since = made.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > flushed)
   expect(since.length).toBeGreaterThan(0)
   await until(async () => (await counted()) === since.length)
