@@ -124,9 +124,12 @@ export interface LeaseCount {
   readonly limiter: string
   /** The name of the limit. */
   readonly limit: string
-  /** Units that were charged ahead, those of them that requests have used, and those that were given back. */
+  /** Units that were charged ahead. */
   leased: number
+  /** Units that requests have taken from leases, and those that they have given back to them. */
   used: number
+  refunded: number
+  /** Units that were unused at the end of a lease, and were given back to the store. */
   returned: number
 }
 
@@ -159,7 +162,7 @@ export function tripCounts(): readonly TripCount[] {
 
 function countOf({ limiter, limit }: Policy): LeaseCount {
   const name = `${limiter}\0${limit.name}`
-  const known = counts.get(name) ?? { limiter, limit: limit.name, leased: 0, used: 0, returned: 0 }
+  const known = counts.get(name) ?? { limiter, limit: limit.name, leased: 0, used: 0, refunded: 0, returned: 0 }
   if (counts.size < MOST_NAMES) counts.set(name, known)
   return known
 }
@@ -776,7 +779,8 @@ class LeaseStore implements AsyncStore {
     for (const [i, each] of units.entries()) {
       const cost = each === 0 ? 0 : each / batch.weight(i)
       batch.left[i]! -= cost
-      spot.counts[i]!.used += cost
+      if (cost > 0) spot.counts[i]!.used += cost
+      else spot.counts[i]!.refunded -= cost
     }
     return true
   }
