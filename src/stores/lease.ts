@@ -168,9 +168,11 @@ function countOf({ limiter, limit }: Policy): LeaseCount {
 }
 
 function tripsOf({ limiter }: Policy): TripCount {
-  const known = trips.get(limiter) ?? { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
-  if (trips.size < MOST_NAMES) trips.set(limiter, known)
-  return known
+  const known = trips.get(limiter)
+  if (known !== undefined) return known
+  const made = { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
+  if (trips.size < MOST_NAMES) trips.set(limiter, made)
+  return made
 }
 
 /** A lease has at least so many requests of average cost. */
@@ -188,6 +190,8 @@ class Batch {
   readonly wallEnd: number
   /** Units that are left for each charge. */
   readonly left: number[]
+  /** How many units of the state one unit of cost was. An algorithm may weigh it. */
+  readonly weights: readonly number[]
   isLive = false
 
   constructor(spot: Spot, charges: readonly Charge[], sent: Time, end: number) {
@@ -197,6 +201,7 @@ class Batch {
     this.end = end
     this.wallEnd = sent.wall + (end - sent.now) / 1000
     this.left = charges.map(({ cost }) => cost)
+    this.weights = charges.map(({ cost, charged }) => (cost > 0 ? charged / cost : 1))
   }
 
   /** A clock behind its begin has stepped back. */
@@ -210,13 +215,8 @@ class Batch {
   }
 
   get isLow(): boolean {
-    return this.charges.some(({ cost }, i) => this.left[i]! <= LOW * cost)
-  }
-
-  /** How many units of the state one unit of cost was. An algorithm may weigh it. */
-  weight(i: number): number {
-    const { cost, charged } = this.charges[i]!
-    return cost > 0 ? charged / cost : 1
+    for (let i = 0; i < this.left.length; i++) if (this.left[i]! <= LOW * this.charges[i]!.cost) return true
+    return false
   }
 
   /** Takes the cost of charges, and writes the verdict. They carry the time of this batch, so that a refund finds it. */
@@ -230,7 +230,7 @@ class Batch {
       charge.retryAfter = 0
       charge.resetAfter = Math.max(0, own.resetAfter - (now - this.sent) / 1000)
       charge.delay = 0
-      charge.markCharged(own.at, charge.cost * this.weight(i))
+      charge.markCharged(own.at, charge.cost * this.weights[i]!)
       charge.markLocked(0)
     }
   }
@@ -255,6 +255,7 @@ class Spot {
   readonly isOneTransaction: boolean
   readonly batches: Batch[] = []
   readonly counts: readonly LeaseCount[]
+  readonly trips: TripCount
   /** What remained under each limit as of the last answer of the store. */
   readonly remaining: number[]
   isPending = false
@@ -276,6 +277,7 @@ class Spot {
     this.settings = settings
     this.isOneTransaction = isOneTransaction
     this.counts = this.policies.map(countOf)
+    this.trips = tripsOf(this.policies[0]!)
     this.remaining = charges.map(() => 0)
     this.#parts = new Float64Array(PARTS * (charges.length + 1))
     this.#sums = new Float64Array(charges.length + 1)
@@ -613,7 +615,7 @@ class LeaseStore implements AsyncStore {
       spot.countUse(i, cost)
       spot.counts[i]!.used += cost
     }
-    tripsOf(charges[0]!.policy).local++
+    spot.trips.local++
     if (!spot.isPending && batch.isLow && batch === spot.batches.at(-1)) this.#consider(spot, time)
   }
 
@@ -650,7 +652,7 @@ class LeaseStore implements AsyncStore {
   #ask(spot: Spot, charges: readonly Charge[], sent: Time): void {
     spot.isPending = true
     this.#pending++
-    tripsOf(charges[0]!.policy).leases++
+    spot.trips.leases++
     const { epoch } = spot
     const over = (): void => {
       spot.isPending = false
@@ -720,14 +722,14 @@ class LeaseStore implements AsyncStore {
     for (const [i, charge] of batch.charges.entries()) {
       const left = batch.left[i]!
       batch.left[i] = 0
-      const refund = -left * batch.weight(i)
+      const refund = -left * batch.weights[i]!
       if (left <= 0 || charge.charged === 0 || !isRefundable(charge, refund, age)) continue
       charges.push(charge)
       units.push(refund)
       batch.spot.counts[i]!.returned += left
     }
     if (charges.length === 0) return
-    tripsOf(charges[0]!.policy).returns++
+    batch.spot.trips.returns++
     const done = new Promise<void>((resolve) => {
       start(this.#inner, { kind: 'adjust', charges, units }, { answered: () => resolve(), failed: () => resolve() })
     })
@@ -772,12 +774,12 @@ class LeaseStore implements AsyncStore {
       !batch.isOver(time) &&
       charges.every(({ at, charged }, i) => {
         if (units[i] === 0) return true
-        return charged > 0 && at === batch.charges[i]!.at && units[i]! <= batch.left[i]! * batch.weight(i)
+        return charged > 0 && at === batch.charges[i]!.at && units[i]! <= batch.left[i]! * batch.weights[i]!
       })
     const batch = spot.batches.find(isOf)
     if (batch === undefined) return false
     for (const [i, each] of units.entries()) {
-      const cost = each === 0 ? 0 : each / batch.weight(i)
+      const cost = each === 0 ? 0 : each / batch.weights[i]!
       batch.left[i]! -= cost
       if (cost > 0) spot.counts[i]!.used += cost
       else spot.counts[i]!.refunded -= cost
