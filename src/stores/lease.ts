@@ -370,6 +370,9 @@ function isSameLease(one: LeaseSettings | undefined, other: LeaseSettings | unde
   return one === other || (one?.span === other?.span && one?.share === other?.share && one?.from === other?.from)
 }
 
+/** So many spots are looked at when one is added. */
+const LOOKS = 4
+
 /** Cells of the counters of keys. Keys with one hash share a counter. */
 const CELLS = 65_536
 
@@ -413,9 +416,9 @@ class LeaseStore implements AsyncStore {
   readonly #maxLeases: number
   /** By limiter, then by key: the spots that charge it. */
   readonly #spots = new Map<string, Map<string, Spot[]>>()
-  #size = 0
-  /** When spots that nobody uses were dropped last. */
-  #cleanedAt = 0
+  readonly #all = new Set<Spot>()
+  /** Goes through all spots again and again. */
+  #hand = this.#all.values()
   readonly #sightings = new Sightings()
   /** The longest lease that was asked for, in microseconds. */
   #longest = 0
@@ -474,6 +477,7 @@ class LeaseStore implements AsyncStore {
     this.#cancel?.()
     for (const batch of this.#batches) this.#end(batch)
     this.#spots.clear()
+    this.#all.clear()
     let cancel = (): void => undefined
     const late = new Promise<void>((resolve) => (cancel = background(1000, resolve)))
     await Promise.race([Promise.all(this.#refunds), late])
@@ -549,7 +553,7 @@ class LeaseStore implements AsyncStore {
     let settings = this.#settingsOf(first!.policy)
     for (let i = 1; i < charges.length; i++) settings = stricter(settings, this.#settingsOf(charges[i]!.policy))
     if (settings.span > this.#longest) this.#longest = settings.span
-    if (this.#size > 0) this.#endChanged(charges)
+    if (this.#all.size > 0) this.#endChanged(charges)
     const seen = this.#sightings.see(first!.key, this.#longest, now)
     if (seen < settings.from || !this.#hasRoom(now)) return undefined
     const parts = new Set(charges.map(({ limiter, key }) => this.place.partOf(limiter, key)))
@@ -557,7 +561,7 @@ class LeaseStore implements AsyncStore {
     // The keys of different slots of a cluster are charged one after another.
     const isOneTransaction = places.size === 1 || (parts.size === 1 && parts.has(''))
     const spot = new Spot(charges, settings, isOneTransaction, now)
-    this.#size++
+    this.#all.add(spot)
     for (const each of distinct(charges)) this.#at(each.limiter, each.key).push(spot)
     return spot
   }
@@ -570,22 +574,22 @@ class LeaseStore implements AsyncStore {
     return spots
   }
 
-  /** Drops spots that nobody has used for `for`, once in that time. */
+  /** Looks at a few spots in turn, and drops those that nobody has used for `for`: all of them at once would delay a request. */
   #hasRoom(now: number): boolean {
-    const age = now - this.#cleanedAt
-    if (age >= this.#longest || age < 0) {
-      this.#cleanedAt = now
-      const spots = new Set([...this.#spots.values()].flatMap((keys) => [...keys.values()].flat()))
-      for (const spot of spots) {
-        const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
-        if (isUnused && spot.batches.length === 0 && !spot.isPending) this.#remove(spot)
+    for (let i = 0; i < LOOKS; i++) {
+      const { value: spot } = this.#hand.next()
+      if (spot === undefined) {
+        this.#hand = this.#all.values()
+        break
       }
+      const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
+      if (isUnused && spot.batches.length === 0 && !spot.isPending) this.#remove(spot)
     }
-    return this.#size < this.#maxLeases
+    return this.#all.size < this.#maxLeases
   }
 
   #remove(spot: Spot): void {
-    this.#size--
+    this.#all.delete(spot)
     for (const [i, { limiter }] of spot.policies.entries()) {
       const keys = this.#spots.get(limiter)
       const others = keys?.get(spot.keys[i]!)?.filter((each) => each !== spot) ?? []
@@ -759,7 +763,7 @@ class LeaseStore implements AsyncStore {
     // A penalty is a charge that no decision has made.
     const penalized = charges.filter(({ allowed }, i) => !allowed && units[i]! > 0)
     if (penalized.length > 0) return this.#change(operation, penalized, reply)
-    const spot = this.#size === 0 || charges.length === 0 ? undefined : this.#find(charges)
+    const spot = this.#all.size === 0 || charges.length === 0 ? undefined : this.#find(charges)
     if (spot !== undefined) for (const [i, each] of units.entries()) spot.countUse(i, each)
     if (spot === undefined || !this.#adjustHere(spot, charges, units)) return start(this.#inner, operation, reply)
     reply.answered('remembered')
