@@ -456,7 +456,12 @@ class LeaseStore implements AsyncStore {
   readonly recall = (charges: readonly Charge[]): boolean => {
     if (this.#batches.size === 0) return false
     const spot = this.#find(charges)
-    if (spot === undefined || spot.batches.length === 0) return false
+    return spot !== undefined && this.#take(spot, charges)
+  }
+
+  /** Takes units of a lease. Returns false if none has enough. */
+  #take(spot: Spot, charges: readonly Charge[]): boolean {
+    if (spot.batches.length === 0) return false
     const time = this.#now()
     for (let i = 0; i < spot.batches.length; i++) {
       const batch = spot.batches[i]!
@@ -493,14 +498,17 @@ class LeaseStore implements AsyncStore {
   #consume(operation: Deciding, reply: Reply): (() => void) | undefined {
     const { charges } = operation
     if (!this.#isLeased(charges)) return start(this.#inner, operation, reply)
-    if (this.recall(charges)) {
+    const known = this.#find(charges)
+    if (known !== undefined && this.#take(known, charges)) {
       reply.answered('remembered')
       return undefined
     }
     tripsOf(charges[0]!.policy).decisions++
     const time = this.#now()
-    const spot = this.#noted(charges, time.now)
+    const spot = known ?? this.#open(charges, time.now)
     if (spot === undefined) return start(this.#inner, operation, reply)
+    spot.turn(time.now)
+    spot.countAsk()
     let isGivenUp = false
     const giveUp = start(this.#inner, operation, {
       answered: (by) => {
@@ -540,14 +548,6 @@ class LeaseStore implements AsyncStore {
   }
 
   /** Notes that the store is asked. Returns nothing for a key that is asked about too seldom. */
-  #noted(charges: readonly Charge[], now: number): Spot | undefined {
-    const spot = this.#find(charges) ?? this.#open(charges, now)
-    if (spot === undefined) return undefined
-    spot.turn(now)
-    spot.countAsk()
-    return spot
-  }
-
   #open(charges: readonly Charge[], now: number): Spot | undefined {
     const [first] = charges
     let settings = this.#settingsOf(first!.policy)
