@@ -643,6 +643,8 @@ class LeaseStore implements AsyncStore {
     let part = 1 - 1 / Math.sqrt(asks)
     for (let i = 0; i < keys.length; i++)
       if (spot.used(i) > 0) part = Math.min(part, (settings.share * spot.remaining[i]!) / spot.used(i))
+    // This is the usual case of a key that is asked about seldom.
+    if (part * asks < LEAST - 1e-6) return
     const units = keys.map((_, i) => Math.max(0, Math.floor(part * spot.used(i) + 1e-9) - spot.left(i)))
     if (!units.some((each) => each > 0)) return
     for (const [i, each] of units.entries()) if (spot.used(i) > 0 && each * asks < LEAST * spot.used(i)) return
