@@ -81,7 +81,7 @@ export function lease(store: Store, options: LeaseStoreOptions = {}): Store {
 }
 
 /** Returns false for a store around which no lease can be: one that is guarded, cached or leased already. */
-function isLeasable(store: Store): boolean {
+export function isLeasable(store: Store): boolean {
   return !store.answersAlways && store.recall === undefined && !isDenyCache(store)
 }
 
@@ -258,7 +258,10 @@ class Spot {
   readonly trips: TripCount
   /** What remained under each limit as of the last answer of the store. */
   readonly remaining: number[]
-  isPending = false
+  /** Ends a request for a lease that is under way. */
+  asked: (() => void) | undefined
+  /** When the latest one was sent. */
+  askedAt = 0
   /** Counts the changes after which a lease that was asked for before must not be used. */
   epoch = 0
   /** No lease is asked for until this microsecond. */
@@ -354,7 +357,7 @@ class Spot {
 
 /** Returns true for policies that charge the same state in the same way. A function may make its limits anew for each request. */
 function isSame(one: Policy, other: Policy): boolean {
-  if (one === other) return one.compiled.validity === undefined || one.compiled === other.compiled
+  if (one === other) return true
   const { compiled } = one
   return (
     one.limiter === other.limiter &&
@@ -424,9 +427,14 @@ class LeaseStore implements AsyncStore {
   #longest = 0
   readonly #batches = new Set<Batch>()
   #pending = 0
-  /** Refunds under way, for `close`. */
-  readonly #refunds = new Set<Promise<void>>()
+  /** The newest time of this process, and how often its clock has stepped back. */
+  #latest = -Infinity
+  #backSteps = 0
+  /** Requests for leases and refunds that are under way, for `close`. */
+  readonly #underway = new Set<Promise<void>>()
+  /** The timer, and when it is due. */
   #cancel: (() => void) | undefined
+  #sweepAt = Infinity
   #isClosed = false
 
   constructor(inner: AsyncStore, settings: LeaseSettings | undefined, maxLeases: number) {
@@ -476,7 +484,7 @@ class LeaseStore implements AsyncStore {
     return false
   }
 
-  /** Refunds what is unused, and waits for at most a second for that. */
+  /** Refunds what is unused, also of leases that are asked for. Waits for at most a second for that. */
   readonly close = async (): Promise<void> => {
     this.#isClosed = true
     this.#cancel?.()
@@ -485,13 +493,35 @@ class LeaseStore implements AsyncStore {
     this.#all.clear()
     let cancel = (): void => undefined
     const late = new Promise<void>((resolve) => (cancel = background(1000, resolve)))
-    await Promise.race([Promise.all(this.#refunds), late])
+    await Promise.race([this.#settled(), late])
     cancel()
     await this.#inner.close()
   }
 
+  async #settled(): Promise<void> {
+    while (this.#underway.size > 0) await Promise.all(this.#underway)
+  }
+
+  /** Keeps a promise for `close`. Returns the function that settles it. */
+  #begin(): () => void {
+    let end = (): void => undefined
+    const done = new Promise<void>((resolve) => (end = resolve))
+    this.#underway.add(done)
+    return () => {
+      this.#underway.delete(done)
+      end()
+    }
+  }
+
+  /** A given clock that has stepped back ends all leases: nobody knows how old they are. */
   #now(): Time {
     const now = microseconds(this.#time)
+    const hasSteppedBack = now < this.#latest
+    this.#latest = now
+    if (hasSteppedBack) {
+      this.#backSteps++
+      for (const batch of this.#batches) this.#end(batch)
+    }
     return { now, wall: this.clock.given ? now / 1000 : Date.now() }
   }
 
@@ -505,6 +535,7 @@ class LeaseStore implements AsyncStore {
     }
     tripsOf(charges[0]!.policy).decisions++
     const time = this.#now()
+    if (this.#all.size > 0) this.#endChanged(charges)
     const spot = known ?? this.#open(charges, time.now)
     if (spot === undefined) return start(this.#inner, operation, reply)
     spot.turn(time.now)
@@ -553,7 +584,6 @@ class LeaseStore implements AsyncStore {
     let settings = this.#settingsOf(first!.policy)
     for (let i = 1; i < charges.length; i++) settings = stricter(settings, this.#settingsOf(charges[i]!.policy))
     if (settings.span > this.#longest) this.#longest = settings.span
-    if (this.#all.size > 0) this.#endChanged(charges)
     const seen = this.#sightings.see(first!.key, this.#longest, now)
     if (seen < settings.from || !this.#hasRoom(now)) return undefined
     const parts = new Set(charges.map(({ limiter, key }) => this.place.partOf(limiter, key)))
@@ -583,7 +613,7 @@ class LeaseStore implements AsyncStore {
         break
       }
       const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
-      if (isUnused && spot.batches.length === 0 && !spot.isPending) this.#remove(spot)
+      if (isUnused && spot.batches.length === 0 && !this.#isAsking(spot, now)) this.#remove(spot)
     }
     return this.#all.size < this.#maxLeases
   }
@@ -620,7 +650,7 @@ class LeaseStore implements AsyncStore {
       spot.counts[i]!.used += cost
     }
     spot.trips.local++
-    if (!spot.isPending && batch.isLow && batch === spot.batches.at(-1)) this.#consider(spot, time)
+    if (spot.asked === undefined && batch.isLow && batch === spot.batches.at(-1)) this.#consider(spot, time)
   }
 
   /** Takes over an answer of the store. */
@@ -636,9 +666,10 @@ class LeaseStore implements AsyncStore {
   /** Asks for a lease if it pays: for at most what was used within the last `for`, and `share` of what remains. */
   #consider(spot: Spot, time: Time): void {
     const { settings, asks, policies, keys } = spot
-    if (spot.isPending || !spot.isOneTransaction || this.#isClosed || time.now < spot.quietUntil) return
+    if (!spot.isOneTransaction || this.#isClosed || time.now < spot.quietUntil) return
+    if (this.#isAsking(spot, time.now)) return
     if (asks < settings.from && time.now - spot.openedAt >= settings.span) return
-    if (this.#batches.size + this.#pending >= this.#maxLeases) return
+    if (this.#isFull() && !this.#endEmpty(spot)) return
     // Traffic varies by about the root of its number. Less than the expected number leaves less unused.
     let part = 1 - 1 / Math.sqrt(asks)
     for (let i = 0; i < keys.length; i++)
@@ -656,33 +687,60 @@ class LeaseStore implements AsyncStore {
   }
 
   #ask(spot: Spot, charges: readonly Charge[], sent: Time): void {
-    spot.isPending = true
+    const end = this.#begin()
+    spot.asked = end
+    spot.askedAt = sent.now
     this.#pending++
     spot.trips.leases++
     const { epoch } = spot
+    const backSteps = this.#backSteps
     const over = (): void => {
-      spot.isPending = false
-      this.#pending--
+      if (spot.asked === end) this.#endAsk(spot)
     }
     start(
       this.#inner,
       { kind: 'consume', charges, fresh: false },
       {
         answered: (by) => {
+          if (by === undefined) {
+            const time = this.#now()
+            this.#granted(spot, charges, sent, time, epoch === spot.epoch && backSteps === this.#backSteps)
+          } else spot.quietUntil = sent.now + spot.settings.span
           over()
-          if (by === undefined) this.#granted(spot, charges, sent, epoch === spot.epoch)
-          else spot.quietUntil = sent.now + spot.settings.span
         },
         failed: () => {
-          over()
           spot.quietUntil = this.#now().now + spot.settings.span
+          over()
         },
       },
     )
   }
 
-  #granted(spot: Spot, charges: readonly Charge[], sent: Time, isCurrent: boolean): void {
-    const time = this.#now()
+  #isFull(): boolean {
+    return this.#batches.size + this.#pending >= this.#maxLeases
+  }
+
+  /** Ends leases of which nothing is left. They are kept only for refunds. Returns true if there is room then. */
+  #endEmpty(spot: Spot): boolean {
+    for (const batch of spot.batches.slice()) if (batch.left.every((each) => each === 0)) this.#end(batch)
+    return !this.#isFull()
+  }
+
+  /** Returns true while a request for a lease is under way. After `for`, its answer is worth nothing: the store may never answer. */
+  #isAsking(spot: Spot, now: number): boolean {
+    if (spot.asked === undefined) return false
+    const isLate = now - spot.askedAt >= spot.settings.span || now < spot.askedAt
+    if (isLate) this.#endAsk(spot)
+    return !isLate
+  }
+
+  #endAsk(spot: Spot): void {
+    spot.asked?.()
+    spot.asked = undefined
+    this.#pending--
+  }
+
+  #granted(spot: Spot, charges: readonly Charge[], sent: Time, time: Time, isCurrent: boolean): void {
     for (const [i, { remaining }] of charges.entries()) spot.remaining[i] = remaining
     const isDenied = charges.some(({ allowed, policy }) => !allowed && policy.compiled.enforced)
     if (isDenied) return spot.rest(time)
@@ -736,16 +794,16 @@ class LeaseStore implements AsyncStore {
     }
     if (charges.length === 0) return
     batch.spot.trips.returns++
-    const done = new Promise<void>((resolve) => {
-      start(this.#inner, { kind: 'adjust', charges, units }, { answered: () => resolve(), failed: () => resolve() })
-    })
-    this.#refunds.add(done)
-    void done.then(() => this.#refunds.delete(done))
+    const end = this.#begin()
+    start(this.#inner, { kind: 'adjust', charges, units }, { answered: end, failed: end })
   }
 
   /** Ends leases whose time is over. One timer serves all. */
   #sweepLater(micros: number): void {
-    if (this.#cancel !== undefined || this.#isClosed) return
+    const at = this.#latest + micros
+    if (this.#isClosed || (this.#cancel !== undefined && at >= this.#sweepAt)) return
+    this.#cancel?.()
+    this.#sweepAt = at
     const sweep = (): void => {
       this.#cancel = undefined
       const time = this.#now()
@@ -818,7 +876,8 @@ brand(LeaseStore, STORE)
 /** Returns the microsecond at which a lease ends, by this process. It counts from the sending of its request, so it is never later than in the store. */
 function endOf(charges: readonly Charge[], sent: number, span: number): number {
   let end = sent + span
-  for (const { at, resetAfter, policy } of charges) {
+  for (const { at, cost, resetAfter, policy } of charges) {
+    if (cost === 0) continue
     const { algorithm, parameters, perMs, micros } = policy.compiled
     const until = algorithm.leaseUntil!(parameters, at, Math.round(resetAfter * perMs))
     // The store has rounded its time down to a tick.
