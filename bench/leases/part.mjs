@@ -5,7 +5,7 @@ import { byRound, ratios } from '../lib/statistics.mjs'
 import { rateWorkers } from '../redis/rate-workers.mjs'
 import { startRedis } from '../redis/server.mjs'
 
-const FULL = { rounds: 4, ms: 300, warmUpMs: 200, patienceMs: 5000 }
+const FULL = { rounds: 4, ms: 300, warmUpMs: 200, patienceMs: 3000 }
 const QUICK = { rounds: 2, ms: 150, warmUpMs: 100, patienceMs: 1000 }
 const SUBJECTS = new URL('./subjects.mjs', import.meta.url).href
 
