@@ -57,12 +57,12 @@ describe('a lease', () => {
   for (const algorithm of names()) {
     // A quota of one request is too little for a lease.
     const runs = LEASED.includes(algorithm) && algorithm !== 'spacing' ? RUNS : RUNS / 6
-    it(`of ${algorithm} keeps the bounds in every interval`, () => search(algorithm, WHOLE, (2 * runs) / 3))
+    it(`of ${algorithm} keeps the bounds in every interval`, () => search(algorithm, WHOLE, Math.ceil((2 * runs) / 3)))
     it(`of ${algorithm} uses what was charged, in its time, whatever happens`, () =>
-      search(algorithm, EVERYTHING, runs / 2))
+      search(algorithm, EVERYTHING, Math.ceil(runs / 2)))
   }
   it('keeps the bounds over rows of a database', async () => {
-    await searchOn((clock) => rowStore(mapRows(clock), { clock }), RUNS / 6)
+    await searchOn((clock) => rowStore(mapRows(clock), { clock }), Math.ceil(RUNS / 6))
   })
   it('was used often in the search', () => {
     expect(counts.leased).toBeGreaterThan(counts.decisions / 15)
@@ -83,7 +83,7 @@ describe('a lease', () => {
           without === undefined ? { ...trace, span: 0 } : { ...trace, keyed: trace.keyed.map((each) => without(each)) }
         expect(await answersOf(same, true)).toEqual(await answersOf(same, false))
       }),
-      { numRuns: RUNS / 3 },
+      { numRuns: Math.ceil(RUNS / 3) },
     )
   })
 })
