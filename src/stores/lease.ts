@@ -168,9 +168,11 @@ function countOf({ limiter, limit }: Policy): LeaseCount {
 }
 
 function tripsOf({ limiter }: Policy): TripCount {
-  const known = trips.get(limiter) ?? { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
-  if (trips.size < MOST_NAMES) trips.set(limiter, known)
-  return known
+  const known = trips.get(limiter)
+  if (known !== undefined) return known
+  const made = { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
+  if (trips.size < MOST_NAMES) trips.set(limiter, made)
+  return made
 }
 
 /** A lease has at least so many requests of average cost. */
@@ -188,6 +190,8 @@ class Batch {
   readonly wallEnd: number
   /** Units that are left for each charge. */
   readonly left: number[]
+  /** How many units of the state one unit of cost was. An algorithm may weigh it. */
+  readonly weights: readonly number[]
   isLive = false
 
   constructor(spot: Spot, charges: readonly Charge[], sent: Time, end: number) {
@@ -197,6 +201,7 @@ class Batch {
     this.end = end
     this.wallEnd = sent.wall + (end - sent.now) / 1000
     this.left = charges.map(({ cost }) => cost)
+    this.weights = charges.map(({ cost, charged }) => (cost > 0 ? charged / cost : 1))
   }
 
   /** A clock behind its begin has stepped back. */
@@ -210,13 +215,8 @@ class Batch {
   }
 
   get isLow(): boolean {
-    return this.charges.some(({ cost }, i) => this.left[i]! <= LOW * cost)
-  }
-
-  /** How many units of the state one unit of cost was. An algorithm may weigh it. */
-  weight(i: number): number {
-    const { cost, charged } = this.charges[i]!
-    return cost > 0 ? charged / cost : 1
+    for (let i = 0; i < this.left.length; i++) if (this.left[i]! <= LOW * this.charges[i]!.cost) return true
+    return false
   }
 
   /** Takes the cost of charges, and writes the verdict. They carry the time of this batch, so that a refund finds it. */
@@ -230,7 +230,7 @@ class Batch {
       charge.retryAfter = 0
       charge.resetAfter = Math.max(0, own.resetAfter - (now - this.sent) / 1000)
       charge.delay = 0
-      charge.markCharged(own.at, charge.cost * this.weight(i))
+      charge.markCharged(own.at, charge.cost * this.weights[i]!)
       charge.markLocked(0)
     }
   }
@@ -255,6 +255,7 @@ class Spot {
   readonly isOneTransaction: boolean
   readonly batches: Batch[] = []
   readonly counts: readonly LeaseCount[]
+  readonly trips: TripCount
   /** What remained under each limit as of the last answer of the store. */
   readonly remaining: number[]
   /** Ends a request for a lease that is under way. */
@@ -279,6 +280,7 @@ class Spot {
     this.settings = settings
     this.isOneTransaction = isOneTransaction
     this.counts = this.policies.map(countOf)
+    this.trips = tripsOf(this.policies[0]!)
     this.remaining = charges.map(() => 0)
     this.#parts = new Float64Array(PARTS * (charges.length + 1))
     this.#sums = new Float64Array(charges.length + 1)
@@ -371,6 +373,9 @@ function isSameLease(one: LeaseSettings | undefined, other: LeaseSettings | unde
   return one === other || (one?.span === other?.span && one?.share === other?.share && one?.from === other?.from)
 }
 
+/** So many spots are looked at when one is added. */
+const LOOKS = 4
+
 /** Cells of the counters of keys. Keys with one hash share a counter. */
 const CELLS = 65_536
 
@@ -414,9 +419,9 @@ class LeaseStore implements AsyncStore {
   readonly #maxLeases: number
   /** By limiter, then by key: the spots that charge it. */
   readonly #spots = new Map<string, Map<string, Spot[]>>()
-  #size = 0
-  /** When spots that nobody uses were dropped last. */
-  #cleanedAt = 0
+  readonly #all = new Set<Spot>()
+  /** Goes through all spots again and again. */
+  #hand = this.#all.values()
   readonly #sightings = new Sightings()
   /** The longest lease that was asked for, in microseconds. */
   #longest = 0
@@ -459,7 +464,12 @@ class LeaseStore implements AsyncStore {
   readonly recall = (charges: readonly Charge[]): boolean => {
     if (this.#batches.size === 0) return false
     const spot = this.#find(charges)
-    if (spot === undefined || spot.batches.length === 0) return false
+    return spot !== undefined && this.#take(spot, charges)
+  }
+
+  /** Takes units of a lease. Returns false if none has enough. */
+  #take(spot: Spot, charges: readonly Charge[]): boolean {
+    if (spot.batches.length === 0) return false
     const time = this.#now()
     for (let i = 0; i < spot.batches.length; i++) {
       const batch = spot.batches[i]!
@@ -480,6 +490,7 @@ class LeaseStore implements AsyncStore {
     this.#cancel?.()
     for (const batch of this.#batches) this.#end(batch)
     this.#spots.clear()
+    this.#all.clear()
     let cancel = (): void => undefined
     const late = new Promise<void>((resolve) => (cancel = background(1000, resolve)))
     await Promise.race([this.#settled(), late])
@@ -517,14 +528,18 @@ class LeaseStore implements AsyncStore {
   #consume(operation: Deciding, reply: Reply): (() => void) | undefined {
     const { charges } = operation
     if (!this.#isLeased(charges)) return start(this.#inner, operation, reply)
-    if (this.recall(charges)) {
+    const known = this.#find(charges)
+    if (known !== undefined && this.#take(known, charges)) {
       reply.answered('remembered')
       return undefined
     }
     tripsOf(charges[0]!.policy).decisions++
     const time = this.#now()
-    const spot = this.#noted(charges, time.now)
+    if (this.#all.size > 0) this.#endChanged(charges)
+    const spot = known ?? this.#open(charges, time.now)
     if (spot === undefined) return start(this.#inner, operation, reply)
+    spot.turn(time.now)
+    spot.countAsk()
     let isGivenUp = false
     const giveUp = start(this.#inner, operation, {
       answered: (by) => {
@@ -564,15 +579,6 @@ class LeaseStore implements AsyncStore {
   }
 
   /** Notes that the store is asked. Returns nothing for a key that is asked about too seldom. */
-  #noted(charges: readonly Charge[], now: number): Spot | undefined {
-    if (this.#size > 0) this.#endChanged(charges)
-    const spot = this.#find(charges) ?? this.#open(charges, now)
-    if (spot === undefined) return undefined
-    spot.turn(now)
-    spot.countAsk()
-    return spot
-  }
-
   #open(charges: readonly Charge[], now: number): Spot | undefined {
     const [first] = charges
     let settings = this.#settingsOf(first!.policy)
@@ -585,7 +591,7 @@ class LeaseStore implements AsyncStore {
     // The keys of different slots of a cluster are charged one after another.
     const isOneTransaction = places.size === 1 || (parts.size === 1 && parts.has(''))
     const spot = new Spot(charges, settings, isOneTransaction, now)
-    this.#size++
+    this.#all.add(spot)
     for (const each of distinct(charges)) this.#at(each.limiter, each.key).push(spot)
     return spot
   }
@@ -598,22 +604,22 @@ class LeaseStore implements AsyncStore {
     return spots
   }
 
-  /** Drops spots that nobody has used for `for`, once in that time. */
+  /** Looks at a few spots in turn, and drops those that nobody has used for `for`: all of them at once would delay a request. */
   #hasRoom(now: number): boolean {
-    const age = now - this.#cleanedAt
-    if (age >= this.#longest || age < 0) {
-      this.#cleanedAt = now
-      const spots = new Set([...this.#spots.values()].flatMap((keys) => [...keys.values()].flat()))
-      for (const spot of spots) {
-        const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
-        if (isUnused && spot.batches.length === 0 && !this.#isAsking(spot, now)) this.#remove(spot)
+    for (let i = 0; i < LOOKS; i++) {
+      const { value: spot } = this.#hand.next()
+      if (spot === undefined) {
+        this.#hand = this.#all.values()
+        break
       }
+      const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
+      if (isUnused && spot.batches.length === 0 && !this.#isAsking(spot, now)) this.#remove(spot)
     }
-    return this.#size < this.#maxLeases
+    return this.#all.size < this.#maxLeases
   }
 
   #remove(spot: Spot): void {
-    this.#size--
+    this.#all.delete(spot)
     for (const [i, { limiter }] of spot.policies.entries()) {
       const keys = this.#spots.get(limiter)
       const others = keys?.get(spot.keys[i]!)?.filter((each) => each !== spot) ?? []
@@ -643,7 +649,7 @@ class LeaseStore implements AsyncStore {
       spot.countUse(i, cost)
       spot.counts[i]!.used += cost
     }
-    tripsOf(charges[0]!.policy).local++
+    spot.trips.local++
     if (spot.asked === undefined && batch.isLow && batch === spot.batches.at(-1)) this.#consider(spot, time)
   }
 
@@ -668,6 +674,8 @@ class LeaseStore implements AsyncStore {
     let part = 1 - 1 / Math.sqrt(asks)
     for (let i = 0; i < keys.length; i++)
       if (spot.used(i) > 0) part = Math.min(part, (settings.share * spot.remaining[i]!) / spot.used(i))
+    // This is the usual case of a key that is asked about seldom.
+    if (part * asks < LEAST - 1e-6) return
     const units = keys.map((_, i) => Math.max(0, Math.floor(part * spot.used(i) + 1e-9) - spot.left(i)))
     if (!units.some((each) => each > 0)) return
     for (const [i, each] of units.entries()) if (spot.used(i) > 0 && each * asks < LEAST * spot.used(i)) return
@@ -683,7 +691,7 @@ class LeaseStore implements AsyncStore {
     spot.asked = end
     spot.askedAt = sent.now
     this.#pending++
-    tripsOf(charges[0]!.policy).leases++
+    spot.trips.leases++
     const { epoch } = spot
     const backSteps = this.#backSteps
     const over = (): void => {
@@ -779,14 +787,14 @@ class LeaseStore implements AsyncStore {
     for (const [i, charge] of batch.charges.entries()) {
       const left = batch.left[i]!
       batch.left[i] = 0
-      const refund = -left * batch.weight(i)
+      const refund = -left * batch.weights[i]!
       if (left <= 0 || charge.charged === 0 || !isRefundable(charge, refund, age)) continue
       charges.push(charge)
       units.push(refund)
       batch.spot.counts[i]!.returned += left
     }
     if (charges.length === 0) return
-    tripsOf(charges[0]!.policy).returns++
+    batch.spot.trips.returns++
     const end = this.#begin()
     start(this.#inner, { kind: 'adjust', charges, units }, { answered: end, failed: end })
   }
@@ -816,7 +824,7 @@ class LeaseStore implements AsyncStore {
     // A penalty is a charge that no decision has made.
     const penalized = charges.filter(({ allowed }, i) => !allowed && units[i]! > 0)
     if (penalized.length > 0) return this.#change(operation, penalized, reply)
-    const spot = this.#size === 0 || charges.length === 0 ? undefined : this.#find(charges)
+    const spot = this.#all.size === 0 || charges.length === 0 ? undefined : this.#find(charges)
     if (spot !== undefined) for (const [i, each] of units.entries()) spot.countUse(i, each)
     if (spot === undefined || !this.#adjustHere(spot, charges, units)) return start(this.#inner, operation, reply)
     reply.answered('remembered')
@@ -831,12 +839,12 @@ class LeaseStore implements AsyncStore {
       !batch.isOver(time) &&
       charges.every(({ at, charged }, i) => {
         if (units[i] === 0) return true
-        return charged > 0 && at === batch.charges[i]!.at && units[i]! <= batch.left[i]! * batch.weight(i)
+        return charged > 0 && at === batch.charges[i]!.at && units[i]! <= batch.left[i]! * batch.weights[i]!
       })
     const batch = spot.batches.find(isOf)
     if (batch === undefined) return false
     for (const [i, each] of units.entries()) {
-      const cost = each === 0 ? 0 : each / batch.weight(i)
+      const cost = each === 0 ? 0 : each / batch.weights[i]!
       batch.left[i]! -= cost
       if (cost > 0) spot.counts[i]!.used += cost
       else spot.counts[i]!.refunded -= cost

@@ -15,6 +15,10 @@ const linear = inFile('src/algorithms/gcra.ts', bounds)
 const compiled = inFile('src/engine/compiled-limit.ts', bounds)
 const adjust = inFile('src/engine/adjust.ts', single)
 const cache = inFile('src/stores/deny-cache/index.ts', single)
+const asked = { files: ['test/limiter/recall.test.ts'] }
+const limiter = inFile('src/limiter/limiter.ts', asked)
+const first = inFile('src/stores/deny-cache/index.ts', asked)
+const room = inFile('src/stores/lease.ts', asked)
 const guard = inFile('src/stores/guard/guarded-store.ts', single)
 
 /** Mistakes in leases: units that are used and were not charged, or later than their bound, or that are lost. */
@@ -57,7 +61,7 @@ export const leases = [
   lease('a lease after one decision', 'if (seen < settings.from || ', 'if ('),
   bounded('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
   lease('a key that takes room for good', 'if (isUnused && ', 'if (false && '),
-  lease('room for any number of leases', 'return this.#size < this.#maxLeases', 'return this.#size >= 0'),
+  lease('room for any number of leases', 'return this.#all.size < this.#maxLeases', 'return this.#size >= 0'),
   lease(
     'empty leases that keep their room',
     'if (this.#isFull() && !this.#endEmpty(spot)) return',
@@ -97,7 +101,7 @@ export const leases = [
   // What ends it.
   either('a lease that a change does not end', '    this.#dropAll(places)\n    return start(', '    return start('),
   either('a lease that was asked for before a change', '    spot.epoch++\n', ''),
-  lease('a changed limit that ends no lease', 'if (this.#size > 0) this.#endChanged(charges)', ''),
+  lease('a changed limit that ends no lease', 'if (this.#all.size > 0) this.#endChanged(charges)', ''),
   lease('a penalty that ends no lease', 'if (penalized.length > 0) return', 'if (penalized.length < 0) return'),
   lease('a second transaction that is leased', '!spot.isOneTransaction || ', ''),
   // What is given back.
@@ -112,7 +116,7 @@ export const leases = [
     'charged > 0 && at === batch.charges[i]!.at',
     'charged > 0 && at !== batch.charges[i]!.at',
   ),
-  either('a settlement of more than the lease has', ' && units[i]! <= batch.left[i]! * batch.weight(i)', ''),
+  either('a settlement of more than the lease has', ' && units[i]! <= batch.left[i]! * batch.weights[i]!', ''),
   adjust(
     'a refund that gives nothing back',
     'return outcome.persist && (outcome.edit.takeCost > 0 || unchanged.some((cell, i) => cell !== outcome.next[i]))',
@@ -127,12 +131,25 @@ export const leases = [
   lease('a store in a cache', ' && !isDenyCache(store)', ''),
   cache(
     'a remembered denial that hides a lease',
-    "operation.kind === 'consume' && this.recall?.(operation.charges)",
-    "operation.kind === 'peek' && this.recall?.(operation.charges)",
+    "if (operation.kind === 'consume') this.recall?.(operation.charges)",
+    "if (operation.kind === 'peek') this.recall?.(operation.charges)",
   ),
   guard(
     'a lease that is spent during an outage',
     ' && this.health.out === 0 && this.inner.recall',
     ' && this.inner.recall',
+  ),
+  first(
+    'a denial that hides a lease from a wrapper',
+    "if (operation.kind === 'consume') this.recall?.(operation.charges)",
+    '',
+  ),
+  limiter('a decision that is not leased before the store is asked', 'store.recall?.(charges)', 'charges.length < 0'),
+  limiter('a peek that takes leased units', "if (mode === 'consume' && store.recall", 'if (store.recall'),
+  room('unused keys that are never looked at again', '        this.#hand = this.#all.values()\n', ''),
+  room(
+    'unused keys that are never dropped',
+    '!this.#isAsking(spot, now)) this.#remove(spot)',
+    '!this.#isAsking(spot, now)) continue',
   ),
 ]

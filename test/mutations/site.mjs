@@ -11,7 +11,10 @@ const migrating = (name) =>
   inFile(`docs/migrating/${name}.md`, { files: ['test/docs/migrating.test.ts'], name: `migrating/${name}` })
 const comparison = inFile('docs/comparison.md', { files: ['test/docs/comparison.test.ts'] })
 
-/** Small mistakes in the playground and in the pages for users of other packages. */
+const picture = (file) => inFile(`docs/plot/${file}.ts`, { files: ['test/docs/algorithms.test.ts'] })
+const links = inFile('docs/site/links.ts', { files: ['test/site/site.test.ts'], name: 'leads to' })
+
+/** Small mistakes in the playground, the pictures, the site and the pages for users of other packages. */
 export const site = [
   simulate('a clock that stops', 'now = START + at', 'now = START'),
   forms('a quote in a name that ends the text', "value.replaceAll(/['\\\\]/g, String.raw`\\$&`)", 'value'),
@@ -41,4 +44,8 @@ export const site = [
   comparison('a figure that was not measured', '[54,846][bench]', '[64,846][bench]'),
   comparison('an exactness that was not measured', '[19][bounds]', '[10][bounds]'),
   share('a link with a time after the end', 'time < Number(span) ?', 'time >= 0 ?'),
+  picture('svg')('a picture without colours for dark pages', 'opening + style', 'opening'),
+  picture('svg')('a picture that is too wide for a phone', 'WIDTH = 440', 'WIDTH = 760'),
+  picture('panels')('another time at the edge of a window', 'decide(limits, aroundAnEdge)', 'decide(limits)'),
+  links('links to the README that lead home', '`/start#${anchor}`', '`/#${anchor}`'),
 ]
