@@ -1,7 +1,16 @@
 import fc from 'fast-check'
-import { type AsyncStore, lease, type Limit, limit, memoryStore, type Store } from '../../src/index.ts'
+import {
+  type AsyncStore,
+  type Clock,
+  lease,
+  type Limit,
+  limit,
+  memoryStore,
+  type Operation,
+  type Reply,
+  type Store,
+} from '../../src/index.ts'
 import { Charge, copiesOf, createPolicy, perform, type Policy, undo } from '../../src/stores/store.ts'
-import type { Clock, Operation, Reply } from '../../src/index.ts'
 import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { limits, names, Subject } from './harness.ts'
 

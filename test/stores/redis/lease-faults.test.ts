@@ -125,7 +125,7 @@ it('a process that was stopped uses no unit of its lease after `for`, and gives 
   worker.on('message', (message) => void heard.push(message))
   while (!heard.includes('leased')) await once(worker, 'message')
   worker.kill('SIGSTOP')
-  await pause(4000)
+  await pause(3000)
   worker.kill('SIGCONT')
   await pause(300)
   worker.send('end')

@@ -6,7 +6,7 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type Counts, EVERYTHING, LEASED, LeaseWorld, traces, WHOLE } from '../../support/lease-world.ts'
 import { anyRedis } from '../../support/redis.ts'
 
-const RUNS = Number(process.env['SLUICE_LEASES'] ?? 60)
+const RUNS = Number(process.env['SLUICE_LEASES'] ?? 40)
 
 let redis: Awaited<ReturnType<typeof anyRedis>>
 let client: Redis
