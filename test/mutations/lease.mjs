@@ -61,7 +61,7 @@ export const leases = [
   lease('a lease after one decision', 'if (seen < settings.from || ', 'if ('),
   bounded('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
   lease('a key that takes room for good', 'if (isUnused && ', 'if (false && '),
-  lease('room for any number of leases', 'return this.#all.size < this.#maxLeases', 'return this.#size >= 0'),
+  lease('room for any number of leases', 'return this.#all.size < this.#maxLeases', 'return this.#all.size >= 0'),
   lease(
     'empty leases that keep their room',
     'if (this.#isFull() && !this.#endEmpty(spot)) return',
