@@ -592,6 +592,7 @@ export class LeaseWorld {
           now >= Math.min(lock.from + this.#life, lock.process === process ? lock.answered : Infinity)
         )
           throw new Error('leased while the key is locked')
+      if (charge.charged === 0 && charge.cost > 0) throw new Error('leased what a shadow limit has denied')
       if (charge.charged === 0) continue
       const record = this.#record(place, charge, process)
       if (now >= record.sent + this.#life) throw new Error(`used ${now - record.sent} after its lease was asked for`)
