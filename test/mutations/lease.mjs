@@ -129,11 +129,6 @@ export const leases = [
     'if (this.#underway.size < 0) await',
   ),
   lease('a store in a cache', ' && !isDenyCache(store)', ''),
-  cache(
-    'a remembered denial that hides a lease',
-    "if (operation.kind === 'consume') this.recall?.(operation.charges)",
-    "if (operation.kind === 'peek') this.recall?.(operation.charges)",
-  ),
   guard(
     'a lease that is spent during an outage',
     ' && this.health.out === 0 && this.inner.recall',
