@@ -33,6 +33,7 @@ export type {
   DecisionMode,
   Degraded,
   Forgetting,
+  LeaseSettings,
   LimitStatus,
   Locking,
   Operation,
@@ -44,6 +45,7 @@ export type {
   SyncStore,
 } from './stores/store.ts'
 export type { LockMode } from './engine/adjust.ts'
+export { lease, type LeaseOptions, type LeaseStoreOptions } from './stores/lease.ts'
 export { denyCache, type DenyCacheOptions } from './stores/deny-cache/index.ts'
 export { guard, type GuardOptions, type StoreChange, type StoreEvent } from './stores/guard/index.ts'
 export {

@@ -206,6 +206,13 @@ export interface Algorithm<Name extends string = string> {
   ): void
 
   /**
+   * Returns the tick until which units that were charged at the tick `at` may be used, `reset` ticks before the state has expired; `Infinity` if only
+   * the length of a lease limits it, and `at` if they may not be used later. A process may charge units ahead and use them later: see `lease`. So
+   * a window must end a lease, or units of two windows could be used in one. Absent: never leased. It has no counterpart in Lua.
+   */
+  leaseUntil?(params: Parameters<Name>, at: number, reset: number): number
+
+  /**
    * Makes a state that was just charged safe to share between keys: it admits no more than any of the keys alone could, so
    * its window starts with the newest charge. Algorithms whose state has a start time need it. It has no counterpart in Lua: states
    * are shared only in memory, beyond `maxKeys`.

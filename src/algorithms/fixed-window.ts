@@ -175,6 +175,7 @@ const common = {
   step,
   adjust,
   convert,
+  leaseUntil: (_: Parameters<Name>, at: number, reset: number): number => at + reset,
   toShared: (params: Parameters<Name>, out: Outcome): void => (params.clock === FIRST ? restart(out, 0) : undefined),
 } as const
 

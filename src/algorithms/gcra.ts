@@ -105,6 +105,8 @@ const compiled = {
   step,
   adjust,
   convert,
+  // The delay of an admitted request is its place in the queue at the time of its charge.
+  leaseUntil: (params: Parameters<Name>, at: number): number => (params.queue === 1 ? at : Infinity),
 } as const
 
 /**

@@ -36,4 +36,5 @@ export const slidingWindowBuckets: Algorithm<Name> = {
     },
   },
   deriveParameters,
+  leaseUntil: ({ grain }, at) => (Math.floor(at / grain) + 1) * grain,
 }

@@ -142,5 +142,6 @@ export const slidingWindowCounter: Algorithm<Name> = {
   step,
   adjust,
   convert,
+  leaseUntil: ({ window }, at) => (Math.floor(at / window) + 1) * window,
   toShared,
 }

@@ -128,4 +128,5 @@ export const slidingWindowLog: Algorithm<Name> = {
   name: 'slidingWindowLog',
   options: [],
   deriveParameters,
+  leaseUntil: () => Infinity,
 }

@@ -118,5 +118,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     step,
     adjust,
     convert,
+    // The bucket is full one window before the key is new again.
+    leaseUntil: (params, at, reset) => bucket.leaseUntil!(params, at, Math.max(1, reset - params.idle)),
   }
 }

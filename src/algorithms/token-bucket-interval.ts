@@ -109,5 +109,7 @@ export const intervalRefill: Algorithm<Name> = {
   step,
   adjust,
   convert,
+  // Until the next refill.
+  leaseUntil: ({ window }, at, reset) => at + (reset % window || window),
   toShared: (_, out) => restart(out, 1),
 }

@@ -106,6 +106,25 @@ function isCertain(row: Row, { micros }: CompiledLimit, at: number, now: number)
   return !row.hasChanged(chargedAt, now) && chargedAt <= now + TOLERANCE_MS * 1000
 }
 
+/**
+ * Returns false if a refund of a charge gives nothing back any more: its window is over, or as much has returned by itself. It looks at the charge
+ * alone.
+ * @param age microseconds since the charge
+ */
+export function isRefundable(charge: Charged, units: number, age: number): boolean {
+  const { compiled } = charge.policy
+  const [row, at] = [new Row(), charge.at * compiled.micros]
+  row.read(compiled, at)
+  row.adjust(compiled, charge.at, charge.charged)
+  row.keep(compiled, at)
+  row.read(compiled, at + age)
+  const { outcome } = row
+  row.adjust(compiled, charge.at, 0)
+  const unchanged = outcome.next.slice(0, compiled.cells)
+  row.adjust(compiled, charge.at, units)
+  return outcome.persist && (outcome.edit.takeCost > 0 || unchanged.some((cell, i) => cell !== outcome.next[i]))
+}
+
 /** Returns the limit that wrote a row, when its algorithm is compatible and anything of its state is left. */
 function liveWriter(row: Row, { algorithm }: CompiledLimit, now: number): CompiledLimit | undefined {
   const { writer } = row

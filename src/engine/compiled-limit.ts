@@ -111,6 +111,8 @@ export class CompiledLimit {
   readonly strict: boolean
   /** True if its units are slots, which are held until they are released. */
   readonly slots: boolean
+  /** True if a process may charge units of it ahead: see `lease`. */
+  readonly leasable: boolean
   /** False for a shadow limit. */
   readonly enforced: boolean
   /** The first lock-out after denials, in microseconds; 0 for none. */
@@ -145,6 +147,7 @@ export class CompiledLimit {
     this.cells = algorithm.initialState.length
     this.hasEntries = algorithm.entries === true
     this.slots = algorithm.renew !== undefined
+    this.leasable = !this.strict && block === 0 && data.exact !== true && isLeased(algorithm, this.parameters)
     this.enforced = data.shadow !== true
     this.block = block
     this.growth = growth
@@ -164,8 +167,14 @@ interface LimitNumbers {
   readonly block?: number | GrowingBlock
   readonly shadow?: boolean
   readonly capCost?: boolean
+  readonly exact?: boolean
   readonly notifyAt?: readonly number[]
   readonly [option: string]: unknown
+}
+
+/** Returns true if a charge of an algorithm may be used later than in the tick in which it was made. */
+function isLeased({ leaseUntil }: Algorithm, parameters: Parameters): boolean {
+  return leaseUntil !== undefined && leaseUntil(parameters, 0, 1) > 0
 }
 
 /** Derives the parameters of a limit, near a time in epoch milliseconds. Throws `OUT_OF_RANGE` if its products cannot be exact. */

@@ -225,7 +225,7 @@ function per(unit: string, window: Duration, quota: number, common: CommonOption
 
 /** Checks the options of a shorthand, which sets all others itself. */
 function commonOnly(shorthand: string, given: CommonOptions = {}): void {
-  knownOptions(shorthand, given, ['name', 'strict', 'block', 'shadow', 'capCost', 'notifyAt'])
+  knownOptions(shorthand, given, ['name', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt'])
 }
 
 for (const maker of [perSecond, perMinute, perHour, perDay]) needsCall(maker, `${maker.name}(10)`)

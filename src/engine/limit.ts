@@ -55,6 +55,12 @@ export interface CommonOptions {
    */
   readonly capCost?: boolean
   /**
+   * Decides each request of this limit in the store, also on a store with `lease`. So does any request that another limit counts together with it.
+   * Default false.
+   * @example fixedWindow({ quota: 5, window: '15m', exact: true })
+   */
+  readonly exact?: boolean
+  /**
    * Parts of the capacity, such as `[0.8, 1]`: at most 10 numbers above 0 and at most 1. When the used part reaches one of them, a
    * `ThresholdEvent` is published on the channel `sluice:threshold`, at most once per window for a key. Default: none.
    */
@@ -93,13 +99,15 @@ export interface Limit {
   readonly shadow?: boolean
   /** Whether a cost above its capacity counts as its capacity. */
   readonly capCost?: boolean
+  /** Whether a store with `lease` decides each of its requests itself. */
+  readonly exact?: boolean
   /** The parts of its capacity at which an event is published, the smallest first. */
   readonly notifyAt?: readonly number[]
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
 }
 
-const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow', 'capCost', 'notifyAt']
+const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt']
 
 const registry = new Map<string, Algorithm>(builtIn.map((each) => [each.name, each]))
 const compiledLimits = shared('limits', () => new WeakMap<Limit, CompiledLimit>())
@@ -222,6 +230,7 @@ function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnI
     ...(json.block !== undefined && { block: checkedBlock(json.block) }),
     ...(json.shadow !== undefined && { shadow: validShadow(json) }),
     ...(json.capCost !== undefined && { capCost: boolean('capCost', json.capCost) }),
+    ...(json.exact !== undefined && { exact: boolean('exact', json.exact) }),
     ...(json.notifyAt !== undefined && { notifyAt: checkedThresholds(json.notifyAt) }),
   })
 }

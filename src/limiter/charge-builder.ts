@@ -1,5 +1,6 @@
 import { type Limit, limit } from '../engine/limit.ts'
-import { Charge, createPolicy, type Degraded, type Policy, type Store } from '../stores/store.ts'
+import { Charge, createPolicy, type Degraded, type LeaseSettings, type Policy, type Store } from '../stores/store.ts'
+import { leaseSettings } from '../stores/lease.ts'
 import { warn } from '../util/warn.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
@@ -111,6 +112,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly #policies = new WeakMap<Limit, Policy>()
   readonly #prefix: string
   readonly #onOutage: Degraded | undefined
+  readonly #lease: LeaseSettings | undefined
   /** Absent if no limit depends on the input. */
   readonly #watch: AlternationWatch | undefined
   #warned = false
@@ -132,6 +134,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     this.startsFromZero = startsFromZero
     this.#prefix = prefix
     this.#onOutage = onOutage
+    this.#lease = options.lease === undefined ? undefined : leaseSettings('lease', options.lease)
     this.name = name
     this.store = store
     this.home = home
@@ -243,7 +246,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     if (isPromise<Limit>(given)) refusePromises('limits', others)
     if (typeof given !== 'object' || given === null) throw notALimit(given)
     const made = limit(given)
-    const policy = createPolicy(this.name, made, this.store, this.home, this.#onOutage)
+    const policy = createPolicy(this.name, made, this.store, this.home, this.#onOutage, this.#lease)
     this.#policies.set(made, policy)
     this.#watch?.define(policy)
     return policy

@@ -36,6 +36,7 @@ import { type InputReader, plainReader, type RulesInput } from './rule-source.ts
 import { decisionOf, receiptOf } from './receipt.ts'
 import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
 import { copyText } from '../util/copy-text.ts'
+import { leaseSettings, leasing } from '../stores/lease.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
@@ -601,7 +602,8 @@ export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimit
   if (hasRules(options)) return createRulesLimiter(options, plainReader as InputReader<Input>)
   validateOptions(options)
   const name = copyText(options.name ?? 'default')
-  const store = options.store ?? memoryStore()
+  const given = options.store ?? memoryStore()
+  const store = options.lease === undefined || options.lease === false ? given : leasing(given)
   const home = homeOf(name, store, options)
   const builder = new ChargeBuilder(options, name, store, home, countsFromZero(options.store))
   register(name, store, home)
@@ -620,10 +622,13 @@ export function createRulesLimiter<Input>(
   reader: InputReader<Input>,
 ): Limiter<Input> {
   validateRulesOptions(options)
-  const { name = 'rules', store = memoryStore(), rules } = options
+  const { name = 'rules', rules, lease = false } = options
+  // A policy may ask for leases later.
+  const store = leasing(options.store ?? memoryStore())
   const home = homeOf(name, store, options)
   const onDecision = options.onDecision && decisionObserver(options.onDecision)
-  const place = { name, store, home, reader, startsFromZero: countsFromZero(options.store), onDecision }
+  const startsFromZero = countsFromZero(options.store)
+  const place = { name, store, home, reader, startsFromZero, onDecision, lease: leaseSettings('lease', lease) }
   const source = rules.chargeSource(place)
   register(name, store, home)
   return new DefaultLimiter([source], store)

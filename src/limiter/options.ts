@@ -3,6 +3,7 @@ import type { Limit } from '../engine/limit.ts'
 import type { OnDecision } from './decision.ts'
 import { RULES, type RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
+import { type LeaseOptions, leaseSettings, leasing } from '../stores/lease.ts'
 import { assertStore, type Store, type SyncStore } from '../stores/store.ts'
 import { refuseOtherVersion } from '../util/copies.ts'
 import { boolean, knownOptions, refuse, refuseUncalled } from '../util/validate.ts'
@@ -37,6 +38,12 @@ export interface LimiterOptions<Input> {
   /** Where state is kept. Default: a new `memoryStore()`. */
   readonly store?: Store
   /**
+   * Charges a part of each quota ahead in a store such as Redis, and spends it in this process: true, or options such as `{ for: '500ms' }`.
+   * Limits with `exact: true` are left out: see `lease`. A store that answers at once needs no lease. Default false.
+   * @example createLimiter({ keyer, limits: perSecond(1000), store: redisStore(client), lease: true })
+   */
+  readonly lease?: boolean | LeaseOptions
+  /**
    * Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error, unless their
    * definitions are equal. Functions are equal only if they are one function.
    */
@@ -66,6 +73,8 @@ export interface RulesLimiterOptions<Input> {
   readonly name?: string
   /** Where state is kept. Default: a new `memoryStore()`. */
   readonly store?: Store
+  /** Leases all policies that do not say `lease` themselves, as in `LimiterOptions`. Default false. */
+  readonly lease?: boolean | LeaseOptions
   /**
    * Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error, unless their
    * definitions are equal. Functions are equal only if they are one function.
@@ -82,7 +91,16 @@ export interface RulesLimiterOptions<Input> {
 }
 
 /** The names of the options above that adapters pass on. An adapter calls its `onDecision` itself, once the headers are written. */
-export const LIMITER_OPTIONS: readonly string[] = ['keyer', 'limits', 'cost', 'name', 'store', 'shared', 'rules']
+export const LIMITER_OPTIONS: readonly string[] = [
+  'keyer',
+  'limits',
+  'cost',
+  'name',
+  'store',
+  'lease',
+  'shared',
+  'rules',
+]
 const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
 
 /** Throws `INVALID_OPTION` or `UNKNOWN_OPTION` with the option, what was expected and what was given. */
@@ -119,13 +137,20 @@ export function validateRulesOptions(options: RulesLimiterOptions<never>): void 
   validateCommon(options)
 }
 
-type CommonLimiterOptions = Pick<LimiterOptions<never>, 'name' | 'store' | 'shared' | 'onDecision'>
+type CommonLimiterOptions = Pick<LimiterOptions<never>, 'name' | 'store' | 'lease' | 'shared' | 'onDecision'>
 
 /** Checks the options that do not depend on where limits come from. */
-function validateCommon({ name, store, shared, onDecision }: CommonLimiterOptions): void {
+function validateCommon({ name, store, lease, shared, onDecision }: CommonLimiterOptions): void {
   if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))
     refuse('name', '1 to 256 characters of printable ASCII', name)
   if (store !== undefined) assertStore('store', store)
+  const isLeased = lease !== undefined && leaseSettings('lease', lease) !== undefined
+  if (isLeased && store !== undefined && !store.sync && leasing(store).recall === undefined)
+    refuse(
+      'lease',
+      'a store that is not guarded or cached yet, or guard(denyCache(lease(store))) without this option',
+      lease,
+    )
   if (shared !== undefined) boolean('shared', shared)
   if (onDecision !== undefined && typeof onDecision !== 'function') refuse('onDecision', 'a function', onDecision)
 }

@@ -1,4 +1,4 @@
-import type { Degraded, Store } from '../stores/store.ts'
+import type { Degraded, LeaseSettings, Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charges.ts'
 import type { OnDecision } from './decision.ts'
@@ -21,6 +21,8 @@ export interface RulePlace<Input> {
   readonly store: Store
   /** How its requests are decided while the store does not answer. Default: as a policy says, or as the store does. */
   readonly onOutage?: Degraded | undefined
+  /** How its policies are leased, unless they say it themselves. Default: as the store does. */
+  readonly lease?: LeaseSettings | undefined
   readonly home: object
   /** True if the limiter was given no store, or a new memory store. */
   readonly startsFromZero: boolean

@@ -91,6 +91,26 @@ export const INSTRUMENTS: readonly Instrument[] = [
     samples: (recorder) => Array.from(recorder.slots(), ([counts, value]) => ({ labels: pairOf(counts), value })),
   },
   {
+    name: 'lease_units',
+    kind: 'total',
+    unit: '{unit}',
+    help: 'Units of leases, by what became of them: leased from the store, used by requests, refunded by requests, returned to the store.',
+    samples: (recorder) =>
+      Array.from(recorder.leases(), ([counts, states]) =>
+        Object.entries(states).map(([state, value]) => ({ labels: { ...pairOf(counts), state }, value })),
+      ).flat(),
+  },
+  {
+    name: 'store_trips',
+    kind: 'total',
+    unit: '{request}',
+    help: 'Requests to a store with leases, by what they are for: a decision, a lease, or the return of unused units.',
+    samples: (recorder) =>
+      Array.from(recorder.trips(), ([{ limiter }, purposes]) =>
+        Object.entries(purposes).map(([purpose, value]) => ({ labels: { limiter, purpose }, value })),
+      ).flat(),
+  },
+  {
     name: 'keys',
     kind: 'sum',
     unit: '{key}',

@@ -11,6 +11,7 @@ import { warn } from '../util/warn.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
 import { slotsHeld } from '../limiter/slots.ts'
+import { leaseCounts, tripCounts } from '../stores/lease.ts'
 import { heldRequests } from '../limiter/wait.ts'
 
 /** What the decisions of one limit were. */
@@ -210,6 +211,8 @@ export class Recorder {
   #byPolicy = new WeakMap<Policy, Known>()
   /** The limits that count slots. */
   #ofSlots = new Set<Counts>()
+  /** What leases of the process came to before. */
+  #before = leasesNow()
   readonly #stores = new StoreWatch()
   readonly #count: (event: DecisionEvent) => void
 
@@ -267,8 +270,38 @@ export class Recorder {
     return slots
   }
 
+  /** What leases came to, for every limit that was leased. */
+  leases(): Map<Counts, Record<string, number>> {
+    const sums = new Map<Counts, Record<string, number>>()
+    for (const { limiter, limit, ...counts } of this.#sinceReset(leaseCounts()))
+      addAll(sums, this.#series.ofLimit(limiter, limit), counts)
+    return sums
+  }
+
+  /** How often stores with leases were asked, for every limiter that was leased. */
+  trips(): Map<LimiterCounts, Record<string, number>> {
+    const sums = new Map<LimiterCounts, Record<string, number>>()
+    for (const { limiter, decisions: decision, leases, returns } of this.#sinceReset(tripCounts()))
+      addAll(sums, this.#series.ofLimiter(limiter), { decision, lease: leases, return: returns })
+    return sums
+  }
+
+  /** Returns counts without what they were when this began. Those of limiters that have leased nothing since are left out. */
+  #sinceReset<Count extends object>(all: readonly Count[]): Count[] {
+    return all.flatMap((each) => {
+      const before = this.#before.get(each) as Count | undefined
+      const grown = Object.entries(each).map(([name, value]: [string, unknown]): [string, unknown] => [
+        name,
+        typeof value === 'number' ? value - ((before?.[name as keyof Count] as number | undefined) ?? 0) : value,
+      ])
+      const isIdle = grown.every(([, value]) => typeof value !== 'number' || value === 0)
+      return isIdle ? [] : [Object.fromEntries(grown) as Count]
+    })
+  }
+
   /** Counts from 0 again. */
   reset(): void {
+    this.#before = leasesNow()
     this.#series = new Series(this.#most)
     this.#byPolicy = new WeakMap()
     this.#ofSlots = new Set()
@@ -315,6 +348,17 @@ export class Recorder {
     const whole = this.#series.ofLimiter(limiter)
     return { limiter, whole, counts: this.#series.ofLimit(owner, limit) }
   }
+}
+
+/** Returns copies of what leases of the process came to, by what is counted on. */
+function leasesNow(): WeakMap<object, object> {
+  return new WeakMap([...leaseCounts(), ...tripCounts()].map((each) => [each, { ...each }]))
+}
+
+function addAll<Key>(sums: Map<Key, Record<string, number>>, key: Key, values: Readonly<Record<string, number>>): void {
+  const sum = sums.get(key) ?? {}
+  for (const [name, value] of Object.entries(values)) sum[name] = (sum[name] ?? 0) + value
+  sums.set(key, sum)
 }
 
 function addTo<Key>(sums: Map<Key, number>, key: Key, value: number): void {

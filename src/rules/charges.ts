@@ -8,10 +8,13 @@ import {
   createPolicy,
   type Degraded,
   isCharge,
+  type LeaseSettings,
   type LimitStatus,
   type Policy,
   type Store,
 } from '../stores/store.ts'
+import { type LeaseOptions, leaseSettings, NOT_LEASED } from '../stores/lease.ts'
+import type { LeaseRule } from './document.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
@@ -35,6 +38,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   readonly #rules: RulesInForce<Input>
   readonly #prefix: string
   readonly #policies = new WeakMap<Limit, Policy>()
+  readonly #leases = new WeakMap<object, LeaseSettings>()
   readonly #warned = new Set<string>()
 
   /** @param prefix comes before each key */
@@ -143,10 +147,28 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   #policyOf(policy: CompiledPolicy, limit: Limit): Policy {
     const known = this.#policies.get(limit)
     const onOutage = policy.rule.onOutage ?? this.place.onOutage
-    if (known !== undefined && known.onOutage === onOutage) return known
-    const made = createPolicy(this.#limiterOf(policy), limit, this.store, this.home, onOutage)
+    const lease = policy.rule.lease === undefined ? this.place.lease : this.#leaseOf(policy, policy.rule.lease)
+    if (known !== undefined && known.onOutage === onOutage && known.lease === lease) return known
+    const made = createPolicy(this.#limiterOf(policy), limit, this.store, this.home, onOutage, lease)
     this.#policies.set(limit, made)
     return made
+  }
+
+  #leaseOf({ rule }: CompiledPolicy, given: boolean | LeaseRule): LeaseSettings {
+    if (given === false) return NOT_LEASED
+    const known = this.#leases.get(rule)
+    if (known !== undefined) return known
+    const { sync, recall } = this.store
+    if (!sync && recall === undefined && this.#isFirst(`lease of ${rule.name}`))
+      warn(
+        'SLUICE_NOT_LEASED',
+        `Policy "${rule.name}" has \`lease\`, and the store of its limiter cannot lease: it is guarded or cached already. Each request asks the ` +
+          'store. Pass guard(denyCache(lease(store))) as the store.',
+      )
+    const own = leaseSettings('lease', given as boolean | LeaseOptions)!
+    const settings = given === true ? (this.place.lease ?? own) : own
+    this.#leases.set(rule, settings)
+    return settings
   }
 
   #limiterOf({ rule }: CompiledPolicy): string {

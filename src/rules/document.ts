@@ -30,8 +30,23 @@ export interface PolicyRule {
   readonly cost?: number | string
   /** What happens while the store cannot answer. Default: what the store's guard does. */
   readonly onOutage?: OnOutage
+  /**
+   * Charges a part of its limits ahead and spends it in the process, with `true` or options of `lease`. False: never. Default: what the limiter's
+   * store does.
+   */
+  readonly lease?: boolean | LeaseRule
   /** The end of the policy, by the store's clock, such as `2026-12-01T00:00:00Z`. */
   readonly until?: string
+}
+
+/** How a policy is leased: see `lease`. */
+export interface LeaseRule {
+  /** How long a lease lasts: milliseconds or a text such as `500ms`, at most `1h`. Default `250ms`. */
+  readonly for?: number | string
+  /** The largest part of the remaining quota that a process leases: above 0, at most 1. Default 0.1. */
+  readonly share?: number
+  /** Decisions within `for` before a key is leased. Default 4. */
+  readonly from?: number
 }
 
 /** What happens to requests while the store does not answer: see the option `onOutage` of `guard`. */
@@ -75,6 +90,8 @@ export interface LimitRule {
   readonly shadow?: boolean
   /** Counts a cost above the capacity as the capacity. Default false. */
   readonly capCost?: boolean
+  /** Decides each request in the store, also where a policy is leased. Default false. */
+  readonly exact?: boolean
   /** Parts of the capacity at which an event is published, such as `[0.8, 1]`. Default: none. */
   readonly notifyAt?: readonly number[]
   /** The algorithm's own options: `burst`, `capacity`, … */

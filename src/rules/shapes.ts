@@ -29,19 +29,21 @@ type OptionField = NonNullable<Algorithm['optionFields']>[string]
 /** As many digits as a safe number of milliseconds has. */
 const DURATION = '^(?=\\d*[1-9])(?:\\d{1,15}ms|\\d{1,12}s|\\d{1,10}m|\\d{1,9}h|\\d{1,8}d|\\d{1,7}w)$'
 
-const duration: Shape = where(
-  {
+/** A duration from 1 ms to so many milliseconds. */
+function durationUpTo(most: number, expected: string): Shape {
+  const schema = {
     anyOf: [
-      { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+      { type: 'integer', minimum: 1, maximum: most },
       { type: 'string', pattern: DURATION },
     ],
-  },
-  'a duration such as "1m"',
-  (value) => {
+  }
+  return where(schema, expected, (value) => {
     const ms = typeof value === 'string' ? new RegExp(DURATION).test(value) && parseDuration(value) : value
-    return Number.isSafeInteger(ms) && (ms as number) >= 1
-  },
-)
+    return Number.isSafeInteger(ms) && (ms as number) >= 1 && (ms as number) <= most
+  })
+}
+
+const duration: Shape = durationUpTo(Number.MAX_SAFE_INTEGER, 'a duration such as "1m"')
 
 /** Of an algorithm with a calendar. */
 const WINDOW_OR_UNIT: Field = {
@@ -89,6 +91,7 @@ const COMMON: Readonly<Record<string, Field>> = {
   },
   shadow: { shape: flag(), description: 'True: reports, and never denies.' },
   capCost: { shape: flag(), description: 'True: a cost above the capacity counts as the capacity.' },
+  exact: { shape: flag(), description: 'True: never leased.' },
   notifyAt: {
     shape: list(part, 'a list of numbers', 10, 0),
     description: 'Parts of the capacity at which an event is published, such as [0.8, 1].',
@@ -366,6 +369,15 @@ const override: Shape = object('an override such as { key, limits }', {
   until: { shape: until, description: 'When the override ends.' },
 })
 
+const lease = object('a lease such as { for, share, from }', {
+  for: {
+    shape: durationUpTo(3_600_000, 'a duration such as "250ms", at most "1h"'),
+    description: 'How long a lease lasts, at most 1h. Default 250ms.',
+  },
+  share: { shape: part, description: 'The largest part of the remaining quota that a process leases. Default 0.1.' },
+  from: { shape: whole(1), description: 'Decisions within `for` before a key is leased. Default 4.' },
+})
+
 const POLICY: Readonly<Record<string, Field>> = {
   name: { shape: policyName, required: true, description: 'The identity of its state. Unique.' },
   match: { shape: match, description: 'Every part that is given must match. Default: every request.' },
@@ -382,11 +394,15 @@ const POLICY: Readonly<Record<string, Field>> = {
     description: 'What a request costs: a whole number, or the name of an attribute with the cost. Default 1.',
   },
   onOutage: { shape: oneOf(['local', 'open', 'closed']), description: 'What happens while the store cannot answer.' },
+  lease: {
+    shape: either(flag(), lease, isObject),
+    description: 'Charges a part of the limits ahead and spends it in the process: true, or { for, share, from }.',
+  },
   until: { shape: until, description: 'When the policy ends.' },
 }
 
 /** What a policy with `allow: true` may not have. */
-const NOT_BESIDE_ALLOW = ['key', 'limits', 'overrides', 'cost', 'shadow', 'onOutage'] as const
+const NOT_BESIDE_ALLOW = ['key', 'limits', 'overrides', 'cost', 'shadow', 'onOutage', 'lease'] as const
 
 const policyObject = object('a policy such as { name, match, key, limits }', POLICY)
 

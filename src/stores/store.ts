@@ -5,7 +5,7 @@ import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledLimit } from '../engine/compiled-limit.ts'
-import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
+import { brand, hasBrand, refuseOtherVersion, shared } from '../util/copies.ts'
 import type { LockMode, Renewed } from '../engine/adjust.ts'
 
 /** What a store keeps with a policy, so that it computes it once. */
@@ -68,6 +68,16 @@ export interface LimitStatus {
   readonly delay: number
 }
 
+/** How much of a limit a process may charge ahead: see `lease`. */
+export interface LeaseSettings {
+  /** The length of a lease in microseconds; 0 for none. */
+  readonly span: number
+  /** The largest part of what remains. */
+  readonly share: number
+  /** Decisions within the length before a lease is asked for. */
+  readonly from: number
+}
+
 /** A limit as one limiter uses it. It names the state in a store. Made once per limiter and limit. */
 export interface Policy {
   /** The limiter's name. */
@@ -82,12 +92,21 @@ export interface Policy {
   readonly home: object
   /** What happens to its requests while the store cannot decide. Default: what the store does. */
   readonly onOutage: Degraded | undefined
+  /** How it is leased by a store that leases. Default: as the store says. */
+  readonly lease: LeaseSettings | undefined
   /** What a store keeps for this policy: see `cached`. */
   cache: CacheEntry | undefined
 }
 
-export function createPolicy(limiter: string, limit: Limit, store: Store, home: object, onOutage?: Degraded): Policy {
-  return { limiter, limit, compiled: compiled(limit), store, home, onOutage, cache: undefined }
+export function createPolicy(
+  limiter: string,
+  limit: Limit,
+  store: Store,
+  home: object,
+  onOutage?: Degraded,
+  lease?: LeaseSettings,
+): Policy {
+  return { limiter, limit, compiled: compiled(limit), store, home, onOutage, lease, cache: undefined }
 }
 
 /** Derives the parameters of a limit again if they are not valid at this time. */
@@ -317,6 +336,11 @@ interface StoreBase {
    * refunds what it has admitted. It then calls `reply`, too. Other operations continue.
    */
   run(operation: Operation, reply: Reply): (() => void) | undefined
+  /**
+   * Decides a `consume` from units that were charged before, and writes the verdicts. Returns false, and writes nothing, when `run` has to decide.
+   * `lease` has it, and a wrapper around it: it asks the store inside before it denies from memory. Absent: nothing is charged before.
+   */
+  readonly recall?: ((charges: readonly Charge[]) => boolean) | undefined
 }
 
 /** A store that decides at once. */
@@ -343,6 +367,18 @@ export type Store = SyncStore | AsyncStore
 
 /** The stores of each version of the package. */
 export const STORE: unique symbol = Symbol.for('sluice.Store')
+
+const denyCaches = shared('deny caches', () => new WeakSet<Store>())
+
+/** Notes that a store is a `denyCache`. */
+export function noteDenyCache(store: Store): void {
+  denyCaches.add(store)
+}
+
+/** Returns true for a `denyCache`. */
+export function isDenyCache(store: Store): boolean {
+  return denyCaches.has(store)
+}
 
 /** Throws `INVALID_OPTION` for anything but a store, and `VERSION_MISMATCH` for a store of another version of the package. */
 export function assertStore(option: string, given: unknown): void {

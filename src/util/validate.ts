@@ -17,6 +17,7 @@ const EQUALS: readonly Equal[] = [
   ['limits', 'limits: perMinute(100, { strict: true })', ['strict']],
   ['limits', 'limits: perMinute(100, { shadow: true })', ['shadow']],
   ['limits', 'limits: perMinute(100, { capCost: true })', ['capCost']],
+  ['limits', 'limits: perMinute(100, { exact: true })', ['exact']],
   ['limits', 'limits: perMinute(100, { notifyAt: [0.8, 1] })', ['notifyAt']],
   ['limits', "limits: gcra({ quota: 100, window: '1m', burst: 20 })", ['burst']],
   ['limits', "block: '15m' in a limit", ['blockDuration', 'ban']],

@@ -12,6 +12,7 @@ import {
   fixedWindow,
   guard,
   leakyBucket,
+  lease,
   type Limit,
   memoryStore,
   perMinute,
@@ -203,6 +204,54 @@ describe('sluice_slots_used', () => {
     for (const answer of answers) await (await answer).text()
     // A limit of slots stays in the list while none is held.
     await expect.poll(slots).toEqual(['sluice_slots_used{limiter="api",limit="slots"} 0'])
+  })
+})
+
+describe('sluice_lease_units_total and sluice_store_trips_total', () => {
+  const values = async (registry: Registry, name: string): Promise<Record<string, number>> => {
+    const found = (await lines(registry, `${name}{`)).map((line) => /(?:state|purpose)="(\w+)"} (\d+)$/.exec(line)!)
+    return Object.fromEntries(found.map(([, label, value]) => [label, Number(value)]))
+  }
+
+  it('count what was leased, used and given back, and the requests to the store', async () => {
+    const registry = collected()
+    const clock = virtualClock()
+    const store = lease(laterStore(memoryStore({ clock })))
+    const limits = fixedWindow({ name: 'hour', quota: 1000, window: '1h' })
+    const limiter = createLimiter<string>({ name: 'leased', keyer: (key) => key, limits, store })
+    const decisions = []
+    for (let i = 0; i < 100; i++) decisions.push(await limiter.consume('ann'))
+    await limiter.refund(decisions.at(-1)!)
+    clock.advance(300)
+    await pause(10)
+    const units = await values(registry, 'sluice_lease_units_total')
+    const trips = await values(registry, 'sluice_store_trips_total')
+    expect(units).toMatchObject({ used: 100 - trips['decision']!, refunded: 1 })
+    expect(units['leased']! - units['used']! + 1).toBe(units['returned'])
+    expect(trips['decision']! + trips['lease']!).toBeLessThan(30)
+    expect(trips['return']).toBeGreaterThanOrEqual(1)
+    const one = await lines(registry, 'sluice_lease_units_total{')
+    expect(one).toContain(`sluice_lease_units_total{limiter="leased",limit="hour",state="used"} ${units['used']}`)
+  })
+
+  it('begin at 0, and after a reset again', async () => {
+    const registry = collected()
+    const limiter = createLimiter({ name: 'twice', keyer, limits: five, store: lease(laterStore(memoryStore())) })
+    for (const expected of [1, 2]) {
+      for (let i = 0; i < expected; i++) await limiter.consume('ann')
+      expect(await values(registry, 'sluice_store_trips_total')).toEqual({ decision: expected, lease: 0, return: 0 })
+      registry.resetMetrics()
+      expect(await values(registry, 'sluice_store_trips_total')).toEqual({})
+    }
+  })
+
+  it('are missing for a limiter that does not lease', async () => {
+    const registry = collected()
+    const limiter = createLimiter({ name: 'bare', keyer, limits: one, store: laterStore(memoryStore()) })
+    await limiter.consume('ann')
+    expect(
+      (await registry.metrics()).split('\n').filter((line) => line.includes('trips') && line.includes('bare')),
+    ).toEqual([])
   })
 })
 

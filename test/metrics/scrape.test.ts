@@ -9,7 +9,16 @@ import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { concurrent, createLimiter, fixedWindow, guard, type Limiter, memoryStore, perMinute } from '../../src/index.ts'
+import {
+  concurrent,
+  createLimiter,
+  fixedWindow,
+  guard,
+  lease,
+  type Limiter,
+  memoryStore,
+  perMinute,
+} from '../../src/index.ts'
 import { instrument } from '../../src/metrics/opentelemetry/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { laterStore } from '../support/later.ts'
@@ -57,10 +66,17 @@ function traffic(): void {
   void hold(paused, controller.signal)
   const jobs = createLimiter({ name: 'jobs', keyer, limits: concurrent(1) })
   for (let i = 0; i < 2; i++) void work(jobs, controller.signal)
+  const leased = createLimiter<string>({
+    name: 'leased',
+    keyer,
+    limits: perMinute(1_000_000),
+    store: lease(laterStore(memoryStore())),
+  })
   const timer = setInterval(() => {
     for (let i = 0; i < 5; i++) api.consume('198.51.100.7')
     slow.consume('ann')
     void remote.consume('ann')
+    for (let i = 0; i < 5; i++) void leased.consume('ann')
   }, 50)
   ends.push(
     () => clearInterval(timer),
@@ -154,7 +170,7 @@ describe('docs/grafana.json', () => {
     expect(variables).toEqual(['datasource', 'limiter'])
     const names = (await registry.getMetricsAsJSON()).map(({ name }) => name)
     expect(names.filter((name) => !queries.some(({ expr }) => expr.includes(name)))).toEqual([])
-    expect(names).toHaveLength(10)
+    expect(names).toHaveLength(12)
   })
 
   it('counts each request once, whatever the number of its limits', { timeout: 60_000 }, async () => {

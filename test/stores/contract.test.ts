@@ -1,4 +1,4 @@
-// A store has one verb and five other members. Each is a property of its own, so that `{ ...inner, run }` is a wrapper.
+// A store has one verb and five other members, and one more around leases. Each is a property of its own, so that `{ ...inner, run }` is a wrapper.
 import { Redis } from 'ioredis'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import {
@@ -23,9 +23,9 @@ const transact = (): never => {
 }
 
 describe('a store', () => {
-  it('has six members', () => {
-    expectTypeOf<keyof SyncStore>().toEqualTypeOf<Member>()
-    expectTypeOf<keyof AsyncStore>().toEqualTypeOf<Member>()
+  it('has six members, and `recall` if it leases', () => {
+    expectTypeOf<keyof SyncStore>().toEqualTypeOf<Member | 'recall'>()
+    expectTypeOf<keyof AsyncStore>().toEqualTypeOf<Member | 'recall'>()
   })
 
   it.each<[string, Store]>([

@@ -33,6 +33,7 @@ export const commonFields: readonly Field[] = [
   ...growth,
   flag('shadow', 'false'),
   flag('capCost', 'false'),
+  flag('exact', 'false'),
 ]
 
 /**

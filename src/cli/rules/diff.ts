@@ -142,7 +142,7 @@ function differencesOf(before: CompiledPolicy | undefined, after: CompiledPolicy
 
 /** The parts of a policy that are no limits. */
 function partDifferences(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
-  const parts = ['match', 'key', 'cost', 'onOutage', 'until'] as const
+  const parts = ['match', 'key', 'cost', 'onOutage', 'lease', 'until'] as const
   return parts.flatMap((part) => {
     const [old, next] = [before.rule[part], after.rule[part]]
     if (isDeepStrictEqual(old, next)) return []

@@ -9,6 +9,7 @@ import {
   type Deciding,
   type Degraded,
   isDeciding,
+  noteDenyCache,
   type Operation,
   type Place,
   type Renewing,
@@ -74,6 +75,7 @@ class DenyCache implements AsyncStore {
   readonly place: Place
   readonly clock: StoreClock
   readonly answersAlways: boolean
+  readonly recall: Store['recall']
   readonly #inner: AsyncStore
   readonly #time: Clock
   readonly #denials: Denials
@@ -82,6 +84,8 @@ class DenyCache implements AsyncStore {
     this.place = inner.place
     this.clock = inner.clock
     this.answersAlways = inner.answersAlways
+    this.recall = inner.recall
+    noteDenyCache(this)
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock
     this.#denials = denials
@@ -91,6 +95,11 @@ class DenyCache implements AsyncStore {
     // A renewal changes no verdict.
     if (operation.kind === 'renew') return start(this.#inner, operation, reply)
     if (!isDeciding(operation)) return this.#change(operation, reply)
+    // A denial says nothing about units that this process has charged before.
+    if (operation.kind === 'consume' && this.recall?.(operation.charges)) {
+      reply.answered('remembered')
+      return undefined
+    }
     const now = microseconds(this.#time)
     if (!operation.fresh && this.#denials.answer(operation.charges, now)) {
       reply.answered('remembered')

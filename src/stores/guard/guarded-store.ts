@@ -20,6 +20,7 @@ import {
   STORE,
   type StoreClock,
 } from '../store.ts'
+import { NOT_LEASED } from '../lease.ts'
 import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
 import { type FailureKind, Health, type ProbeResult } from './health.ts'
 import { type Call, Deadlines } from './deadlines.ts'
@@ -49,6 +50,7 @@ export class GuardedStore {
   readonly answersAlways = true
   readonly place: Place
   readonly clock: StoreClock
+  readonly recall: Store['recall']
   readonly inner: Store
   readonly onOutage: Degraded
   readonly deadlines: Deadlines
@@ -67,6 +69,7 @@ export class GuardedStore {
     this.sync = inner.sync
     this.place = inner.place
     this.clock = inner.clock
+    this.recall = inner.recall && ((charges) => this.#recall(charges))
     this.onOutage = onOutage
     this.#late = `no answer within ${deadline} ms`
     this.#reporter = reporter
@@ -109,10 +112,19 @@ export class GuardedStore {
       reply.answered()
       return undefined
     }
+    if (operation.kind === 'consume' && this.#recall(operation.charges)) {
+      reply.answered('remembered')
+      return undefined
+    }
     const question = new Question(this, operation, reply)
     if (!this.health.isOutFor(operation.charges)) return question.ask()
     question.decideWithout()
     return undefined
+  }
+
+  /** Takes units that were charged before. While the store does not answer, decisions are made without it. */
+  #recall(charges: readonly Charge[]): boolean {
+    return this.inner.recall !== undefined && this.health.out === 0 && this.inner.recall(charges)
   }
 
   #perform(operation: Exclude<Operation, Deciding>): MaybePromise<void> {
@@ -266,7 +278,8 @@ export class GuardedStore {
 
   #failed(charges: readonly Charge[], reason: string, kind: FailureKind): void {
     if (this.#isClosed) return
-    this.#probed ??= charges[0] && createPolicy(PROBE_LIMITER, charges[0].limit, this.inner, this)
+    this.#probed ??=
+      charges[0] && createPolicy(PROBE_LIMITER, charges[0].limit, this.inner, this, undefined, NOT_LEASED)
     if (this.#probed !== undefined) this.health.failed(charges, reason, kind)
   }
 

@@ -3,6 +3,7 @@ import type { Duration } from '../../engine/limit.ts'
 import { knownOptions, milliseconds, oneOf, refuse } from '../../util/validate.ts'
 import { checkedMaxKeys } from '../memory/index.ts'
 import { assertStore, type AsyncStore, type Degraded, type Store, type SyncStore } from '../store.ts'
+import { leasing } from '../lease.ts'
 import { GuardedStore } from './guarded-store.ts'
 import { Reporter, type StoreChange, type StoreEvent } from './reporter.ts'
 
@@ -74,12 +75,14 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
 const guards = shared('guards', () => new WeakMap<Store, Store>())
 
 /**
- * Returns the guard of a store, with the default options: the same one for each user of the store. A store that answers always needs none.
+ * Returns the guard of a store, with the default options: the same one for each user of the store. Inside of it, limiters lease what their option
+ * `lease` says. A store that answers always needs none.
  */
 export function guarded(store: Store): Store {
   if (store.answersAlways) return store
-  const made = guards.get(store) ?? guard(store)
-  guards.set(store, made)
+  const inner = leasing(store)
+  const made = guards.get(inner) ?? guard(inner)
+  guards.set(inner, made)
   return made
 }
 

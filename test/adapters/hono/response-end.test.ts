@@ -106,7 +106,7 @@ describe.each(['in one process', 'on Node'])('the settlement %s', (where) => {
       await next()
       expect(context.res).toBe(context.res)
       const { body } = context.res
-      const late = new TransformStream({ flush: () => new Promise((resolve) => setTimeout(resolve, 5)) })
+      const late = new TransformStream({ flush: () => new Promise((resolve) => setTimeout(resolve, 300)) })
       context.res = new Response(body!.pipeThrough(late), { status: 203 })
       context.header('x-changed', 'yes')
     })

@@ -1,0 +1,838 @@
+import { isRefundable } from '../engine/adjust.ts'
+import type { Duration } from '../engine/limit.ts'
+import { background, type Clock, microseconds, steadyClock } from '../util/clock.ts'
+import { brand, shared } from '../util/copies.ts'
+import { copyText } from '../util/copy-text.ts'
+import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
+import {
+  type Adjusting,
+  assertStore,
+  type AsyncStore,
+  Charge,
+  type Deciding,
+  type Degraded,
+  isDenyCache,
+  type LeaseSettings,
+  type Operation,
+  type Place,
+  type Policy,
+  type Reply,
+  start,
+  STORE,
+  type Store,
+  type StoreClock,
+  type SyncStore,
+} from './store.ts'
+
+/** How much is leased, and for how long. */
+export interface LeaseOptions {
+  /**
+   * How long a lease lasts, from the sending of its request on, at most an hour. All bounds grow with it: see the guide. 0 leases nothing.
+   * Default `'250ms'`.
+   */
+  readonly for?: Duration
+  /** The largest part of the remaining quota that this process leases, above 0 and at most 1. Default 0.1. */
+  readonly share?: number
+  /** How many decisions about a key must come within `for` before a lease is asked for: from 1. Default 4. */
+  readonly from?: number
+}
+
+/** Options of `lease`. */
+export interface LeaseStoreOptions extends LeaseOptions {
+  /** The most leases that this process holds at a time, from 1 to a million. A key takes about 1,000 bytes. Default 10,000. */
+  readonly maxLeases?: number
+}
+
+const OPTIONS = ['for', 'share', 'from']
+const MOST_LEASES = 10_000
+/** An hour in milliseconds. */
+const LONGEST = 3_600_000
+
+/**
+ * Wraps a store so that this process charges a part of a quota ahead, in one transaction, and then admits requests without a round trip. No
+ * request is ever admitted whose units were not charged before. Only the time can shift, by at most `for`: see the guide on leases for the most
+ * that each algorithm admits in an interval.
+ *
+ * A key is leased once it is asked about often: `from` decisions within `for`. A lease has at most `share` of what remains, and less than what this
+ * process used within the last `for`. What is unused at its end is refunded. Near the limit, each decision is the store's again, and so is each denial.
+ *
+ * `block`, `strict`, `concurrent`, `exponential`, `quotaLinear`, `leakyBucket` with `shape`, and limits with `exact: true` are not leased. A decision
+ * with one of them asks the store. A `reset`, `block`, `pause` or `penalize` through this store ends the leases of its key at once. That of
+ * another process takes effect here within `for`.
+ *
+ * The order of wrappers is `guard(denyCache(lease(redisStore(client))))`. Create one for a store and pass it to all limiters. A store that answers
+ * at once, such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store that is guarded or leased
+ * already, or in a `denyCache`.
+ * @example createLimiter({ name: 'api', keyer, limits: perSecond(1000), store: lease(redisStore(client)) })
+ */
+export function lease(store: AsyncStore, options?: LeaseStoreOptions): AsyncStore
+export function lease(store: SyncStore, options?: LeaseStoreOptions): SyncStore
+export function lease(store: Store, options?: LeaseStoreOptions): Store
+export function lease(store: Store, options: LeaseStoreOptions = {}): Store {
+  assertStore('lease', store)
+  knownOptions('lease', options, [...OPTIONS, 'maxLeases'])
+  const { maxLeases = MOST_LEASES, ...others } = options
+  if (wholeNumber('maxLeases', maxLeases) > 1_000_000) refuse('maxLeases', 'at most 1000000', maxLeases)
+  const settings = leaseSettings('lease', others)
+  if (store.sync) return store
+  if (!isLeasable(store))
+    refuse('lease', 'a store inside of `guard` and `denyCache`, as in guard(denyCache(lease(store)))', store)
+  return new LeaseStore(store, settings, maxLeases)
+}
+
+/** Returns false for a store around which no lease can be: one that is guarded, cached or leased already. */
+function isLeasable(store: Store): boolean {
+  return !store.answersAlways && store.recall === undefined && !isDenyCache(store)
+}
+
+/** Stores whose limiters say what is leased, by the store inside. */
+const leased = shared('leased stores', () => new WeakMap<Store, LeaseStore>())
+
+/**
+ * Returns the wrapper of a store that leases what a limiter or a policy asks for with its option `lease`, the same one for each user of the store.
+ * A store that is leased or guarded already, and one that answers at once, is returned itself.
+ */
+export function leasing(store: Store): Store {
+  if (store.sync || !isLeasable(store)) return store
+  const made = leased.get(store) ?? new LeaseStore(store, undefined, MOST_LEASES)
+  leased.set(store, made)
+  return made
+}
+
+/** The settings of what is never leased. */
+export const NOT_LEASED: LeaseSettings = { span: 0, share: 1, from: 1 }
+
+/** Checks the option `lease`. Returns undefined for false. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
+export function leaseSettings(option: string, given: boolean | LeaseOptions): LeaseSettings | undefined {
+  if (given === false) return undefined
+  if (given !== true && (typeof given !== 'object' || given === null))
+    refuse(option, "true, false, or options such as { for: '250ms' }", given)
+  const options = given === true ? {} : given
+  knownOptions(option, options, OPTIONS)
+  const { for: time = 250, share = 0.1, from = 4 } = options
+  const ms = time === 0 ? 0 : milliseconds('for', time)
+  if (ms > LONGEST) refuse('for', 'at most an hour', time)
+  if (!(typeof share === 'number' && share > 0 && share <= 1)) refuse('share', 'a number above 0 and at most 1', share)
+  return { span: Math.round(ms * 1000), share, from: wholeNumber('from', from) }
+}
+
+// What a lease came to, for metrics.
+
+/** What leases of a limit came to in this process. */
+export interface LeaseCount {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The name of the limit. */
+  readonly limit: string
+  /** Units that were charged ahead. */
+  leased: number
+  /** Units that requests have taken from leases, and those that they have given back to them. */
+  used: number
+  refunded: number
+  /** Units that were unused at the end of a lease, and were given back to the store. */
+  returned: number
+}
+
+/** What a limiter has asked its store, in this process. */
+export interface TripCount {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** Decisions that a lease has made. */
+  local: number
+  /** Decisions that the store has made, requests for a lease, and refunds of unused units. */
+  decisions: number
+  leases: number
+  returns: number
+}
+
+/** The most names that are counted. */
+const MOST_NAMES = 1000
+const counts = shared('leased units', () => new Map<string, LeaseCount>())
+const trips = shared('trips of leases', () => new Map<string, TripCount>())
+
+/** Returns what leases came to since the process began, for each limit. */
+export function leaseCounts(): readonly LeaseCount[] {
+  return [...counts.values()]
+}
+
+/** Returns how often stores with leases were asked since the process began, for each limiter. */
+export function tripCounts(): readonly TripCount[] {
+  return [...trips.values()]
+}
+
+function countOf({ limiter, limit }: Policy): LeaseCount {
+  const name = `${limiter}\0${limit.name}`
+  const known = counts.get(name) ?? { limiter, limit: limit.name, leased: 0, used: 0, refunded: 0, returned: 0 }
+  if (counts.size < MOST_NAMES) counts.set(name, known)
+  return known
+}
+
+function tripsOf({ limiter }: Policy): TripCount {
+  const known = trips.get(limiter) ?? { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
+  if (trips.size < MOST_NAMES) trips.set(limiter, known)
+  return known
+}
+
+/** A lease has at least so many requests of average cost. */
+const LEAST = 2
+/** A lease is renewed when this part of it is left. */
+const LOW = 0.25
+
+/** Units of one decision that were charged ahead. Times are microseconds of this process. */
+class Batch {
+  readonly spot: Spot
+  readonly charges: readonly Charge[]
+  readonly sent: number
+  readonly end: number
+  /** The end by the wall clock, in milliseconds: this process may have been frozen. */
+  readonly wallEnd: number
+  /** Units that are left for each charge. */
+  readonly left: number[]
+  isLive = false
+
+  constructor(spot: Spot, charges: readonly Charge[], sent: Time, end: number) {
+    this.spot = spot
+    this.charges = charges
+    this.sent = sent.now
+    this.end = end
+    this.wallEnd = sent.wall + (end - sent.now) / 1000
+    this.left = charges.map(({ cost }) => cost)
+  }
+
+  /** A clock behind its begin has stepped back. */
+  isOver({ now, wall }: Time): boolean {
+    return now >= this.end || now < this.sent || wall >= this.wallEnd
+  }
+
+  has(charges: readonly Charge[]): boolean {
+    for (let i = 0; i < charges.length; i++) if (this.left[i]! < charges[i]!.cost) return false
+    return true
+  }
+
+  get isLow(): boolean {
+    return this.charges.some(({ cost }, i) => this.left[i]! <= LOW * cost)
+  }
+
+  /** How many units of the state one unit of cost was. An algorithm may weigh it. */
+  weight(i: number): number {
+    const { cost, charged } = this.charges[i]!
+    return cost > 0 ? charged / cost : 1
+  }
+
+  /** Takes the cost of charges, and writes the verdict. They carry the time of this batch, so that a refund finds it. */
+  spend(charges: readonly Charge[], now: number): void {
+    for (let i = 0; i < charges.length; i++) {
+      const charge = charges[i]!
+      const own = this.charges[i]!
+      const left = (this.left[i]! -= charge.cost)
+      charge.allowed = true
+      charge.remaining = own.remaining + left
+      charge.retryAfter = 0
+      charge.resetAfter = Math.max(0, own.resetAfter - (now - this.sent) / 1000)
+      charge.delay = 0
+      charge.markCharged(own.at, charge.cost * this.weight(i))
+      charge.markLocked(0)
+    }
+  }
+}
+
+/** Both clocks of this process. */
+interface Time {
+  /** Microseconds that never step back, or those of the clock that the user has chosen. */
+  readonly now: number
+  /** Milliseconds of the wall clock. */
+  readonly wall: number
+}
+
+/** The last `for` is counted in so many parts. What is counted is never older than `for`. */
+const PARTS = 8
+
+/** What this process knows of one set of limits and keys that is asked about often. */
+class Spot {
+  readonly policies: readonly Policy[]
+  readonly keys: readonly string[]
+  readonly settings: LeaseSettings
+  readonly isOneTransaction: boolean
+  readonly batches: Batch[] = []
+  readonly counts: readonly LeaseCount[]
+  /** What remained under each limit as of the last answer of the store. */
+  readonly remaining: number[]
+  isPending = false
+  /** Counts the changes after which a lease that was asked for before must not be used. */
+  epoch = 0
+  /** No lease is asked for until this microsecond. */
+  quietUntil = 0
+  usedAt = 0
+  /** The key was asked about often enough by then. */
+  readonly openedAt: number
+  /** Decisions and then units of each limit, in each part of the last `for`, and their sums. */
+  readonly #parts: Float64Array
+  readonly #sums: Float64Array
+  #part: number
+
+  constructor(charges: readonly Charge[], settings: LeaseSettings, isOneTransaction: boolean, now: number) {
+    this.policies = charges.map(({ policy }) => policy)
+    this.keys = charges.map(({ key }) => copyText(key))
+    this.settings = settings
+    this.isOneTransaction = isOneTransaction
+    this.counts = this.policies.map(countOf)
+    this.remaining = charges.map(() => 0)
+    this.#parts = new Float64Array(PARTS * (charges.length + 1))
+    this.#sums = new Float64Array(charges.length + 1)
+    this.#part = this.#partAt(now)
+    this.openedAt = now
+  }
+
+  /** Decisions within the last `for`. */
+  get asks(): number {
+    return this.#sums[0]!
+  }
+
+  /** Units of a limit that were used within the last `for`, less what was refunded. */
+  used(i: number): number {
+    return Math.max(0, this.#sums[i + 1]!)
+  }
+
+  /** Units of a limit in live leases. */
+  left(i: number): number {
+    let sum = 0
+    for (const { left } of this.batches) sum += left[i]!
+    return sum
+  }
+
+  matches(charges: readonly Charge[]): boolean {
+    if (charges.length !== this.keys.length) return false
+    for (let i = 0; i < charges.length; i++) {
+      const { policy, key } = charges[i]!
+      if (key !== this.keys[i] || !isSame(policy, this.policies[i]!)) return false
+    }
+    return true
+  }
+
+  /** Forgets what is older than `for`. */
+  turn(now: number): void {
+    this.usedAt = now
+    const part = this.#partAt(now)
+    const passed = part - this.#part
+    if (passed === 0) return
+    const width = this.#sums.length
+    const isOver = passed < 0 || passed >= PARTS
+    for (let i = 1; i <= (isOver ? PARTS : passed); i++) {
+      const begin = ((this.#part + i) % PARTS) * width
+      for (let j = 0; j < width; j++) {
+        this.#sums[j]! -= this.#parts[begin + j]!
+        this.#parts[begin + j] = 0
+      }
+    }
+    this.#part = part
+  }
+
+  countAsk(): void {
+    this.#add(0, 1)
+  }
+
+  countUse(i: number, units: number): void {
+    this.#add(i + 1, units)
+  }
+
+  /** Asks for no lease for a while. */
+  rest({ now }: Time): void {
+    this.quietUntil = now + this.settings.span / 4
+  }
+
+  #add(column: number, value: number): void {
+    this.#sums[column]! += value
+    this.#parts[(this.#part % PARTS) * this.#sums.length + column]! += value
+  }
+
+  #partAt(now: number): number {
+    return Math.floor((now * PARTS) / this.settings.span)
+  }
+}
+
+/** Returns true for policies that charge the same state in the same way. A function may make its limits anew for each request. */
+function isSame(one: Policy, other: Policy): boolean {
+  if (one === other) return one.compiled.validity === undefined || one.compiled === other.compiled
+  const { compiled } = one
+  return (
+    one.limiter === other.limiter &&
+    one.limit.name === other.limit.name &&
+    compiled.signature === other.compiled.signature &&
+    compiled.enforced === other.compiled.enforced &&
+    compiled.leasable &&
+    isSameLease(one.lease, other.lease)
+  )
+}
+
+function isSameLease(one: LeaseSettings | undefined, other: LeaseSettings | undefined): boolean {
+  return one === other || (one?.span === other?.span && one?.share === other?.share && one?.from === other?.from)
+}
+
+/** Cells of the counters of keys. Keys with one hash share a counter. */
+const CELLS = 65_536
+
+/**
+ * How often keys were asked about lately, in a fixed size: at least as often as it was. So nothing is kept of a key that is asked about seldom.
+ */
+class Sightings {
+  #now = new Uint8Array(CELLS)
+  #before = new Uint8Array(CELLS)
+  #since = -Infinity
+
+  /** Counts a key. Returns how often it was counted within a span of microseconds, or longer. */
+  see(key: string, span: number, now: number): number {
+    if (now - this.#since >= span || now < this.#since) this.#turn(span, now)
+    let hash = 0
+    for (let i = 0; i < key.length; i++) hash = (Math.imul(hash, 31) + key.charCodeAt(i)) | 0
+    const cell = (hash ^ (hash >>> 16)) & (CELLS - 1)
+    const seen = this.#now[cell]!
+    if (seen < 255) this.#now[cell] = seen + 1
+    return seen + 1 + this.#before[cell]!
+  }
+
+  #turn(span: number, now: number): void {
+    const isRecent = now - this.#since < 2 * span && now >= this.#since
+    const older = this.#before
+    if (!isRecent) this.#now.fill(0)
+    this.#before = this.#now
+    this.#now = older.fill(0)
+    this.#since = now
+  }
+}
+
+class LeaseStore implements AsyncStore {
+  readonly sync = false
+  readonly place: Place
+  readonly clock: StoreClock
+  readonly answersAlways = false
+  readonly #inner: AsyncStore
+  readonly #time: Clock
+  readonly #settings: LeaseSettings | undefined
+  readonly #maxLeases: number
+  /** By limiter, then by key: the spots that charge it. */
+  readonly #spots = new Map<string, Map<string, Spot[]>>()
+  #size = 0
+  /** When spots that nobody uses were dropped last. */
+  #cleanedAt = 0
+  readonly #sightings = new Sightings()
+  /** The longest lease that was asked for, in microseconds. */
+  #longest = 0
+  readonly #batches = new Set<Batch>()
+  #pending = 0
+  /** Refunds under way, for `close`. */
+  readonly #refunds = new Set<Promise<void>>()
+  #cancel: (() => void) | undefined
+  #isClosed = false
+
+  constructor(inner: AsyncStore, settings: LeaseSettings | undefined, maxLeases: number) {
+    this.place = inner.place
+    this.clock = inner.clock
+    this.#inner = inner
+    this.#time = inner.clock.given ? inner.clock : steadyClock
+    this.#settings = settings
+    this.#maxLeases = maxLeases
+  }
+
+  readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    switch (operation.kind) {
+      case 'consume':
+        return this.#consume(operation, reply)
+      case 'adjust':
+        return this.#adjust(operation, reply)
+      case 'lock':
+        return this.#change(operation, operation.charges, reply)
+      case 'forget':
+        return this.#change(operation, [operation], reply)
+      default:
+        return start(this.#inner, operation, reply)
+    }
+  }
+
+  readonly recall = (charges: readonly Charge[]): boolean => {
+    if (this.#batches.size === 0) return false
+    const spot = this.#find(charges)
+    if (spot === undefined || spot.batches.length === 0) return false
+    const time = this.#now()
+    for (let i = 0; i < spot.batches.length; i++) {
+      const batch = spot.batches[i]!
+      if (batch.isOver(time)) {
+        this.#end(batch)
+        i--
+      } else if (batch.has(charges)) {
+        this.#spend(batch, charges, time)
+        return true
+      }
+    }
+    return false
+  }
+
+  /** Refunds what is unused, and waits for at most a second for that. */
+  readonly close = async (): Promise<void> => {
+    this.#isClosed = true
+    this.#cancel?.()
+    for (const batch of this.#batches) this.#end(batch)
+    this.#spots.clear()
+    let cancel = (): void => undefined
+    const late = new Promise<void>((resolve) => (cancel = background(1000, resolve)))
+    await Promise.race([Promise.all(this.#refunds), late])
+    cancel()
+    await this.#inner.close()
+  }
+
+  #now(): Time {
+    const now = microseconds(this.#time)
+    return { now, wall: this.clock.given ? now / 1000 : Date.now() }
+  }
+
+  #consume(operation: Deciding, reply: Reply): (() => void) | undefined {
+    const { charges } = operation
+    if (!this.#isLeased(charges)) return start(this.#inner, operation, reply)
+    if (this.recall(charges)) {
+      reply.answered('remembered')
+      return undefined
+    }
+    tripsOf(charges[0]!.policy).decisions++
+    const time = this.#now()
+    const spot = this.#noted(charges, time.now)
+    if (spot === undefined) return start(this.#inner, operation, reply)
+    let isGivenUp = false
+    const giveUp = start(this.#inner, operation, {
+      answered: (by) => {
+        if (by === undefined && !isGivenUp) this.#learn(spot, charges)
+        reply.answered(by)
+      },
+      failed: (error) => reply.failed(error),
+    })
+    return (
+      giveUp &&
+      (() => {
+        isGivenUp = true
+        giveUp()
+      })
+    )
+  }
+
+  /** Returns true if each limit of a decision may be leased. */
+  #isLeased(charges: readonly Charge[]): boolean {
+    for (let i = 0; i < charges.length; i++) {
+      const { policy } = charges[i]!
+      if (!policy.compiled.leasable || ((policy.lease ?? this.#settings)?.span ?? 0) === 0) return false
+    }
+    return charges.length > 0 && !this.#isClosed
+  }
+
+  #settingsOf({ lease: own }: Policy): LeaseSettings {
+    return (own ?? this.#settings)!
+  }
+
+  #find(charges: readonly Charge[]): Spot | undefined {
+    const { policy, key } = charges[0]!
+    const spots = this.#spots.get(policy.limiter)?.get(key)
+    if (spots === undefined) return undefined
+    for (let i = 0; i < spots.length; i++) if (spots[i]!.matches(charges)) return spots[i]
+    return undefined
+  }
+
+  /** Notes that the store is asked. Returns nothing for a key that is asked about too seldom. */
+  #noted(charges: readonly Charge[], now: number): Spot | undefined {
+    const spot = this.#find(charges) ?? this.#open(charges, now)
+    if (spot === undefined) return undefined
+    spot.turn(now)
+    spot.countAsk()
+    return spot
+  }
+
+  #open(charges: readonly Charge[], now: number): Spot | undefined {
+    const [first] = charges
+    let settings = this.#settingsOf(first!.policy)
+    for (let i = 1; i < charges.length; i++) settings = stricter(settings, this.#settingsOf(charges[i]!.policy))
+    if (settings.span > this.#longest) this.#longest = settings.span
+    if (this.#size > 0) this.#endChanged(charges)
+    const seen = this.#sightings.see(first!.key, this.#longest, now)
+    if (seen < settings.from || !this.#hasRoom(now)) return undefined
+    const parts = new Set(charges.map(({ limiter, key }) => this.place.partOf(limiter, key)))
+    const places = new Set(charges.map(placeOf))
+    // The keys of different slots of a cluster are charged one after another.
+    const isOneTransaction = places.size === 1 || (parts.size === 1 && parts.has(''))
+    const spot = new Spot(charges, settings, isOneTransaction, now)
+    this.#size++
+    for (const each of distinct(charges)) this.#at(each.limiter, each.key).push(spot)
+    return spot
+  }
+
+  #at(limiter: string, key: string): Spot[] {
+    const keys = this.#spots.get(limiter) ?? new Map<string, Spot[]>()
+    this.#spots.set(limiter, keys)
+    const spots = keys.get(key) ?? []
+    keys.set(copyText(key), spots)
+    return spots
+  }
+
+  /** Drops spots that nobody has used for `for`, once in that time. */
+  #hasRoom(now: number): boolean {
+    const age = now - this.#cleanedAt
+    if (age >= this.#longest || age < 0) {
+      this.#cleanedAt = now
+      const spots = new Set([...this.#spots.values()].flatMap((keys) => [...keys.values()].flat()))
+      for (const spot of spots) {
+        const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
+        if (isUnused && spot.batches.length === 0 && !spot.isPending) this.#remove(spot)
+      }
+    }
+    return this.#size < this.#maxLeases
+  }
+
+  #remove(spot: Spot): void {
+    this.#size--
+    for (const [i, { limiter }] of spot.policies.entries()) {
+      const keys = this.#spots.get(limiter)
+      const others = keys?.get(spot.keys[i]!)?.filter((each) => each !== spot) ?? []
+      if (others.length > 0) keys!.set(spot.keys[i]!, others)
+      else keys?.delete(spot.keys[i]!)
+      if (keys?.size === 0) this.#spots.delete(limiter)
+    }
+  }
+
+  /** Ends leases of limits that have changed since: their units are given back before the state is converted. */
+  #endChanged(charges: readonly Charge[]): void {
+    for (const { policy, key } of charges) {
+      for (const spot of this.#spots.get(policy.limiter)?.get(key) ?? []) {
+        const own = spot.policies.find(({ limit }, i) => limit.name === policy.limit.name && spot.keys[i] === key)
+        if (own !== undefined && own.compiled.signature !== policy.compiled.signature) this.#drop(spot)
+      }
+    }
+  }
+
+  #spend(batch: Batch, charges: readonly Charge[], time: Time): void {
+    const { spot } = batch
+    spot.turn(time.now)
+    spot.countAsk()
+    batch.spend(charges, time.now)
+    for (let i = 0; i < charges.length; i++) {
+      const { cost } = charges[i]!
+      spot.countUse(i, cost)
+      spot.counts[i]!.used += cost
+    }
+    tripsOf(charges[0]!.policy).local++
+    if (!spot.isPending && batch.isLow && batch === spot.batches.at(-1)) this.#consider(spot, time)
+  }
+
+  /** Takes over an answer of the store. */
+  #learn(spot: Spot, charges: readonly Charge[]): void {
+    const isAdmitted = charges.every(({ allowed, policy }) => allowed || !policy.compiled.enforced)
+    for (const [i, { remaining, cost }] of charges.entries()) {
+      spot.remaining[i] = remaining
+      if (isAdmitted) spot.countUse(i, cost)
+    }
+    if (isAdmitted) this.#consider(spot, this.#now())
+  }
+
+  /** Asks for a lease if it pays: for at most what was used within the last `for`, and `share` of what remains. */
+  #consider(spot: Spot, time: Time): void {
+    const { settings, asks, policies, keys } = spot
+    if (spot.isPending || !spot.isOneTransaction || this.#isClosed || time.now < spot.quietUntil) return
+    if (asks < settings.from && time.now - spot.openedAt >= settings.span) return
+    if (this.#batches.size + this.#pending >= this.#maxLeases) return
+    // Traffic varies by about the root of its number. Less than the expected number leaves less unused.
+    let part = 1 - 1 / Math.sqrt(asks)
+    for (let i = 0; i < keys.length; i++)
+      if (spot.used(i) > 0) part = Math.min(part, (settings.share * spot.remaining[i]!) / spot.used(i))
+    const units = keys.map((_, i) => Math.max(0, Math.floor(part * spot.used(i) + 1e-9) - spot.left(i)))
+    if (!units.some((each) => each > 0)) return
+    for (const [i, each] of units.entries()) if (spot.used(i) > 0 && each * asks < LEAST * spot.used(i)) return
+    this.#ask(
+      spot,
+      policies.map((policy, i) => new Charge(policy, keys[i]!, units[i]!)),
+      time,
+    )
+  }
+
+  #ask(spot: Spot, charges: readonly Charge[], sent: Time): void {
+    spot.isPending = true
+    this.#pending++
+    tripsOf(charges[0]!.policy).leases++
+    const { epoch } = spot
+    const over = (): void => {
+      spot.isPending = false
+      this.#pending--
+    }
+    start(
+      this.#inner,
+      { kind: 'consume', charges, fresh: false },
+      {
+        answered: (by) => {
+          over()
+          if (by === undefined) this.#granted(spot, charges, sent, epoch === spot.epoch)
+          else spot.quietUntil = sent.now + spot.settings.span
+        },
+        failed: () => {
+          over()
+          spot.quietUntil = this.#now().now + spot.settings.span
+        },
+      },
+    )
+  }
+
+  #granted(spot: Spot, charges: readonly Charge[], sent: Time, isCurrent: boolean): void {
+    const time = this.#now()
+    for (const [i, { remaining }] of charges.entries()) spot.remaining[i] = remaining
+    const isDenied = charges.some(({ allowed, policy }) => !allowed && policy.compiled.enforced)
+    if (isDenied) return spot.rest(time)
+    for (const [i, { cost, charged }] of charges.entries()) if (charged > 0) spot.counts[i]!.leased += cost
+    const isWhole = charges.every(({ allowed, cost, charged }) => allowed && (cost === 0 || charged > 0))
+    const batch = new Batch(spot, charges, sent, endOf(charges, sent.now, spot.settings.span))
+    if (!isWhole || !isCurrent || this.#isClosed || batch.isOver(time)) {
+      spot.rest(time)
+      return this.#giveBack(batch)
+    }
+    batch.isLive = true
+    spot.batches.push(batch)
+    this.#batches.add(batch)
+    this.#sweepLater(spot.settings.span / 4)
+  }
+
+  /** Ends a lease. */
+  #end(batch: Batch): void {
+    if (!batch.isLive) return
+    batch.isLive = false
+    this.#batches.delete(batch)
+    const { batches } = batch.spot
+    batches.splice(batches.indexOf(batch), 1)
+    this.#giveBack(batch)
+  }
+
+  /** Ends the leases of a spot, also one that was asked for and is not there yet. */
+  #drop(spot: Spot): void {
+    spot.epoch++
+    for (const batch of spot.batches.slice()) this.#end(batch)
+  }
+
+  /** Ends the leases of keys. */
+  #dropAll(places: readonly { readonly limiter: string; readonly key: string }[]): void {
+    for (const { limiter, key } of places) for (const spot of this.#spots.get(limiter)?.get(key) ?? []) this.#drop(spot)
+  }
+
+  /** Refunds unused units, as far as a refund gives something back. A refund that fails leaves them charged: too strict, never too lenient. */
+  #giveBack(batch: Batch): void {
+    const age = this.#now().now - batch.sent
+    const charges: Charge[] = []
+    const units: number[] = []
+    for (const [i, charge] of batch.charges.entries()) {
+      const left = batch.left[i]!
+      batch.left[i] = 0
+      const refund = -left * batch.weight(i)
+      if (left <= 0 || charge.charged === 0 || !isRefundable(charge, refund, age)) continue
+      charges.push(charge)
+      units.push(refund)
+      batch.spot.counts[i]!.returned += left
+    }
+    if (charges.length === 0) return
+    tripsOf(charges[0]!.policy).returns++
+    const done = new Promise<void>((resolve) => {
+      start(this.#inner, { kind: 'adjust', charges, units }, { answered: () => resolve(), failed: () => resolve() })
+    })
+    this.#refunds.add(done)
+    void done.then(() => this.#refunds.delete(done))
+  }
+
+  /** Ends leases whose time is over. One timer serves all. */
+  #sweepLater(micros: number): void {
+    if (this.#cancel !== undefined || this.#isClosed) return
+    const sweep = (): void => {
+      this.#cancel = undefined
+      const time = this.#now()
+      let shortest = Infinity
+      for (const batch of this.#batches) {
+        if (batch.isOver(time)) this.#end(batch)
+        else shortest = Math.min(shortest, batch.spot.settings.span)
+      }
+      if (shortest < Infinity) this.#sweepLater(shortest / 4)
+    }
+    const ms = Math.max(1, micros / 1000)
+    this.#cancel = this.clock.given && this.clock.after ? this.clock.after(ms, sweep) : background(ms, sweep)
+  }
+
+  #adjust(operation: Adjusting, reply: Reply): (() => void) | undefined {
+    const { charges, units } = operation
+    // A penalty is a charge that no decision has made.
+    const penalized = charges.filter(({ allowed }, i) => !allowed && units[i]! > 0)
+    if (penalized.length > 0) return this.#change(operation, penalized, reply)
+    const spot = this.#size === 0 || charges.length === 0 ? undefined : this.#find(charges)
+    if (spot !== undefined) for (const [i, each] of units.entries()) spot.countUse(i, each)
+    if (spot === undefined || !this.#adjustHere(spot, charges, units)) return start(this.#inner, operation, reply)
+    reply.answered('remembered')
+    return undefined
+  }
+
+  /** Adjusts charges of a lease that lives. Returns false if the store has to do it. */
+  #adjustHere(spot: Spot, charges: readonly Charge[], units: readonly number[]): boolean {
+    if (spot.batches.length === 0) return false
+    const time = this.#now()
+    const isOf = (batch: Batch): boolean =>
+      !batch.isOver(time) &&
+      charges.every(({ at, charged }, i) => {
+        if (units[i] === 0) return true
+        return charged > 0 && at === batch.charges[i]!.at && units[i]! <= batch.left[i]! * batch.weight(i)
+      })
+    const batch = spot.batches.find(isOf)
+    if (batch === undefined) return false
+    for (const [i, each] of units.entries()) {
+      const cost = each === 0 ? 0 : each / batch.weight(i)
+      batch.left[i]! -= cost
+      if (cost > 0) spot.counts[i]!.used += cost
+      else spot.counts[i]!.refunded -= cost
+    }
+    return true
+  }
+
+  /** Ends the leases of keys before a change, and those that were granted meanwhile after it. */
+  #change(
+    operation: Operation,
+    places: readonly { readonly limiter: string; readonly key: string }[],
+    reply: Reply,
+  ): (() => void) | undefined {
+    this.#dropAll(places)
+    return start(this.#inner, operation, {
+      answered: (by?: Degraded | 'remembered') => {
+        this.#dropAll(places)
+        reply.answered(by)
+      },
+      failed: (error) => {
+        this.#dropAll(places)
+        reply.failed(error)
+      },
+    })
+  }
+}
+
+brand(LeaseStore, STORE)
+
+/** Returns the microsecond at which a lease ends, by this process. It counts from the sending of its request, so it is never later than in the store. */
+function endOf(charges: readonly Charge[], sent: number, span: number): number {
+  let end = sent + span
+  for (const { at, resetAfter, policy } of charges) {
+    const { algorithm, parameters, perMs, micros } = policy.compiled
+    const until = algorithm.leaseUntil!(parameters, at, Math.round(resetAfter * perMs))
+    // The store has rounded its time down to a tick.
+    if (until < Infinity) end = Math.min(end, sent + (until - at) * micros - (micros - 1))
+  }
+  return end
+}
+
+function stricter(one: LeaseSettings, other: LeaseSettings): LeaseSettings {
+  if (one === other) return one
+  return {
+    span: Math.min(one.span, other.span),
+    share: Math.min(one.share, other.share),
+    from: Math.max(one.from, other.from),
+  }
+}
+
+function distinct(charges: readonly Charge[]): Iterable<Charge> {
+  return new Map(charges.map((charge) => [placeOf(charge), charge])).values()
+}
+
+/** No name contains a NUL, so that no text can pass for a boundary. */
+function placeOf({ limiter, key }: Charge): string {
+  return `${limiter}\0${key}`
+}
