@@ -4,8 +4,8 @@ import { ALGORITHMS } from './simulation.mjs'
 const QUOTA = 1000
 /** Requests a second that one process receives in the part that grows with the number of processes. */
 export const PER_PROCESS = 100
-/** So many requests of a key, at most, are simulated in a cell of a large site. */
-const MOST_REQUESTS = 3_000_000
+/** About so many requests are simulated in a cell of a large site. */
+const MOST_REQUESTS = 1_200_000
 
 const METHODS = ['exact', 'lease', 'reports', 'shares']
 
@@ -40,8 +40,10 @@ export function gridOf({ quick, seed }) {
 
   return {
     oneKey: each(['steady', 'bursty', 'diurnal', 'skewed'], sizes, quick ? [5] : [0.2, 5, 50], loads).map(
-      ([traffic, processes, network, load]) =>
-        point({ traffic, processes, network, load }, { traffic, processes, network, load }),
+      ([traffic, processes, network, load]) => {
+        const seconds = processes > 1000 ? base.seconds / 2 : base.seconds
+        return point({ traffic, processes, network, load }, { traffic, processes, network, load, seconds })
+      },
     ),
 
     // An overload begins: the whole quota is there, and the run is measured from its first request.
@@ -57,8 +59,10 @@ export function gridOf({ quick, seed }) {
       loads.filter((load) => load !== 1.05),
     ).map(([processes, load]) => {
       const rate = load * PER_PROCESS * processes
-      const seconds = Math.min(base.seconds, Math.max(1, MOST_REQUESTS / rate - 1))
-      return point({ processes, load }, { processes, load, quota: PER_PROCESS * processes, warmUp: 1, seconds })
+      // Twice the length of a lease is enough for each process to know its traffic.
+      const warmUp = rate > 200_000 ? 0.5 : 1
+      const seconds = Math.min(base.seconds, Math.max(0.5, MOST_REQUESTS / rate - warmUp))
+      return point({ processes, load }, { processes, load, quota: PER_PROCESS * processes, warmUp, seconds })
     }),
 
     options: each(
@@ -74,19 +78,12 @@ export function gridOf({ quick, seed }) {
       ]),
     ),
 
-    manyKeys: each(quick ? [20] : sizes, quick ? [false] : [false, true]).map(([processes, isRouted]) =>
-      point(
-        { processes, isRouted },
-        {
-          processes,
-          isRouted,
-          keys: quick ? 10_000 : 1_000_000,
-          rate: quick ? 20_000 : 100_000,
-          seconds: quick ? 1 : 4,
-        },
-        isRouted ? ['exact', 'lease'] : METHODS,
-      ),
-    ),
+    manyKeys: each(quick ? [20] : sizes, quick ? [false] : [false, true]).map(([processes, isRouted]) => {
+      const keys = quick ? 10_000 : 1_000_000
+      const rate = quick ? 20_000 : 100_000
+      const given = { processes, isRouted, keys, rate, warmUp: 1, seconds: quick ? 1 : 2 }
+      return point({ processes, keys, isRouted }, given, isRouted ? ['exact', 'lease'] : METHODS)
+    }),
 
     algorithms: each(Object.keys(ALGORITHMS), quick ? [1.5] : [0.9, 1.5]).map(([algorithm, load]) =>
       point({ algorithm, load }, { algorithm, load, processes: 20, drained: false }, [

@@ -68,8 +68,9 @@ export function tablesOf({ parts }) {
       ...COUNTED.map(columns.difference),
       ...COUNTED.map(columns.overshoot),
     ]),
-    table('A million keys', manyKeys, [
+    table('Many keys, each with a quota of 1,000 a second', manyKeys, [
       processes,
+      ['keys', ({ keys }) => whole(keys)],
       ['a key reaches', ({ isRouted }) => (isRouted ? 'one process' : 'any process')],
       ['requests a second', (row) => whole(row.exact.requests)],
       ...['exact', 'lease'].map(columns.operations),

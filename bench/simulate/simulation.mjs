@@ -272,7 +272,8 @@ function excessMeter(keys, quota, isDrained) {
         first = 0
       }
     },
-    figures: () => ({ most, overdraft: Math.max(0, worst - quota) }),
+    // Sums of fractions are exact to about a millionth.
+    figures: () => ({ most, overdraft: worst - quota > 1e-6 ? worst - quota : 0 }),
   }
 }
 
@@ -310,7 +311,7 @@ export const ALGORITHMS = {
   gcra: { algorithm: 'gcra' },
   tokenBucket: { algorithm: 'tokenBucket' },
   'tokenBucket, refill by interval': { algorithm: 'tokenBucket', refill: 'interval' },
-  leakyBucket: { algorithm: 'leakyBucket' },
+  'leakyBucket, shape: false': { algorithm: 'leakyBucket', shape: false },
   'fixedWindow, on the clock': { algorithm: 'fixedWindow', anchor: 'clock' },
   slidingWindowCounter: { algorithm: 'slidingWindowCounter' },
   slidingWindowBuckets: { algorithm: 'slidingWindowBuckets' },
