@@ -53,11 +53,11 @@ function table(title, rows, chosen) {
 
 /** The tables of the page. Each row of the results is a line of one of them. */
 export function tablesOf({ parts }) {
-  const { oneKey, begin, growing, options, manyKeys, algorithms } = parts
+  const { oneKey = [], begin = [], growing = [], options = [], manyKeys = [], algorithms = [] } = parts
   const { processes, load } = columns
   const network = ['network', (row) => `${row.network} ms`]
   const traffics = [...new Set(oneKey.map(({ traffic }) => traffic))]
-  return [
+  const all = [
     table('A quota of 100 a second for each process', growing, [
       processes,
       load,
@@ -128,6 +128,7 @@ export function tablesOf({ parts }) {
       ),
     ),
   ]
+  return all.filter(({ lines }) => lines.length > 0)
 }
 
 /** Writes the results into the page, between its markers, and the plots. Returns the names of the files. */

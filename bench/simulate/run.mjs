@@ -12,6 +12,7 @@ import { KEPT, tablesOf, writePage } from './page.mjs'
 const HELP = `npm run simulate -- [options]
 
 --quick   a small part of the grid, which takes seconds and only prints
+--part    only one part, which only prints: oneKey, begin, growing, options, manyKeys or algorithms
 --seed    the seed of the requests. Default: 1
 --json    prints the results as JSON
 --help    this text
@@ -29,6 +30,7 @@ function readOptions(args) {
     args,
     options: {
       quick: { type: 'boolean', default: false },
+      part: { type: 'string' },
       seed: { type: 'string', default: '1' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -69,7 +71,8 @@ async function runAll(points) {
 }
 
 async function simulateGrid(options) {
-  const grid = Object.entries(gridOf(options))
+  const grid = Object.entries(gridOf(options)).filter(([name]) => name === (options.part ?? name))
+  if (grid.length === 0) throw new Error(`--part: there is no part ${JSON.stringify(options.part)}`)
   const rows = await runAll(grid.flatMap(([, points]) => points))
   const parts = Object.fromEntries(grid.map(([name, points]) => [name, rows.splice(0, points.length)]))
   return { when: new Date().toISOString().slice(0, 10), seed: options.seed, quick: options.quick, parts }
@@ -77,10 +80,10 @@ async function simulateGrid(options) {
 
 /** No process may use a unit that was not charged before. */
 function assertCharged({ parts }) {
-  const overdrawn = Object.values(parts)
+  const row = Object.values(parts)
     .flat()
-    .filter(({ lease }) => lease.overdrawn > 0)
-  if (overdrawn.length > 0) throw new Error(`Units were used that were not charged: ${JSON.stringify(overdrawn[0])}`)
+    .find((each) => Object.values(each).some(({ overdrawn }) => overdrawn > 0))
+  if (row !== undefined) throw new Error(`Units were used that were not charged: ${JSON.stringify(row)}`)
 }
 
 async function simulation(options) {
@@ -89,7 +92,7 @@ async function simulation(options) {
   assertCharged(results)
   if (options.json) console.log(JSON.stringify(results))
   else for (const table of tablesOf(results)) printTable(table)
-  if (options.quick) return
+  if (options.quick || options.part !== undefined) return
   writeFileSync(KEPT, await formatted(JSON.stringify(results, rounded), KEPT))
   console.error(`Written: ${[KEPT, ...(await writePage(results))].join(', ')}`)
 }

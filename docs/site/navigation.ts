@@ -40,7 +40,7 @@ const groups: readonly Group[] = [
   },
   { title: 'Concepts', folder: 'docs/concepts', order: ['algorithms'] },
   { title: 'Extending', folder: 'docs/extending', order: ['algorithm', 'store', 'dynamodb-and-mongodb', 'adapter'] },
-  { title: 'Internals', folder: 'docs/internals', order: ['redis-layout', 'performance', 'accuracy'] },
+  { title: 'Internals', folder: 'docs/internals', order: ['redis-layout', 'performance', 'accuracy', 'leases'] },
   {
     title: 'Migrating',
     folder: 'docs/migrating',
