@@ -11,11 +11,11 @@ export interface Request {
 }
 
 /** Lets a limiter decide the traffic on a virtual clock, so that every run decides the same. */
-export function decide(limits: readonly Limit[]): Request[] {
+export function decide(limits: readonly Limit[], times: readonly number[] = traffic): Request[] {
   const clock = virtualClock()
   const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock }) })
   const start = clock.now()
-  return traffic.map((at) => {
+  return times.map((at) => {
     clock.set(start + at)
     const { allowed, delay } = limiter.consume(undefined)
     return { at, allowed, goesOn: at + delay }

@@ -1,9 +1,9 @@
 import type { Limit } from 'sluice'
 import type { TopLevelSpec } from 'vega-lite'
 import { decide, mostWithin, type Request } from './decide.ts'
-import { QUOTA, SECONDS, WINDOW } from './traffic.ts'
+import { WIDTH } from './svg.ts'
+import { aroundAnEdge, QUOTA, SECONDS, WINDOW } from './traffic.ts'
 
-const WIDTH = 760
 const HEIGHT = 130
 
 /** The most that a panel has room for. */
@@ -21,16 +21,28 @@ const colour = {
   legend: { symbolType: 'square', symbolStrokeWidth: 2 },
 }
 
+/** The colours of pictures without a line and a quota. */
+const verdict = { ...colour, scale: { domain: [ADMITTED, DENIED], range: ['#2166ac', '#e08214'] } }
+
 /** What a picture is put together from. */
 export type Panel = Extract<TopLevelSpec, { vconcat: unknown }>['vconcat'][number]
 type Layer = Extract<Panel, { layer: unknown }>['layer'][number]
 
-const time = {
-  field: 'second',
-  type: 'quantitative' as const,
-  title: null,
-  scale: { domain: [0, SECONDS], nice: false },
-  axis: { values: every(WINDOW), labelExpr: "datum.value + ' s'", gridDash: [3, 3], gridColor: '#bdbdbd' },
+const time = timeBetween(0, SECONDS)
+
+function timeBetween(from: number, until: number) {
+  return {
+    field: 'second',
+    type: 'quantitative' as const,
+    title: null,
+    scale: { domain: [from, until], nice: false },
+    axis: {
+      values: from === 0 ? every(WINDOW, until) : [from, WINDOW, until],
+      labelExpr: "datum.value + ' s'",
+      gridDash: [3, 3],
+      gridColor: '#bdbdbd',
+    },
+  }
 }
 
 const requests = {
@@ -49,6 +61,28 @@ export function arrivals(title: string, limits: readonly Limit[]): Panel {
     width: WIDTH,
     height: HEIGHT,
     layer: [quotaRule(), squares(stacked(decided, ({ at }) => at)), countLine(admitted)],
+  }
+}
+
+/** Two whole quotas, one just before a window ends and one just after. */
+export function edge(title: string, limits: readonly Limit[]): Panel {
+  const decided = decide(limits, aroundAnEdge)
+  const count = decided.filter(({ allowed }) => allowed).length
+  return {
+    title: { text: title, subtitle: `${count} of ${decided.length} requests pass within two seconds` },
+    width: WIDTH,
+    height: HEIGHT,
+    layer: [
+      squares(
+        stacked(decided, ({ at }) => at),
+        {
+          x: timeBetween(WINDOW - 5, WINDOW + 5),
+          y: { ...requests, scale: { domain: [0, 11], nice: false }, axis: { values: [0, 5, 10] } },
+          color: verdict,
+        },
+        80,
+      ),
+    ],
   }
 }
 
@@ -101,7 +135,7 @@ export function bars(title: string, limits: readonly Limit[]): Panel {
   const decided = decide(limits)
   const count = decided.filter(({ allowed }) => allowed).length
   return {
-    title: { text: `${title}: ${count} of ${decided.length} admitted`, fontSize: 12, offset: 4 },
+    title: { text: `${title}: ${count} of ${decided.length} admitted`, fontSize: 14, offset: 4 },
     width: WIDTH,
     height: 44,
     data: { values: perSecond(decided) },
@@ -117,7 +151,7 @@ export function bars(title: string, limits: readonly Limit[]): Panel {
         axis: { values: [0, 6, 12] },
         stack: 'zero',
       },
-      color: { field: 'what', ...colour, scale: { domain: [ADMITTED, DENIED], range: ['#2166ac', '#e08214'] } },
+      color: { field: 'what', ...verdict },
       order: { field: 'order' },
     },
   }
@@ -147,9 +181,8 @@ function stacked(list: readonly Request[], timeOf: (request: Request) => number)
   })
 }
 
-function squares(values: readonly Square[]): Layer {
-  const encoding = { x: time, y: { ...requests, field: 'height' }, color: { field: 'what', ...colour } }
-  const size = 26
+function squares(values: readonly Square[], look = { x: time, y: requests, color: colour }, size = 26): Layer {
+  const encoding = { x: look.x, y: { ...look.y, field: 'height' }, color: { field: 'what', ...look.color } }
   return {
     data: { values },
     encoding,
@@ -215,6 +248,6 @@ function perSecond(decided: readonly Request[]): Bar[] {
   return bars.filter(({ count }) => count > 0)
 }
 
-function every(step: number): number[] {
-  return Array.from({ length: SECONDS / step + 1 }, (_, i) => i * step)
+function every(step: number, until: number): number[] {
+  return Array.from({ length: until / step + 1 }, (_, i) => i * step)
 }

@@ -11,7 +11,7 @@ import {
   spacing,
   tokenBucket,
 } from 'sluice'
-import { arrivals, bars, departures, type Panel, waits } from './panels.ts'
+import { arrivals, bars, departures, edge, type Panel, waits } from './panels.ts'
 import { svg } from './svg.ts'
 import { QUOTA, WINDOW } from './traffic.ts'
 
@@ -35,8 +35,12 @@ const everything: [string, Limit[]][] = [
   ['tiers', tiers],
 ]
 
-/** Every picture of `docs/concepts/algorithms.md` by the name of its file; all of the same traffic. */
+/** Every picture of the algorithms by the name of its file; all of the same traffic. */
 const pictures: Readonly<Record<string, () => Panel[]>> = {
+  edge: () => [
+    edge('fixedWindow: 10 in 10 s', [fixedWindow({ ...base, anchor: 'clock' })]),
+    edge('gcra: 10 in 10 s', [gcra(base)]),
+  ],
   overview: () => everything.map(([title, limits]) => bars(title, limits)),
   gcra: () => [arrivals('gcra, burst 10', [gcra(base)]), arrivals('gcra, burst 3', [gcra({ ...base, burst: 3 })])],
   'token-bucket': () => [
@@ -45,9 +49,9 @@ const pictures: Readonly<Record<string, () => Panel[]>> = {
     arrivals("tokenBucket, capacity 15, refill 'greedy'", [tokenBucket({ ...base, capacity: 15 })]),
   ],
   'leaky-bucket': () => [
-    arrivals('leakyBucket, capacity 10: when requests came', queue),
-    waits('each admitted request: from when it came to when it went on', queue),
-    departures('leakyBucket, capacity 10: when requests went on', queue),
+    arrivals('leakyBucket, capacity 10: arrivals', queue),
+    waits('how long each admitted request waited', queue),
+    departures('leakyBucket, capacity 10: after the delay', queue),
   ],
   spacing: () => [arrivals("spacing('1s')", [spacing('1s')])],
   'fixed-window': () => [

@@ -3,7 +3,26 @@ import { compile, type TopLevelSpec } from 'vega-lite'
 
 const FONT = 'Helvetica, Arial, sans-serif'
 
-/** Draws without a browser. Equal data make equal bytes. */
+/** Width of the panels of a picture. With axes and padding, a picture is at most 560 wide, so that its text is readable on a phone. */
+export const WIDTH = 440
+
+/** Each colour of a picture, and the colour that replaces it on a dark page. */
+const DARK: Readonly<Record<string, string>> = {
+  white: '#1b1b1f',
+  '#000': '#e4e4e7',
+  '#222': '#e4e4e7',
+  '#444': '#d0d0d6',
+  '#444444': '#d0d0d6',
+  '#888': '#8e8e96',
+  '#bdbdbd': '#55555c',
+  '#c8c8c8': '#55555c',
+  '#ececec': '#2e2e33',
+  '#2166ac': '#6cb2f5',
+  '#e08214': '#f5a742',
+  '#b2182b': '#ff8a80',
+}
+
+/** Draws without a browser, for light and dark pages. Equal data make equal bytes. */
 export async function svg(spec: TopLevelSpec): Promise<string> {
   const config = {
     font: FONT,
@@ -12,14 +31,15 @@ export async function svg(spec: TopLevelSpec): Promise<string> {
       gridColor: '#ececec',
       domainColor: '#888',
       tickColor: '#888',
-      labelFontSize: 11,
-      titleFontSize: 11,
+      labelFontSize: 13,
+      titleFontSize: 13,
       titleFontWeight: 'normal' as const,
     },
-    title: { anchor: 'start' as const, frame: 'group' as const, fontSize: 13, offset: 8 },
+    title: { anchor: 'start' as const, frame: 'group' as const, fontSize: 15, subtitleFontSize: 13, offset: 8 },
     legend: {
       orient: 'bottom' as const,
-      labelFontSize: 12,
+      columns: 2,
+      labelFontSize: 14,
       labelLimit: 300,
       symbolSize: 110,
       columnPadding: 24,
@@ -27,5 +47,19 @@ export async function svg(spec: TopLevelSpec): Promise<string> {
     },
   }
   const compiled = compile({ background: 'white', padding: 12, ...spec, config })
-  return `${await new View(parse(compiled.spec), { renderer: 'none' }).toSVG()}\n`
+  return `${forDarkPages(await new View(parse(compiled.spec), { renderer: 'none' }).toSVG())}\n`
+}
+
+/** Adds colours for dark pages. Throws if a colour of the picture has none. */
+function forDarkPages(text: string): string {
+  const used = new Set(
+    [...text.matchAll(/ (?:fill|stroke)="(?!none|transparent)([^"]+)"/g)].map(([, colour]) => colour!),
+  )
+  const rules = [...used].toSorted().map((colour) => {
+    const dark = DARK[colour]
+    if (dark === undefined) throw new Error(`DARK has no colour for ${colour}`)
+    return `[fill="${colour}"]{fill:${dark}}[stroke="${colour}"]{stroke:${dark}}`
+  })
+  const style = `<style>@media (prefers-color-scheme:dark){${rules.join('')}}</style>`
+  return text.replace(/<svg [^>]*>/, (opening) => opening + style)
 }

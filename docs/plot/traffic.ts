@@ -16,6 +16,9 @@ export const traffic: readonly number[] = [
   ...evenly(52, 24_250, 500),
 ]
 
+/** A client that sends a whole quota in the last second of a window, and another one in the first second of the next. */
+export const aroundAnEdge: readonly number[] = [...evenly(10, 9000, 80), ...evenly(10, 10_040, 80)]
+
 function evenly(count: number, from: number, apart: number): number[] {
   return Array.from({ length: count }, (_, i) => from + i * apart)
 }

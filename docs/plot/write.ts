@@ -1,4 +1,4 @@
-// Draws the pictures of docs/concepts/algorithms.md again.
+// Draws the pictures of the algorithms again.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { draw } from './pictures.ts'
 

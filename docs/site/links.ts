@@ -21,20 +21,28 @@ export function siteLink(page: string, link: string): string {
   const target = posix.join(posix.dirname(page), file)
   const example = /^examples\/([\w-]+)\.ts$/.exec(target)
   if (example !== null) return `/docs/site/examples/${example[1]}`
-  if (target === 'README.md') return anchor === undefined ? '/' : `/#${anchor}`
+  if (target === 'README.md') return anchor === undefined ? '/start' : `/start#${anchor}`
   return /\.(md|png|svg)$/.test(target) ? link : `/${target}`
 }
 
 /** Returns whether a link from `siteLink` leads to a file that is no page. */
 function isFile(link: string): boolean {
-  return /^\/(?!docs\/site\/examples\/)[^#]/.test(link)
+  return /^\/(?!docs\/site\/examples\/|start(#|$))[^#]/.test(link)
+}
+
+/** The pages that have another path on the site than in the repository. */
+export const rewrites: Readonly<Record<string, string>> = { 'docs/site/home.md': 'index.md', 'README.md': 'start.md' }
+
+/** Returns the path in the repository of a page of the site. */
+function sourceOf(relativePath: string): string {
+  return Object.entries(rewrites).find(([, path]) => path === relativePath)?.[0] ?? relativePath
 }
 
 /** Lets links of pages lead to where the site has their targets. */
 export function followLinks(markdown: MarkdownRenderer): void {
   markdown.core.ruler.push('site-links', ({ tokens, env }) => {
     const { relativePath } = env as { readonly relativePath: string }
-    const page = relativePath === 'index.md' ? 'README.md' : relativePath
+    const page = sourceOf(relativePath)
     const links = tokens.flatMap(({ children }) => children ?? []).filter(({ type }) => type === 'link_open')
     for (const link of links) {
       const target = siteLink(page, link.attrGet('href')!)

@@ -121,7 +121,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     name: 'store_up',
     kind: 'state',
     unit: '1',
-    help: '1 while every guarded store answers, 0 while a store or a part of one is not asked.',
+    help: '1 while every guarded store answers, 0 while one of them, or one server of a cluster, is down.',
     samples: (recorder) => [{ labels: {}, value: recorder.isStoreUp ? 1 : 0 }],
   },
 ]

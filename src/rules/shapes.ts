@@ -29,21 +29,25 @@ type OptionField = NonNullable<Algorithm['optionFields']>[string]
 /** As many digits as a safe number of milliseconds has. */
 const DURATION = '^(?=\\d*[1-9])(?:\\d{1,15}ms|\\d{1,12}s|\\d{1,10}m|\\d{1,9}h|\\d{1,8}d|\\d{1,7}w)$'
 
-/** A duration from 1 ms to so many milliseconds. */
-function durationUpTo(most: number, expected: string): Shape {
+/** The same up to an hour. */
+const DURATION_TO_HOUR =
+  '^(?=\\d*[1-9])(?:(?:\\d{1,6}|[12]\\d{6}|3[0-5]\\d{5}|3600000)ms|(?:\\d{1,3}|[12]\\d{3}|3[0-5]\\d\\d|3600)s|(?:[1-5]?\\d|60)m|1h)$'
+
+/** A duration from 1 ms to so many milliseconds. `pattern` is that of a text. */
+function durationUpTo(most: number, pattern: string, expected: string): Shape {
   const schema = {
     anyOf: [
       { type: 'integer', minimum: 1, maximum: most },
-      { type: 'string', pattern: DURATION },
+      { type: 'string', pattern },
     ],
   }
   return where(schema, expected, (value) => {
-    const ms = typeof value === 'string' ? new RegExp(DURATION).test(value) && parseDuration(value) : value
+    const ms = typeof value === 'string' ? new RegExp(pattern).test(value) && parseDuration(value) : value
     return Number.isSafeInteger(ms) && (ms as number) >= 1 && (ms as number) <= most
   })
 }
 
-const duration: Shape = durationUpTo(Number.MAX_SAFE_INTEGER, 'a duration such as "1m"')
+const duration: Shape = durationUpTo(Number.MAX_SAFE_INTEGER, DURATION, 'a duration such as "1m"')
 
 /** Of an algorithm with a calendar. */
 const WINDOW_OR_UNIT: Field = {
@@ -371,7 +375,7 @@ const override: Shape = object('an override such as { key, limits }', {
 
 const lease = object('a lease such as { for, share, from }', {
   for: {
-    shape: durationUpTo(3_600_000, 'a duration such as "250ms", at most "1h"'),
+    shape: durationUpTo(3_600_000, DURATION_TO_HOUR, 'a duration such as "250ms", at most "1h"'),
     description: 'How long a lease lasts, at most 1h. Default 250ms.',
   },
   share: { shape: part, description: 'The largest part of the remaining quota that a process leases. Default 0.1.' },

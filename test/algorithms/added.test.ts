@@ -291,9 +291,10 @@ describe('an algorithm that was added', () => {
 
   it('is in the tables of the docs', async () => {
     const state = /^\| `probe` +\| place, taken +\| 2 numbers +\|$/m
-    const page = await text('docs/concepts/algorithms.md')
-    expect(page).toMatch(state)
-    expect(page).toMatch(/^\| `probe` +\| Counts in windows on the clock +\|.*\| 20 +\|$/m)
+    expect(await text('docs/concepts/algorithms.md')).toMatch(state)
+    expect(await text('docs/concepts/choosing-an-algorithm.md')).toMatch(
+      /^\| `probe` +\| Counts in windows on the clock +\|.*\| 20 +\|$/m,
+    )
     expect(await text('docs/internals/redis-layout.md')).toMatch(state)
     const options = await text('docs/reference/options.md')
     expect(options).toMatch(

@@ -198,7 +198,8 @@ const written: Readonly<Record<string, () => string>> = {
     between(read('src/engine/factories.ts'), BEGIN, END, plain.map(factoryOf).join('\n')),
   'src/algorithms/lua.ts': () => between(read('src/algorithms/lua.ts'), BEGIN, END, luaTable()),
   'rules.schema.json': () => JSON.stringify(rulesSchema(), null, 2),
-  'docs/concepts/algorithms.md': () => withChoices(inPage('docs/concepts/algorithms.md', { state: stateTable() })),
+  'docs/concepts/choosing-an-algorithm.md': () => withChoices(read('docs/concepts/choosing-an-algorithm.md')),
+  'docs/concepts/algorithms.md': () => inPage('docs/concepts/algorithms.md', { state: stateTable() }),
   'docs/internals/redis-layout.md': () => inPage('docs/internals/redis-layout.md', { state: stateTable() }),
   'docs/reference/options.md': () =>
     inPage('docs/reference/options.md', { limits: limitExamples(), options: optionTable() }),

@@ -1,4 +1,4 @@
-// Checks docs/concepts/algorithms.md: draws its pictures again, and tests that its worst cases can happen and are never exceeded.
+// Checks the pages about algorithms: draws their pictures again, and tests that the worst cases can happen and are never exceeded.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -18,12 +18,13 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { BLOCK_ENTRIES } from '../../src/stores/redis/keys.ts'
+import { pages, readPage } from '../support/pages.ts'
 import { root } from '../support/programs.ts'
 import { admitted, burst, each, edge, many, worstAttack } from '../support/worst-case.ts'
 
-const page = readFileSync(join(root, 'docs/concepts/algorithms.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/concepts/choosing-an-algorithm.md'), 'utf8')
 
-describe('docs/concepts/algorithms.md: pictures', () => {
+describe('the pictures of the algorithms', () => {
   it('are what `npm run plots` draws now', async () => {
     const drawn = await draw()
     expect(readdirSync(join(root, 'docs/img/algorithms')).toSorted()).toEqual([...drawn.keys()].toSorted())
@@ -37,9 +38,24 @@ describe('docs/concepts/algorithms.md: pictures', () => {
     expect(await draw()).toEqual(await draw())
   })
 
-  it('are all on the page', () => {
-    const shown = [...page.matchAll(/\]\(\.\.\/img\/algorithms\/([\w-]+\.svg)\)/g)].map(([, name]) => name)
-    expect(shown.toSorted()).toEqual(readdirSync(join(root, 'docs/img/algorithms')).toSorted())
+  it('are all on a page', () => {
+    const shown = pages.flatMap((each) =>
+      [...readPage(each).matchAll(/\/img\/algorithms\/([\w-]+\.svg)\)/g)].map(([, name]) => name),
+    )
+    expect([...new Set(shown)].toSorted()).toEqual(readdirSync(join(root, 'docs/img/algorithms')).toSorted())
+  })
+
+  it('are drawn for light and dark pages, and are narrow enough for phones', async () => {
+    for (const [name, text] of await draw()) {
+      const width = Number(/<svg [^>]*\bwidth="(\d+)"/.exec(text)?.[1])
+      expect(text, name).toMatch(/<svg [^>]*viewBox="0 0 \d+ \d+"><style>@media \(prefers-color-scheme:dark\)\{/)
+      // On a phone with 328 pixels for text, letters of 13 are then at least 7 high.
+      expect(width, name).toBeLessThanOrEqual(610)
+      const colours = new Set(
+        [...text.matchAll(/ (fill|stroke)="(#\w+|white)"/g)].map(([attribute]) => attribute.trim()),
+      )
+      for (const colour of colours) expect(text, name).toContain(`[${colour}]{`)
+    }
   })
 })
 
@@ -104,7 +120,7 @@ const traffic = fc
     return bursts.flatMap(([pause, count]) => many(count, (now += pause)))
   })
 
-describe('docs/concepts/algorithms.md: the worst case of 10 per 10 s', () => {
+describe('docs/concepts/choosing-an-algorithm.md: the worst case of 10 per 10 s', () => {
   const stated = new Map(
     [...page.matchAll(/^\| (`\w+`[^|]*?) *\|[^|]*\|[^|]*\| (\d+) +\|$/gm)].map(([, row, most]) => [row!, Number(most)]),
   )

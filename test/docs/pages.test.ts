@@ -4,7 +4,7 @@
 //   order. A server without a transcript must send rate-limit headers.
 // - `console` shows requests to the server of the block before it, and the responses: the status, the headers that are shown,
 //   and the body if it is shown. The server listens on a free port and its clock does not move.
-// - `js` is a program that is only parsed, such as the one before a migration.
+// - `js` is a program that is only parsed here. `migrating.test.ts` runs those before a migration.
 // - `json` and `yaml` are documents of rules or limits without mistakes.
 // - `sql` sets up the database of the programs of its page.
 // - `sh` has commands: npm with scripts of package.json, installations, `npx sluice` and `curl`.

@@ -1,4 +1,4 @@
-// Runs the servers of docs/guides/redis.md while their Redis is frozen, stopped and started again.
+// Runs the servers of the pages about Redis while their Redis is frozen, stopped and started again.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { readPage } from '../support/pages.ts'
 import { blocksOf, Programs } from '../support/programs.ts'
@@ -7,7 +7,8 @@ import { type RedisServer, startRedis } from '../support/redis.ts'
 const MINUTE = 60_000
 
 describe('servers on a Redis that does not answer', { timeout: MINUTE }, () => {
-  const [first, choosing] = blocksOf(readPage('docs/guides/redis.md'))
+  const [first, choosing] = ['docs/guides/redis.md', 'docs/guides/redis-outages.md']
+    .flatMap((page) => blocksOf(readPage(page)))
     .filter(({ code }) => code.includes('redisStore(') && code.includes('.listen('))
     .map(({ language, line, code }) => ({ language, line, code }))
   const servers = { first: first!, choosing: choosing! }

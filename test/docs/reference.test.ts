@@ -62,6 +62,20 @@ it('docs/reference/options.md has the type, the default and an example of every 
   ).toEqual([])
 })
 
+it('docs/reference/options.md has a table that links to every option of rateLimit, in their order, with the default', () => {
+  const page = readPage('docs/reference/options.md')
+  const part = page.slice(page.indexOf('## Options of rateLimit'), page.indexOf('\n## Limits'))
+  const headings = [...part.matchAll(/^### (\w+)$/gm)].map(([, name]) => name!)
+  const rows = [...part.matchAll(/^\| \[`(\w+)`\]\(#(\w+)\) +\| (.*?) +\| (.*?) +\| .*\.\s+\|$/gm)]
+  expect(rows.map(([, name]) => name)).toEqual(headings)
+  expect(rows.filter(([, name, anchor]) => anchor !== name!.toLowerCase())).toEqual([])
+  const required = rows.filter(([, , , , byDefault]) => byDefault === 'required').map(([, name]) => name)
+  expect(required).toEqual(['keyer', 'limits'])
+  // A default that is one word of code is the one of the section.
+  for (const [, name, , , byDefault] of rows.filter(([, , , , each]) => /^(`[^`]+`|\d+|none)$/.test(each!)))
+    expect(part.split(`### ${name}\n`)[1]).toMatch(new RegExp(`- Default: .*${byDefault}`))
+})
+
 it('docs/concepts/algorithms.md lists every algorithm and the size of its state', () => {
   expect(tableOfAlgorithms(readPage('docs/concepts/algorithms.md'))).toEqual(rowsFor(builtIn))
 })

@@ -119,7 +119,7 @@ describe('limit() with a wrong option', () => {
     const error = refused(() => gcra({ quota: 1, window: '1s', windw: 5 } as GcraOptions))
     expect(error.code).toBe('UNKNOWN_OPTION')
     expect(reasonOf(error)).toBe(
-      'gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, capCost, notifyAt, burst. Did you mean "window"?',
+      'gcra has no option "windw"; it has algorithm, name, quota, window, strict, block, shadow, capCost, exact, notifyAt, burst. Did you mean "window"?',
     )
   })
 
@@ -155,7 +155,7 @@ describe('limit() with a wrong option', () => {
     ],
     [
       () => spacing('2s', { window: '1s' } as object),
-      'spacing has no option "window"; it has name, strict, block, shadow, capCost, notifyAt',
+      'spacing has no option "window"; it has name, strict, block, shadow, capCost, exact, notifyAt',
     ],
   ])('names the shorthand: %s', (make, message) => {
     expect(refused(make).message).toContain(message)

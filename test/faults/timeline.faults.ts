@@ -1,4 +1,4 @@
-// Freezes a Redis for some seconds and draws what happened, for docs/guides/redis.md.
+// Freezes a Redis for some seconds and draws what happened, for docs/guides/redis-outages.md.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'

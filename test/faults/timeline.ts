@@ -1,5 +1,5 @@
 import type { TopLevelSpec } from 'vega-lite'
-import { svg } from '../../docs/plot/svg.ts'
+import { svg, WIDTH } from '../../docs/plot/svg.ts'
 import type { Event, Result } from '../support/faults/experiment.ts'
 
 /** Milliseconds of a bar. */
@@ -56,7 +56,7 @@ export function drawn(timeline: Timeline): Promise<string> {
 type Panel = Extract<TopLevelSpec, { vconcat: unknown }>['vconcat'][number]
 type Layer = Extract<Panel, { layer: unknown }>['layer'][number]
 
-const size = { width: 760, height: 150 }
+const size = { width: WIDTH, height: 150 }
 const colour = {
   field: 'by',
   type: 'nominal' as const,
@@ -107,7 +107,10 @@ function latencies(timeline: Timeline): Panel {
     axis: { values: [0.01, 0.1, 1, 10, 100, 1000], labelExpr: "datum.value + ' ms'" },
   }
   return {
-    title: { text: `The slowest decision of each tenth of a second. Dashed: the deadline, ${timeline.deadline} ms` },
+    title: {
+      text: 'The slowest decision of each tenth of a second',
+      subtitle: `Dashed: the deadline, ${timeline.deadline} ms`,
+    },
     ...size,
     layer: [
       {
@@ -127,9 +130,9 @@ function latencies(timeline: Timeline): Panel {
 
 /** A line for each event, with its name next to it. Changes of the guard come soon after their cause, so they are lower. */
 function moments(timeline: Timeline): Layer[] {
-  const values = timeline.events.map((event) => ({ ...event, height: event.what.startsWith('Redis') ? 10 : 24 }))
+  const values = timeline.events.map((event) => ({ ...event, height: event.what.startsWith('Redis') ? 10 : 26 }))
   const x = time(timeline)
-  const label = { align: 'left' as const, dx: 4, fontSize: 11 }
+  const label = { align: 'left' as const, dx: 4, fontSize: 13 }
   return [
     { data: { values }, mark: { type: 'rule', color: '#444' }, encoding: { x } },
     {

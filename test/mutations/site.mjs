@@ -7,7 +7,14 @@ const traffic = inPlayground('traffic')
 const compareFile = inPlayground('compare')
 const share = inPlayground('share')
 
-/** Small mistakes in the playground. */
+const migrating = (name) =>
+  inFile(`docs/migrating/${name}.md`, { files: ['test/docs/migrating.test.ts'], name: `migrating/${name}` })
+const comparison = inFile('docs/comparison.md', { files: ['test/docs/comparison.test.ts'] })
+
+const picture = (file) => inFile(`docs/plot/${file}.ts`, { files: ['test/docs/algorithms.test.ts'] })
+const links = inFile('docs/site/links.ts', { files: ['test/site/site.test.ts'], name: 'leads to' })
+
+/** Small mistakes in the playground, the pictures, the site and the pages for users of other packages. */
 export const site = [
   simulate('a clock that stops', 'now = START + at', 'now = START'),
   forms('a quote in a name that ends the text', "value.replaceAll(/['\\\\]/g, String.raw`\\$&`)", 'value'),
@@ -15,5 +22,30 @@ export const site = [
   forms('a text that becomes a number', 'Number(text) : text', 'Number(text) : Number(text)'),
   compareFile('a mistake next to no field', 'field: field?.name', 'field: undefined'),
   compareFile('limits that are wrong only together', 'simulate(limits, [0])\n', ''),
+  migrating('express-rate-limit')('a success that is counted', "  refundWhen: 'success',\n", ''),
+  migrating('koa-ratelimit')(
+    'a request less',
+    "quota: 100, window: '1m' }),\n    message",
+    "quota: 99, window: '1m' }),\n    message",
+  ),
+  migrating('rate-limiter-flexible')('a cost that is not migrated', '    cost: () => 2,\n', ''),
+  migrating('nestjs-throttler')('one key for all handlers', 'keyer: keyers(byIP, byHandler),', 'keyer: byIP,'),
+  migrating('fastify-rate-limit')(
+    'a result that no app shows',
+    '`ratelimit: "login";r=1;t=900`',
+    '`ratelimit: "login";r=2;t=900`',
+  ),
+  comparison('a cell without evidence', '[yes][charges]', 'yes'),
+  comparison(
+    'a source of another version',
+    'rate-limiter-flexible@11.4.0/index.js',
+    'rate-limiter-flexible@11.3.0/index.js',
+  ),
+  comparison('a figure that was not measured', '[54,846][bench]', '[64,846][bench]'),
+  comparison('an exactness that was not measured', '[19][bounds]', '[10][bounds]'),
   share('a link with a time after the end', 'time < Number(span) ?', 'time >= 0 ?'),
+  picture('svg')('a picture without colours for dark pages', 'opening + style', 'opening'),
+  picture('svg')('a picture that is too wide for a phone', 'WIDTH = 440', 'WIDTH = 760'),
+  picture('panels')('another time at the edge of a window', 'decide(limits, aroundAnEdge)', 'decide(limits)'),
+  links('links to the README that lead home', '`/start#${anchor}`', '`/#${anchor}`'),
 ]

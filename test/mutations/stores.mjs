@@ -56,8 +56,8 @@ export const stores = [
   ),
   inFile('src/stores/guard/index.ts', guarded)(
     'a store that fails at once without a guard',
-    '  if (store.answersAlways) return store\n  const made',
-    '  if (store.sync) return store\n  const made',
+    '  if (store.answersAlways) return store\n  const inner',
+    '  if (store.sync) return store\n  const inner',
   ),
   object(
     'more keys at a time than the storage takes',

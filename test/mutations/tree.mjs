@@ -20,6 +20,8 @@ const PARTS = [
   'README.md',
   '.luacheckrc',
   '.prettierrc',
+  'bench/package.json',
+  'bench/results',
   'build',
   'package.json',
   'rules.schema.json',

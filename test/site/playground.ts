@@ -331,12 +331,12 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
   )
 
   it.each([
-    ['playground', { viewport: { width: 1100, height: 900 }, colorScheme: 'light' }],
-    ['playground-phone', { ...phone, colorScheme: 'dark' }],
-  ] as const)('the README shows a picture of it: %s', async (name, options) => {
+    ['playground', 'docs/guides/choosing-a-limit.md', { viewport: { width: 1100, height: 900 }, colorScheme: 'light' }],
+    ['playground-phone', 'docs/playground.md', { ...phone, colorScheme: 'dark' }],
+  ] as const)('the picture %s is on %s', async (name, shownOn, options) => {
     const file = join(root, 'docs/img', `${name}.png`)
     if (process.env['SLUICE_RECORD'] === 'screenshots') await open(PAGE, options, (page) => record(page, file))
-    expect(await readFile(join(root, 'README.md'), 'utf8')).toContain(`(docs/img/${name}.png)`)
+    expect(await readFile(join(root, shownOn), 'utf8')).toContain(`img/${name}.png)`)
     const { size } = await stat(file)
     expect(size).toBeGreaterThan(5000)
     expect(size).toBeLessThan(100_000)

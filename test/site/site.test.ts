@@ -33,7 +33,7 @@ function open(path: string, options: BrowserContextOptions, use: (page: Page) =>
 
 /** Returns the path on the site of a page of the repository. */
 function pathOf(page: string): string {
-  return page === 'README.md' ? '/index.html' : `/${page.replace(/\.md$/, '.html')}`
+  return page === 'README.md' ? '/start.html' : `/${page.replace(/\.md$/, '.html')}`
 }
 
 /** Returns the targets of all links and files of a page, from the root of the site. */
@@ -91,10 +91,10 @@ describe('the built site', () => {
 
   it('lists every page once, in an order', () => {
     const links = sidebar(root).flatMap(({ items }) => items!.map(({ link }) => link!))
-    const paths = allPages.map((page) => (page === 'README.md' ? '/' : `/${page.slice(0, -'.md'.length)}`))
+    const paths = allPages.map((page) => (page === 'README.md' ? '/start' : `/${page.slice(0, -'.md'.length)}`))
     expect(links.toSorted()).toEqual(paths.toSorted())
     expect(links.slice(0, 5)).toEqual([
-      '/',
+      '/start',
       '/docs/playground',
       ...['express', 'fastify', 'koa'].map((each) => `/docs/guides/${each}`),
     ])
@@ -102,7 +102,8 @@ describe('the built site', () => {
 
   it.each([
     ['README.md', 'docs/guides/redis.md#setup', 'docs/guides/redis.md#setup'],
-    ['docs/guides/redis.md', '../../README.md', '/'],
+    ['docs/guides/redis.md', '../../README.md', '/start'],
+    ['docs/guides/redis.md', '../../README.md#first-steps', '/start#first-steps'],
     ['docs/guides/redis.md', '../../examples/plans.ts', '/docs/site/examples/plans'],
     ['README.md', 'LICENSE', '/LICENSE'],
     ['docs/guides/monitoring.md', '../grafana.json', '/docs/grafana.json'],
@@ -111,6 +112,29 @@ describe('the built site', () => {
     ['docs/guides/redis.md', 'https://example.com/LICENSE', 'https://example.com/LICENSE'],
   ])('on %s, the link %s leads to %s', (page, link, target) => {
     expect(siteLink(page, link)).toBe(target)
+  })
+})
+
+describe('the home page', () => {
+  const home = (): string => site.pages.get('/index.html')!
+
+  it('leads to the start, the playground, the frameworks, stores, language models and those on call', () => {
+    const links = targetsOf('/index.html')
+    for (const link of [
+      '/start.html',
+      '/docs/playground.html',
+      '/start.html#your-framework',
+      '/docs/guides/databases.html#where-do-counts-live',
+      '/docs/guides/language-models.html',
+      '/docs/guides/on-call.html',
+    ])
+      expect(links).toContain(link)
+  })
+
+  it('has one heading and a program that is in the README', () => {
+    expect(home().match(/<h1/g)).toHaveLength(1)
+    const [program] = /(?<=```ts\n)[^]*?(?=```)/.exec(readPage('docs/site/home.md'))!
+    expect(readPage('README.md')).toContain(program)
   })
 })
 
@@ -149,6 +173,7 @@ describe('in a browser', () => {
 
   it('the menu of a phone opens and leads to a page', () =>
     open('/', PHONE, async (page) => {
+      await page.goto(`${site.origin}/start.html`)
       await page.getByRole('button', { name: 'Menu' }).tap()
       await page.locator('.VPSidebar').getByRole('link', { name: 'Playground' }).tap()
       await page.waitForURL(/docs\/playground\.html/)

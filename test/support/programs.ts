@@ -55,18 +55,31 @@ const strict = {
 }
 
 // Servers listen on a free port and print it. Then their clock stops, so that the responses in a transcript do not depend on the
-// speed of the machine.
-const preload = `
+// speed of the machine. With `DATE`, all clocks stand still from the start.
+export const preload = `
   import { Server } from 'node:net'
   process.on('disconnect', () => process.exit())
   process.channel.unref()
+  function stopClock() {
+    const [now, time] = [performance.now(), process.hrtime()]
+    performance.now = () => now
+    process.hrtime = Object.assign((since = [0, 0]) => [time[0] - since[0], time[1] - since[1]], process.hrtime)
+  }
+  if (process.env.DATE) {
+    stopClock()
+    const date = Date.parse(process.env.DATE)
+    globalThis.Date = class extends Date {
+      constructor(...args) {
+        super(...(args.length === 0 ? [date] : args))
+      }
+      static now() {
+        return date
+      }
+    }
+  }
   const { listen } = Server.prototype
   Server.prototype.listen = function listenAnywhere(...args) {
-    const [now, time] = [performance.now(), process.hrtime()]
-    if (process.env.CLOCK === 'stops') {
-      performance.now = () => now
-      process.hrtime = Object.assign(() => time, process.hrtime)
-    }
+    if (process.env.CLOCK === 'stops') stopClock()
     this.once('listening', () => process.send(this.address().port))
     return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
   }`
@@ -163,7 +176,8 @@ async function verifyOutput(child: ChildProcess, code: string): Promise<void> {
   expect(out.split('\n').slice(0, -1)).toEqual(promised)
 }
 
-async function portOf(child: ChildProcess): Promise<number> {
+/** Returns the port of a program that started with the `preload` above. */
+export async function portOf(child: ChildProcess): Promise<number> {
   const errors = text(child.stderr!)
   const [port] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [number]
   if (child.exitCode !== null) throw new Error(`It did not start:\n${await errors}`)

@@ -53,7 +53,7 @@ export async function startRestProxy(port: number): Promise<RestProxy> {
   }
 
   function run([name, ...args]: Command): Promise<Answer> {
-    return redis.call(name, ...args).then(
+    return redis.call(name, ...args.map(understood)).then(
       (result) => ({ result }),
       (error: unknown) => ({ error: (error as Error).message }),
     )
@@ -86,6 +86,11 @@ export async function startRestProxy(port: number): Promise<RestProxy> {
       await once(server, 'close')
     },
   }
+}
+
+/** Returns an argument without the flag that only the servers of Upstash know. @upstash/ratelimit sends it with its scripts. */
+function understood(argument: string | number): string | number {
+  return typeof argument === 'string' ? argument.replace(/^#!lua flags=allow-key-locking$/m, '') : argument
 }
 
 /** Strings in base64, also those in arrays. */

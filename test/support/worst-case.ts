@@ -3,7 +3,7 @@ import { createLimiter, everyone, type Limit, limit, memoryStore } from '../../s
 import { virtualClock } from '../../src/testing.ts'
 
 /**
- * The most units that docs/concepts/algorithms.md permits in any window, given the capacity. A window may have been opened by a request that
+ * The most units that docs/concepts/choosing-an-algorithm.md permits in any window, given the capacity. A window may have been opened by a request that
  * is refunded, so those that open with a request admit one more than without refunds.
  */
 export function mostInWindow(limit: Limit, capacity: number): number {

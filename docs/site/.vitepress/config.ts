@@ -1,12 +1,12 @@
 import { cpSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { UserConfig } from 'vitepress'
-import { anchorOf, linkedFiles, followLinks } from '../links.ts'
-import { sidebar } from '../navigation.ts'
+import { anchorOf, linkedFiles, followLinks, rewrites } from '../links.ts'
+import { menu, sidebar } from '../navigation.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** The site: README.md as the home page, and all other pages under the paths that they have in the repository. */
+/** The site: a home page, README.md as the first page, and all other pages under the paths that they have in the repository. */
 const config: UserConfig = {
   title: 'sluice',
   description: 'A rate limiter for Node web servers',
@@ -14,15 +14,11 @@ const config: UserConfig = {
   srcDir: '../..',
   srcExclude: ['bench/**', 'test/**', 'coverage/**'],
   outDir: '../../dist/site',
-  rewrites: { 'README.md': 'index.md' },
+  rewrites,
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: { anchor: { slugify: anchorOf }, config: followLinks },
   themeConfig: {
-    nav: [
-      { text: 'Options', link: '/docs/reference/options' },
-      { text: 'Algorithms', link: '/docs/concepts/algorithms' },
-      { text: 'Playground', link: '/docs/playground' },
-    ],
+    nav: menu(root),
     sidebar: sidebar(root),
     outline: [2, 3],
     search: { provider: 'local' },

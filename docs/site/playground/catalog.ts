@@ -33,7 +33,6 @@ export const commonFields: readonly Field[] = [
   ...growth,
   flag('shadow', 'false'),
   flag('capCost', 'false'),
-  flag('exact', 'false'),
 ]
 
 /**

@@ -18,9 +18,9 @@ export interface LimitExpression {
   readonly matches: ((request: LoggedRequest) => boolean) | undefined
 }
 
-const COMMON = ['name', 'strict', 'block', 'shadow', 'capCost', 'exact', 'path', 'method']
+const COMMON = ['name', 'strict', 'block', 'shadow', 'capCost', 'path', 'method']
 const TEXTS = new Set(['name', 'path', 'method'])
-const FLAGS = new Set(['strict', 'shadow', 'capCost', 'exact'])
+const FLAGS = new Set(['strict', 'shadow', 'capCost'])
 const EXAMPLE = "such as 'gcra 100/1m burst=20 path=/login'"
 
 /**

@@ -1,0 +1,51 @@
+// `lease: true` in every framework: few of many requests of one client ask the store.
+import { afterEach, describe, expect, test } from 'vitest'
+import { everyone, fixedWindow, memoryStore } from '../../src/index.ts'
+import type { Served } from '../../src/testing.ts'
+import { laterStore } from '../support/later.ts'
+import { everyFramework } from './frameworks.ts'
+
+const REQUESTS = 120
+
+let served: Served | undefined
+afterEach(async () => {
+  await served?.close()
+  served = undefined
+})
+
+describe.each(everyFramework)('$name', (framework) => {
+  test.each([
+    ['asks the store for few requests', { lease: { for: '10s' } }, {}, 1, 50],
+    ['asks the store for each request without it', {}, {}, REQUESTS, REQUESTS],
+    [
+      'asks the store for each request of an exact limit',
+      { lease: { for: '10s' } },
+      { exact: true },
+      REQUESTS,
+      REQUESTS,
+    ],
+  ] as const)('%s', async (_, options, exact, least, most) => {
+    const inner = memoryStore()
+    const store = laterStore(inner)
+    const limits = fixedWindow({ name: 'hour', quota: 1000, window: '1h', ...exact })
+    const name = `${framework.name} ${JSON.stringify(exact)}`
+    served = await framework.serve({
+      limits: [{ name, keyer: everyone, limits, store, ...options } as never],
+      routes: [],
+      handler: () => ({ text: 'ok' }),
+    })
+    const remaining: number[] = []
+    for (let i = 0; i < REQUESTS; i++) {
+      const response = await fetch(served.url)
+      await response.text()
+      expect(response.status).toBe(200)
+      remaining.push(Number(/r=(\d+)/.exec(response.headers.get('ratelimit')!)![1]))
+    }
+    expect(store.asked).toBeGreaterThanOrEqual(least)
+    expect(store.asked).toBeLessThanOrEqual(most)
+    // What is leased is not lost: it is reported as long as it can be used.
+    expect(remaining[0]).toBe(999)
+    expect(remaining.at(-1)).toBeGreaterThanOrEqual(1000 - REQUESTS - (most === REQUESTS ? 0 : REQUESTS))
+    expect(remaining.at(-1)).toBeLessThanOrEqual(1000 - REQUESTS)
+  })
+})

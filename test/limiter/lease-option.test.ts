@@ -1,0 +1,199 @@
+// The option `lease` of limiters and of policies.
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  denyCache,
+  fixedWindow,
+  guard,
+  lease,
+  type LeaseOptions,
+  type Limiter,
+  memoryStore,
+  type RulesLimiterOptions,
+  stack,
+  type Store,
+} from '../../src/index.ts'
+import { createRules, type PolicyRule } from '../../src/rules/index.ts'
+import { guarded } from '../../src/stores/guard/index.ts'
+import { guardedLimiterOf } from '../../src/limiter/limiter.ts'
+import { laterStore } from '../support/later.ts'
+import { warningsOf } from '../support/http.ts'
+
+const keyer = (key: string): string => key
+const hour = (name = 'hour', exact?: boolean) =>
+  fixedWindow({ name, quota: 10_000, window: '1h', ...(exact !== undefined && { exact }) })
+const LONG: LeaseOptions = { for: '1m' }
+
+/** Sends so many requests. Returns how many of them asked the store. */
+async function asked<Input>(
+  limiter: Limiter<Input>,
+  input: Input,
+  store: { asked: number },
+  count = 100,
+): Promise<number> {
+  const before = store.asked
+  for (let i = 0; i < count; i++) await limiter.consume(input)
+  return store.asked - before
+}
+
+describe('the option `lease` of createLimiter', () => {
+  it.each<[string, boolean | LeaseOptions | undefined, boolean]>([
+    ['true leases', true, true],
+    ['options lease', LONG, true],
+    ['false does not', false, false],
+    ['a length of 0 does not', { for: 0 }, false],
+    ['its absence does not', undefined, false],
+  ])('%s', async (_, given, isLeased) => {
+    const store = laterStore(memoryStore())
+    const limiter = createLimiter({ keyer, limits: hour(), store, ...(given !== undefined && { lease: given }) })
+    expect((await asked(limiter, 'k', store)) < 50).toBe(isLeased)
+  })
+
+  it.each<[unknown, string]>([
+    ['250ms', 'lease: expected true, false, or options such as { for: \'250ms\' }, got "250ms"'],
+    [{ for: -1 }, 'for: expected'],
+    [{ for: '2h' }, 'for: expected at most an hour, got "2h"'],
+    [{ share: 0 }, 'share: expected a number above 0 and at most 1, got 0'],
+    [{ share: 1.5 }, 'share: expected a number above 0 and at most 1, got 1.5'],
+    [{ from: 0 }, 'from: expected'],
+    [{ length: 5 }, 'lease has no option "length"'],
+    [{ maxLeases: 5 }, 'lease has no option "maxLeases"'],
+  ])('refuses %o', (given, message) => {
+    const options = { keyer, limits: hour(), store: laterStore(memoryStore()), lease: given as true }
+    expect(() => createLimiter(options)).toThrow(message)
+  })
+
+  it.each<[string, (store: ReturnType<typeof laterStore>) => Store]>([
+    ['a guard', (store) => guard(store)],
+    ['a cache of denials', (store) => denyCache(store)],
+    ['both', (store) => guard(denyCache(store))],
+  ])('refuses a store inside of %s, and shows the order', (_, wrap) => {
+    const store = wrap(laterStore(memoryStore()))
+    expect(() => createLimiter({ keyer, limits: hour(), store, lease: true })).toThrow('guard(denyCache(lease(store)))')
+    expect(() => createLimiter({ keyer, limits: hour(), store, lease: false })).not.toThrow()
+  })
+
+  it('replaces the options of a store that leases', async () => {
+    const inner = laterStore(memoryStore())
+    const store = guard(denyCache(lease(inner, { for: 0 })))
+    const plain = createLimiter({ name: 'plain', keyer, limits: hour(), store })
+    const leased = createLimiter({ name: 'leased', keyer, limits: hour(), store, lease: LONG })
+    expect(await asked(plain, 'k', inner)).toBe(100)
+    expect(await asked(leased, 'k', inner)).toBeLessThan(50)
+  })
+
+  it('leaves a store that answers at once unchanged', () => {
+    const store = memoryStore()
+    expect(createLimiter({ keyer, limits: hour(), store, lease: true }).consume('k')).toMatchObject({ allowed: true })
+  })
+
+  it('leases a decision only if each of its limits may be leased', async () => {
+    const store = laterStore(memoryStore())
+    const limits = [hour('one'), hour('two', true)]
+    const limiter = createLimiter({ keyer, limits, store, lease: LONG })
+    expect(await asked(limiter, 'k', store)).toBe(100)
+    const [one, two] = ['a', 'b'].map((name) =>
+      createLimiter({ name, keyer, limits: hour(), store, lease: name === 'a' }),
+    )
+    expect(await asked(stack(one!, two!), 'k', store)).toBe(100)
+  })
+
+  it('keeps one guard for all limiters of a store, leased or not', () => {
+    const store = laterStore(memoryStore())
+    const leased = createLimiter({ name: 'leased', keyer, limits: hour(), store, lease: true })
+    const plain = createLimiter({ name: 'plain', keyer, limits: hour(), store })
+    const storeOf = (limiter: Limiter<string>) =>
+      (guardedLimiterOf(limiter, undefined) as unknown as { store: Store }).store
+    expect(storeOf(leased)).toBe(storeOf(plain))
+    expect(storeOf(plain)).toBe(guarded(store))
+  })
+})
+
+describe('the option `lease` of a policy', () => {
+  const policy = (name: string, given?: PolicyRule['lease'], exact?: boolean): PolicyRule => ({
+    name,
+    match: { path: `/${name}` },
+    key: 'ip',
+    limits: [{ quota: 10_000, window: '1h', ...(exact !== undefined && { exact }) }],
+    ...(given !== undefined && { lease: given }),
+  })
+
+  function world(
+    policies: readonly PolicyRule[],
+    options: Partial<RulesLimiterOptions<never>> = {},
+    wrap = (store: Store) => store,
+  ) {
+    const store = laterStore(memoryStore())
+    const rules = createRules({ policies })
+    const limiter = createLimiter({
+      rules,
+      store: wrap(store),
+      ...options,
+    } as RulesLimiterOptions<never>) as unknown as Limiter<object>
+    const trips = (name: string) => asked(limiter, { path: `/${name}`, ip: '192.0.2.1' }, store)
+    return { rules, trips }
+  }
+
+  it('leases the policies that say so, and no others', async () => {
+    const { trips } = world([
+      policy('a', { for: '1m' }),
+      policy('b'),
+      policy('c', false),
+      policy('d', { for: '1m' }, true),
+    ])
+    expect(await trips('a')).toBeLessThan(50)
+    expect(await trips('b')).toBe(100)
+    expect(await trips('c')).toBe(100)
+    expect(await trips('d')).toBe(100)
+  })
+
+  it('replaces that of the limiter', async () => {
+    const { trips } = world([policy('a'), policy('b', true), policy('c', false)], { lease: LONG })
+    expect(await trips('a')).toBeLessThan(50)
+    expect(await trips('b')).toBeLessThan(50)
+    expect(await trips('c')).toBe(100)
+  })
+
+  it('changes with the document', async () => {
+    const { rules, trips } = world([policy('a')])
+    expect(await trips('a')).toBe(100)
+    rules.replace({ policies: [policy('a', { for: '1m' })] })
+    expect(await trips('a')).toBeLessThan(50)
+    rules.replace({ policies: [policy('a', false)] })
+    expect(await trips('a')).toBe(100)
+  })
+
+  it('works in a store that leases, behind a guard', async () => {
+    const { trips } = world(
+      [policy('a'), policy('b', { for: '1m' })],
+      {},
+      (store) => guard(lease(store as never, { for: 0 })) as Store,
+    )
+    expect(await trips('a')).toBe(100)
+    expect(await trips('b')).toBeLessThan(50)
+  })
+
+  it('is warned of once for a store that cannot lease', async () => {
+    const { trips } = world([policy('a', true), policy('b')], {}, (store) => guard(store as never) as Store)
+    const codes = await warningsOf(async () => {
+      for (const name of ['a', 'b', 'a']) expect(await trips(name)).toBe(100)
+    })
+    expect(codes).toEqual(['SLUICE_NOT_LEASED'])
+  })
+
+  it.each<[unknown, string]>([
+    ['yes', 'policies[0].lease: expected true or false'],
+    [{ for: '2h' }, 'policies[0].lease.for: expected a duration such as "250ms", at most "1h"'],
+    [{ share: 2 }, 'policies[0].lease.share: expected a number above 0 and at most 1'],
+    [{ from: 0 }, 'policies[0].lease.from'],
+    [{ lenght: '1s' }, 'policies[0].lease.lenght'],
+  ])('refuses %o', (given, message) => {
+    expect(() => createRules({ policies: [policy('a', given as true)] })).toThrow(message)
+  })
+
+  it('is refused beside `allow`', () => {
+    expect(() => createRules({ policies: [{ name: 'a', allow: true, lease: true } as PolicyRule] })).toThrow(
+      'policies[0].lease',
+    )
+  })
+})
