@@ -178,7 +178,7 @@ function lines(title, values, y) {
     columns: 2,
     facet: { field: 'panel', type: 'nominal', title: null, sort: [...new Set(values.map(({ panel }) => panel))] },
     spec: {
-      width: 260,
+      width: 205,
       height: 170,
       mark: { type: 'line', point: { size: 40 } },
       encoding: {
@@ -186,7 +186,7 @@ function lines(title, values, y) {
           field: 'processes',
           type: 'quantitative',
           scale: { type: 'log' },
-          axis: { values: SIZES, format: ',d', grid: false },
+          axis: { values: SIZES, format: ',d', grid: false, labelOverlap: false },
         },
         y: { field: 'value', type: 'quantitative', ...y },
         color: {
@@ -287,7 +287,7 @@ function optionsPlot(rows) {
       sort: [...new Set(values.map(({ processes }) => processes))],
     },
     spec: {
-      width: 260,
+      width: 205,
       height: 120,
       mark: { type: 'line', point: { size: 40 } },
       encoding: {

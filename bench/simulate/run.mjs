@@ -1,5 +1,5 @@
 // `npm run simulate`: simulates leases on sites of 1 to 10,000 processes, and writes docs/internals/leases.md.
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -13,6 +13,7 @@ const HELP = `npm run simulate -- [options]
 
 --quick   a small part of the grid, which takes seconds and only prints
 --part    only one part, which only prints: oneKey, begin, growing, options, manyKeys or algorithms
+--page    simulates nothing, and writes the page and its plots from bench/results/simulation.json again
 --seed    the seed of the requests. Default: 1
 --json    prints the results as JSON
 --help    this text
@@ -31,6 +32,7 @@ function readOptions(args) {
     options: {
       quick: { type: 'boolean', default: false },
       part: { type: 'string' },
+      page: { type: 'boolean', default: false },
       seed: { type: 'string', default: '1' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -105,6 +107,8 @@ function rounded(_key, value) {
 try {
   const options = readOptions(process.argv.slice(2))
   if (options.help) console.log(HELP)
+  else if (options.page)
+    console.error(`Written: ${(await writePage(JSON.parse(readFileSync(KEPT, 'utf8')))).join(', ')}`)
   else await simulation(options)
 } catch (error) {
   console.error(error.message)
