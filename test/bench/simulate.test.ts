@@ -97,6 +97,10 @@ describe('docs/internals/leases.md', () => {
     const tables = JSON.parse(stdout) as { title: string; head: string[]; lines: string[][] }[]
     const page = readFileSync('docs/internals/leases.md', 'utf8')
     const rows = rowsOf(page)
+    const kept = JSON.parse(readFileSync('bench/results/simulation.json', 'utf8')) as {
+      parts: Record<string, unknown[]>
+    }
+    expect(tables.flatMap(({ lines }) => lines).length).toBe(Object.values(kept.parts).flat().length)
     expect(tables.length).toBe(9)
     for (const { title, head, lines } of tables) {
       expect(page).toContain(`\n### ${title}\n`)
