@@ -24,23 +24,12 @@ const counts = inFile('src/metrics/recorder.ts', prometheusTests)
 const waiting = inFile('src/limiter/wait.ts', prometheusTests)
 const spaceSaving = inFile('src/metrics/top-denied.ts', { files: ['test/metrics/space-saving.test.ts'] })
 
-const simulation = inFile('bench/simulate/simulation.mjs', { files: ['test/bench/simulate.test.ts'] })
-const simulated = inFile('bench/simulate/page.mjs', { files: ['test/bench/simulate.test.ts'] })
 const build = inFile('build/build.mjs', { files: ['test/package/packaging.test.ts'], name: 'the tarball' })
 
 const gateway = inFile('examples/llm-gateway.ts', { files: ['test/e2e/llm-gateway.test.ts'] })
 
 /** Small mistakes in metrics, in the dashboard and in the build. */
 export const operations = [
-  simulation('units that count as charged only in part', 'held[key] += units', 'held[key] += units / 2'),
-  simulation(
-    'operations of the network that are not counted',
-    '      measures.trip()\n      // The network',
-    '      // The network',
-  ),
-  simulation('other requests for each run', 'const random = uniform(seed)', 'const random = Math.random'),
-  simulation('an overshoot that is never found', 'if (level > worst) worst = level', ''),
-  simulated('rows that the page leaves out', 'growing, [', 'growing.slice(1), ['),
   gateway('never settles', 'settleWith: (request) => actualCost(calls.get(request)!),', ''),
   gateway('charges nothing of an aborted stream', 'call.characters += text.length', 'call.characters += 0'),
   gateway('charges an answer that failed', "if (state === 'failed' || state === 'waiting') return () => 0", ''),
