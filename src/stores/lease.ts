@@ -422,7 +422,8 @@ class LeaseStore implements AsyncStore {
   readonly #all = new Set<Spot>()
   /** Goes through all spots again and again. */
   #hand = this.#all.values()
-  readonly #sightings = new Sightings()
+  /** Made for the first decision that may be leased. */
+  #sightings: Sightings | undefined
   /** The longest lease that was asked for, in microseconds. */
   #longest = 0
   readonly #batches = new Set<Batch>()
@@ -584,7 +585,7 @@ class LeaseStore implements AsyncStore {
     let settings = this.#settingsOf(first!.policy)
     for (let i = 1; i < charges.length; i++) settings = stricter(settings, this.#settingsOf(charges[i]!.policy))
     if (settings.span > this.#longest) this.#longest = settings.span
-    const seen = this.#sightings.see(first!.key, this.#longest, now)
+    const seen = (this.#sightings ??= new Sightings()).see(first!.key, this.#longest, now)
     if (seen < settings.from || !this.#hasRoom(now)) return undefined
     const parts = new Set(charges.map(({ limiter, key }) => this.place.partOf(limiter, key)))
     const places = new Set(charges.map(placeOf))
