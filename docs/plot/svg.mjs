@@ -25,9 +25,6 @@ const DARK = {
   '#b2182b': '#ff8a80',
   '#7d7d7d': '#a0a0a8',
   '#c77c7c': '#d9a3a3',
-  '#d62728': '#ff8a80',
-  '#3b8fd0': '#6cb2f5',
-  '#c98a1b': '#f5a742',
   '#2e7d32': '#7cc47f',
   '#7b52ab': '#bb9be0',
   '#7a5246': '#c09a8d',
@@ -55,6 +52,7 @@ export async function svg(spec) {
     title: { anchor: 'start', frame: 'group', fontSize: 15, subtitleFontSize: 13, offset: 8 },
     legend: {
       orient: 'bottom',
+      title: null,
       columns: 2,
       labelFontSize: 14,
       labelLimit: 300,

@@ -29,6 +29,7 @@ async function drawAll(): Promise<ReadonlyMap<string, string>> {
     ...[...(await draw())].map(([name, text]) => [`algorithms/${name}`, text] as const),
     ...(await plotsOf('docs/plots.mjs', rows)),
     ...(await plotsOf('accuracy/page.mjs', stored('bench/results/accuracy.json'))),
+    ...(await plotsOf('simulate/page.mjs', stored('bench/results/simulation.json'))),
     ['outage.svg', await timeline(stored<Timeline>('test/faults/timeline.json'))] as const,
   ])
 }
