@@ -70,11 +70,13 @@ function forDarkPages(text) {
   const used = new Set(
     [...text.matchAll(/ (?:fill|stroke)="(?!none|transparent)([^"]+)"/g)].map(([, colour]) => colour),
   )
-  const rules = [...used].toSorted().map((colour) => {
-    const dark = DARK[colour]
-    if (dark === undefined) throw new Error(`DARK has no colour for ${colour}`)
-    return `[fill="${colour}"]{fill:${dark}}[stroke="${colour}"]{stroke:${dark}}`
-  })
+  const rules = [...used]
+    .toSorted((one, other) => (one < other ? -1 : 1))
+    .map((colour) => {
+      const dark = DARK[colour]
+      if (dark === undefined) throw new Error(`DARK has no colour for ${colour}`)
+      return `[fill="${colour}"]{fill:${dark}}[stroke="${colour}"]{stroke:${dark}}`
+    })
   const style = `<style>@media (prefers-color-scheme:dark){${rules.join('')}}</style>`
   return text.replace(/<svg [^>]*>/, (opening) => opening + style)
 }

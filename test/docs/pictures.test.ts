@@ -9,8 +9,8 @@ import { root } from '../support/programs.ts'
 
 const folder = join(root, 'docs/img')
 
-function stored<Value>(path: string): Value {
-  return JSON.parse(readFileSync(join(root, path), 'utf8')) as Value
+function stored(path: string): unknown {
+  return JSON.parse(readFileSync(join(root, path), 'utf8'))
 }
 
 /** Returns the pictures of measurements, as their modules in `bench/` draw them. They are JavaScript without types. */
@@ -23,14 +23,16 @@ async function plotsOf(module: string, results: unknown): Promise<[string, strin
 
 /** Returns every picture by its file in docs/img. */
 async function drawAll(): Promise<ReadonlyMap<string, string>> {
-  const { parts } = stored<{ parts: Record<string, { rows: unknown[] } | undefined> }>('bench/results/latest.json')
+  const { parts } = stored('bench/results/latest.json') as {
+    parts: Record<string, { rows: unknown[] } | undefined>
+  }
   const rows = [parts['memory'], parts['databases']].flatMap((part) => part?.rows ?? [])
   return new Map([
     ...[...(await draw())].map(([name, text]) => [`algorithms/${name}`, text] as const),
     ...(await plotsOf('docs/plots.mjs', rows)),
     ...(await plotsOf('accuracy/page.mjs', stored('bench/results/accuracy.json'))),
     ...(await plotsOf('simulate/page.mjs', stored('bench/results/simulation.json'))),
-    ['outage.svg', await timeline(stored<Timeline>('test/faults/timeline.json'))] as const,
+    ['outage.svg', await timeline(stored('test/faults/timeline.json') as Timeline)] as const,
   ])
 }
 
