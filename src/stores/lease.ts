@@ -782,7 +782,8 @@ class LeaseStore implements AsyncStore {
 
   /** Refunds unused units, as far as a refund gives something back. A refund that fails leaves them charged: too strict, never too lenient. */
   #giveBack(batch: Batch): void {
-    const age = this.#now().now - batch.sent
+    // A clock that has stepped back says nothing about the age.
+    const age = Math.max(0, this.#now().now - batch.sent)
     const charges: Charge[] = []
     const units: number[] = []
     for (const [i, charge] of batch.charges.entries()) {

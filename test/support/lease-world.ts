@@ -664,6 +664,7 @@ export class LeaseWorld {
       if (charge.charged === 0) continue
       const place = this.#place(charge)
       place.refunded += charge.charged
+      place.mirror?.adjust(Math.floor(this.time.now / place.micros), charge.at, -charge.charged)
       this.#returned(place, charge, charge.charged)
     }
   }

@@ -89,8 +89,11 @@ it('a server that is killed: each server admits one quota', async () => {
   await redis.restart()
   const restarted = Date.now() * 1000
   await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
-  const after = await load(guarded, 400)
-  const charged = after.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > restarted)
+  const charged: Decision[] = []
+  for (let i = 0; i < 10 && charged.length === 0; i++) {
+    const after = await load(guarded, 400)
+    charged.push(...after.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > restarted))
+  }
   expect(charged.length).toBeGreaterThan(0)
   await until(async () => (await counted()) === charged.length)
 })
@@ -103,9 +106,13 @@ it('a server that is flushed: units of before are not given back to what was cha
   const client = connect(port)
   const [seconds, micros] = await client.time()
   await client.flushall()
-  const made = await load(guarded, 600)
   const flushed = seconds * 1e6 + micros
-  const since = made.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > flushed)
+  const since: Decision[] = []
+  // A busy machine may need longer until leases of before are over.
+  for (let i = 0; i < 10 && since.length === 0; i++) {
+    const made = await load(guarded, 600)
+    since.push(...made.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > flushed))
+  }
   expect(since.length).toBeGreaterThan(0)
   await until(async () => (await counted()) === since.length)
 })
