@@ -15,6 +15,7 @@ const openers = {
   memory: async () => (await import('./memory/part.mjs')).openMemory,
   server: async () => (await import('./server/part.mjs')).openServer,
   redis: async () => (await import('./redis/part.mjs')).openRedis,
+  leases: async () => (await import('./leases/part.mjs')).openLeases,
   databases: async () => (await import('./databases/part.mjs')).openDatabases,
   replay: async () => (await import('./replay/part.mjs')).openReplay,
 }

@@ -136,7 +136,7 @@ function plots({ requests, algorithms }) {
 }
 
 /** Two significant digits, or more for a larger share: `0.0031 %`, `12.3 %`. */
-function percent(share) {
+export function percent(share) {
   const value = 100 * share
   if (value === 0) return '0 %'
   return `${value >= 10 ? value.toFixed(1) : Number(value.toPrecision(2))} %`

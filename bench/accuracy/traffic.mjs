@@ -52,12 +52,12 @@ export function traffic(seed) {
 }
 
 /** Numbers from 0 up to 1, without 1. */
-function uniform(seed) {
+export function uniform(seed) {
   const generator = xoroshiro128plus(seed)
   return () => (generator.next() >>> 0) / 2 ** 32
 }
 
-function exponential(random, mean) {
+export function exponential(random, mean) {
   return -mean * Math.log(1 - random())
 }
 
@@ -87,7 +87,7 @@ function weights(random) {
 }
 
 /** Picks an index by weight in constant time: the alias method of Walker and Vose (doi:10.1109/32.92917). */
-function alias(weight, random) {
+export function alias(weight, random) {
   const count = weight.length
   const mean = weight.reduce((sum, each) => sum + each, 0) / count
   const keep = weight.map((each) => each / mean)

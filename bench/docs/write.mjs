@@ -11,6 +11,7 @@ const TITLES = {
   memory: 'In memory',
   server: 'In a server',
   redis: 'On Redis',
+  leases: 'Leases',
   databases: 'In databases',
   replay: 'Replay of a log',
 }

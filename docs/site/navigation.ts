@@ -45,7 +45,12 @@ const groups: readonly Group[] = [
     order: ['algorithm', 'store', 'dynamodb-and-mongodb', 'adapter'],
     hasRest: true,
   },
-  { title: 'Internals', folder: 'docs/internals', order: ['redis-layout', 'performance', 'accuracy'], hasRest: true },
+  {
+    title: 'Internals',
+    folder: 'docs/internals',
+    order: ['redis-layout', 'performance', 'accuracy', 'leases'],
+    hasRest: true,
+  },
   {
     title: 'Migrating',
     folder: 'docs/migrating',

@@ -422,6 +422,8 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const charges = isPromise(given) ? await given : given
     if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
     if (charges.length === 0) return combine(charges, undefined)
+    // Units that were charged before cost no reply of the store, and no promise of one.
+    if (mode === 'consume' && store.recall?.(charges)) return noticed(mode, combine(charges, undefined))
     return noticed(mode, combine(charges, await perform(store, { kind: mode, charges, fresh: false })))
   }
 

@@ -81,7 +81,7 @@ export function lease(store: Store, options: LeaseStoreOptions = {}): Store {
 }
 
 /** Returns false for a store around which no lease can be: one that is guarded, cached or leased already. */
-function isLeasable(store: Store): boolean {
+export function isLeasable(store: Store): boolean {
   return !store.answersAlways && store.recall === undefined && !isDenyCache(store)
 }
 
@@ -168,9 +168,11 @@ function countOf({ limiter, limit }: Policy): LeaseCount {
 }
 
 function tripsOf({ limiter }: Policy): TripCount {
-  const known = trips.get(limiter) ?? { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
-  if (trips.size < MOST_NAMES) trips.set(limiter, known)
-  return known
+  const known = trips.get(limiter)
+  if (known !== undefined) return known
+  const made = { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
+  if (trips.size < MOST_NAMES) trips.set(limiter, made)
+  return made
 }
 
 /** A lease has at least so many requests of average cost. */
@@ -188,6 +190,8 @@ class Batch {
   readonly wallEnd: number
   /** Units that are left for each charge. */
   readonly left: number[]
+  /** How many units of the state one unit of cost was. An algorithm may weigh it. */
+  readonly weights: readonly number[]
   isLive = false
 
   constructor(spot: Spot, charges: readonly Charge[], sent: Time, end: number) {
@@ -197,6 +201,7 @@ class Batch {
     this.end = end
     this.wallEnd = sent.wall + (end - sent.now) / 1000
     this.left = charges.map(({ cost }) => cost)
+    this.weights = charges.map(({ cost, charged }) => (cost > 0 ? charged / cost : 1))
   }
 
   /** A clock behind its begin has stepped back. */
@@ -210,13 +215,8 @@ class Batch {
   }
 
   get isLow(): boolean {
-    return this.charges.some(({ cost }, i) => this.left[i]! <= LOW * cost)
-  }
-
-  /** How many units of the state one unit of cost was. An algorithm may weigh it. */
-  weight(i: number): number {
-    const { cost, charged } = this.charges[i]!
-    return cost > 0 ? charged / cost : 1
+    for (let i = 0; i < this.left.length; i++) if (this.left[i]! <= LOW * this.charges[i]!.cost) return true
+    return false
   }
 
   /** Takes the cost of charges, and writes the verdict. They carry the time of this batch, so that a refund finds it. */
@@ -230,7 +230,7 @@ class Batch {
       charge.retryAfter = 0
       charge.resetAfter = Math.max(0, own.resetAfter - (now - this.sent) / 1000)
       charge.delay = 0
-      charge.markCharged(own.at, charge.cost * this.weight(i))
+      charge.markCharged(own.at, charge.cost * this.weights[i]!)
       charge.markLocked(0)
     }
   }
@@ -255,9 +255,13 @@ class Spot {
   readonly isOneTransaction: boolean
   readonly batches: Batch[] = []
   readonly counts: readonly LeaseCount[]
+  readonly trips: TripCount
   /** What remained under each limit as of the last answer of the store. */
   readonly remaining: number[]
-  isPending = false
+  /** Ends a request for a lease that is under way. */
+  asked: (() => void) | undefined
+  /** When the latest one was sent. */
+  askedAt = 0
   /** Counts the changes after which a lease that was asked for before must not be used. */
   epoch = 0
   /** No lease is asked for until this microsecond. */
@@ -276,6 +280,7 @@ class Spot {
     this.settings = settings
     this.isOneTransaction = isOneTransaction
     this.counts = this.policies.map(countOf)
+    this.trips = tripsOf(this.policies[0]!)
     this.remaining = charges.map(() => 0)
     this.#parts = new Float64Array(PARTS * (charges.length + 1))
     this.#sums = new Float64Array(charges.length + 1)
@@ -352,7 +357,7 @@ class Spot {
 
 /** Returns true for policies that charge the same state in the same way. A function may make its limits anew for each request. */
 function isSame(one: Policy, other: Policy): boolean {
-  if (one === other) return one.compiled.validity === undefined || one.compiled === other.compiled
+  if (one === other) return true
   const { compiled } = one
   return (
     one.limiter === other.limiter &&
@@ -367,6 +372,9 @@ function isSame(one: Policy, other: Policy): boolean {
 function isSameLease(one: LeaseSettings | undefined, other: LeaseSettings | undefined): boolean {
   return one === other || (one?.span === other?.span && one?.share === other?.share && one?.from === other?.from)
 }
+
+/** So many spots are looked at when one is added. */
+const LOOKS = 4
 
 /** Cells of the counters of keys. Keys with one hash share a counter. */
 const CELLS = 65_536
@@ -411,17 +419,23 @@ class LeaseStore implements AsyncStore {
   readonly #maxLeases: number
   /** By limiter, then by key: the spots that charge it. */
   readonly #spots = new Map<string, Map<string, Spot[]>>()
-  #size = 0
-  /** When spots that nobody uses were dropped last. */
-  #cleanedAt = 0
-  readonly #sightings = new Sightings()
+  readonly #all = new Set<Spot>()
+  /** Goes through all spots again and again. */
+  #hand = this.#all.values()
+  /** Made for the first decision that may be leased. */
+  #sightings: Sightings | undefined
   /** The longest lease that was asked for, in microseconds. */
   #longest = 0
   readonly #batches = new Set<Batch>()
   #pending = 0
-  /** Refunds under way, for `close`. */
-  readonly #refunds = new Set<Promise<void>>()
+  /** The newest time of this process, and how often its clock has stepped back. */
+  #latest = -Infinity
+  #backSteps = 0
+  /** Requests for leases and refunds that are under way, for `close`. */
+  readonly #underway = new Set<Promise<void>>()
+  /** The timer, and when it is due. */
   #cancel: (() => void) | undefined
+  #sweepAt = Infinity
   #isClosed = false
 
   constructor(inner: AsyncStore, settings: LeaseSettings | undefined, maxLeases: number) {
@@ -451,7 +465,12 @@ class LeaseStore implements AsyncStore {
   readonly recall = (charges: readonly Charge[]): boolean => {
     if (this.#batches.size === 0) return false
     const spot = this.#find(charges)
-    if (spot === undefined || spot.batches.length === 0) return false
+    return spot !== undefined && this.#take(spot, charges)
+  }
+
+  /** Takes units of a lease. Returns false if none has enough. */
+  #take(spot: Spot, charges: readonly Charge[]): boolean {
+    if (spot.batches.length === 0) return false
     const time = this.#now()
     for (let i = 0; i < spot.batches.length; i++) {
       const batch = spot.batches[i]!
@@ -466,35 +485,62 @@ class LeaseStore implements AsyncStore {
     return false
   }
 
-  /** Refunds what is unused, and waits for at most a second for that. */
+  /** Refunds what is unused, also of leases that are asked for. Waits for at most a second for that. */
   readonly close = async (): Promise<void> => {
     this.#isClosed = true
     this.#cancel?.()
     for (const batch of this.#batches) this.#end(batch)
     this.#spots.clear()
+    this.#all.clear()
     let cancel = (): void => undefined
     const late = new Promise<void>((resolve) => (cancel = background(1000, resolve)))
-    await Promise.race([Promise.all(this.#refunds), late])
+    await Promise.race([this.#settled(), late])
     cancel()
     await this.#inner.close()
   }
 
+  async #settled(): Promise<void> {
+    while (this.#underway.size > 0) await Promise.all(this.#underway)
+  }
+
+  /** Keeps a promise for `close`. Returns the function that settles it. */
+  #begin(): () => void {
+    let end = (): void => undefined
+    const done = new Promise<void>((resolve) => (end = resolve))
+    this.#underway.add(done)
+    return () => {
+      this.#underway.delete(done)
+      end()
+    }
+  }
+
+  /** A given clock that has stepped back ends all leases: nobody knows how old they are. */
   #now(): Time {
     const now = microseconds(this.#time)
+    const hasSteppedBack = now < this.#latest
+    this.#latest = now
+    if (hasSteppedBack) {
+      this.#backSteps++
+      for (const batch of this.#batches) this.#end(batch)
+    }
     return { now, wall: this.clock.given ? now / 1000 : Date.now() }
   }
 
   #consume(operation: Deciding, reply: Reply): (() => void) | undefined {
     const { charges } = operation
     if (!this.#isLeased(charges)) return start(this.#inner, operation, reply)
-    if (this.recall(charges)) {
+    const known = this.#find(charges)
+    if (known !== undefined && this.#take(known, charges)) {
       reply.answered('remembered')
       return undefined
     }
     tripsOf(charges[0]!.policy).decisions++
     const time = this.#now()
-    const spot = this.#noted(charges, time.now)
+    if (this.#all.size > 0) this.#endChanged(charges)
+    const spot = known ?? this.#open(charges, time.now)
     if (spot === undefined) return start(this.#inner, operation, reply)
+    spot.turn(time.now)
+    spot.countAsk()
     let isGivenUp = false
     const giveUp = start(this.#inner, operation, {
       answered: (by) => {
@@ -534,28 +580,19 @@ class LeaseStore implements AsyncStore {
   }
 
   /** Notes that the store is asked. Returns nothing for a key that is asked about too seldom. */
-  #noted(charges: readonly Charge[], now: number): Spot | undefined {
-    const spot = this.#find(charges) ?? this.#open(charges, now)
-    if (spot === undefined) return undefined
-    spot.turn(now)
-    spot.countAsk()
-    return spot
-  }
-
   #open(charges: readonly Charge[], now: number): Spot | undefined {
     const [first] = charges
     let settings = this.#settingsOf(first!.policy)
     for (let i = 1; i < charges.length; i++) settings = stricter(settings, this.#settingsOf(charges[i]!.policy))
     if (settings.span > this.#longest) this.#longest = settings.span
-    if (this.#size > 0) this.#endChanged(charges)
-    const seen = this.#sightings.see(first!.key, this.#longest, now)
+    const seen = (this.#sightings ??= new Sightings()).see(first!.key, this.#longest, now)
     if (seen < settings.from || !this.#hasRoom(now)) return undefined
     const parts = new Set(charges.map(({ limiter, key }) => this.place.partOf(limiter, key)))
     const places = new Set(charges.map(placeOf))
     // The keys of different slots of a cluster are charged one after another.
     const isOneTransaction = places.size === 1 || (parts.size === 1 && parts.has(''))
     const spot = new Spot(charges, settings, isOneTransaction, now)
-    this.#size++
+    this.#all.add(spot)
     for (const each of distinct(charges)) this.#at(each.limiter, each.key).push(spot)
     return spot
   }
@@ -568,22 +605,22 @@ class LeaseStore implements AsyncStore {
     return spots
   }
 
-  /** Drops spots that nobody has used for `for`, once in that time. */
+  /** Looks at a few spots in turn, and drops those that nobody has used for `for`: all of them at once would delay a request. */
   #hasRoom(now: number): boolean {
-    const age = now - this.#cleanedAt
-    if (age >= this.#longest || age < 0) {
-      this.#cleanedAt = now
-      const spots = new Set([...this.#spots.values()].flatMap((keys) => [...keys.values()].flat()))
-      for (const spot of spots) {
-        const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
-        if (isUnused && spot.batches.length === 0 && !spot.isPending) this.#remove(spot)
+    for (let i = 0; i < LOOKS; i++) {
+      const { value: spot } = this.#hand.next()
+      if (spot === undefined) {
+        this.#hand = this.#all.values()
+        break
       }
+      const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
+      if (isUnused && spot.batches.length === 0 && !this.#isAsking(spot, now)) this.#remove(spot)
     }
-    return this.#size < this.#maxLeases
+    return this.#all.size < this.#maxLeases
   }
 
   #remove(spot: Spot): void {
-    this.#size--
+    this.#all.delete(spot)
     for (const [i, { limiter }] of spot.policies.entries()) {
       const keys = this.#spots.get(limiter)
       const others = keys?.get(spot.keys[i]!)?.filter((each) => each !== spot) ?? []
@@ -613,8 +650,8 @@ class LeaseStore implements AsyncStore {
       spot.countUse(i, cost)
       spot.counts[i]!.used += cost
     }
-    tripsOf(charges[0]!.policy).local++
-    if (!spot.isPending && batch.isLow && batch === spot.batches.at(-1)) this.#consider(spot, time)
+    spot.trips.local++
+    if (spot.asked === undefined && batch.isLow && batch === spot.batches.at(-1)) this.#consider(spot, time)
   }
 
   /** Takes over an answer of the store. */
@@ -630,13 +667,16 @@ class LeaseStore implements AsyncStore {
   /** Asks for a lease if it pays: for at most what was used within the last `for`, and `share` of what remains. */
   #consider(spot: Spot, time: Time): void {
     const { settings, asks, policies, keys } = spot
-    if (spot.isPending || !spot.isOneTransaction || this.#isClosed || time.now < spot.quietUntil) return
+    if (!spot.isOneTransaction || this.#isClosed || time.now < spot.quietUntil) return
+    if (this.#isAsking(spot, time.now)) return
     if (asks < settings.from && time.now - spot.openedAt >= settings.span) return
-    if (this.#batches.size + this.#pending >= this.#maxLeases) return
+    if (this.#isFull() && !this.#endEmpty(spot)) return
     // Traffic varies by about the root of its number. Less than the expected number leaves less unused.
     let part = 1 - 1 / Math.sqrt(asks)
     for (let i = 0; i < keys.length; i++)
       if (spot.used(i) > 0) part = Math.min(part, (settings.share * spot.remaining[i]!) / spot.used(i))
+    // This is the usual case of a key that is asked about seldom.
+    if (part * asks < LEAST - 1e-6) return
     const units = keys.map((_, i) => Math.max(0, Math.floor(part * spot.used(i) + 1e-9) - spot.left(i)))
     if (!units.some((each) => each > 0)) return
     for (const [i, each] of units.entries()) if (spot.used(i) > 0 && each * asks < LEAST * spot.used(i)) return
@@ -648,33 +688,60 @@ class LeaseStore implements AsyncStore {
   }
 
   #ask(spot: Spot, charges: readonly Charge[], sent: Time): void {
-    spot.isPending = true
+    const end = this.#begin()
+    spot.asked = end
+    spot.askedAt = sent.now
     this.#pending++
-    tripsOf(charges[0]!.policy).leases++
+    spot.trips.leases++
     const { epoch } = spot
+    const backSteps = this.#backSteps
     const over = (): void => {
-      spot.isPending = false
-      this.#pending--
+      if (spot.asked === end) this.#endAsk(spot)
     }
     start(
       this.#inner,
       { kind: 'consume', charges, fresh: false },
       {
         answered: (by) => {
+          if (by === undefined) {
+            const time = this.#now()
+            this.#granted(spot, charges, sent, time, epoch === spot.epoch && backSteps === this.#backSteps)
+          } else spot.quietUntil = sent.now + spot.settings.span
           over()
-          if (by === undefined) this.#granted(spot, charges, sent, epoch === spot.epoch)
-          else spot.quietUntil = sent.now + spot.settings.span
         },
         failed: () => {
-          over()
           spot.quietUntil = this.#now().now + spot.settings.span
+          over()
         },
       },
     )
   }
 
-  #granted(spot: Spot, charges: readonly Charge[], sent: Time, isCurrent: boolean): void {
-    const time = this.#now()
+  #isFull(): boolean {
+    return this.#batches.size + this.#pending >= this.#maxLeases
+  }
+
+  /** Ends leases of which nothing is left. They are kept only for refunds. Returns true if there is room then. */
+  #endEmpty(spot: Spot): boolean {
+    for (const batch of spot.batches.slice()) if (batch.left.every((each) => each === 0)) this.#end(batch)
+    return !this.#isFull()
+  }
+
+  /** Returns true while a request for a lease is under way. After `for`, its answer is worth nothing: the store may never answer. */
+  #isAsking(spot: Spot, now: number): boolean {
+    if (spot.asked === undefined) return false
+    const isLate = now - spot.askedAt >= spot.settings.span || now < spot.askedAt
+    if (isLate) this.#endAsk(spot)
+    return !isLate
+  }
+
+  #endAsk(spot: Spot): void {
+    spot.asked?.()
+    spot.asked = undefined
+    this.#pending--
+  }
+
+  #granted(spot: Spot, charges: readonly Charge[], sent: Time, time: Time, isCurrent: boolean): void {
     for (const [i, { remaining }] of charges.entries()) spot.remaining[i] = remaining
     const isDenied = charges.some(({ allowed, policy }) => !allowed && policy.compiled.enforced)
     if (isDenied) return spot.rest(time)
@@ -720,24 +787,24 @@ class LeaseStore implements AsyncStore {
     for (const [i, charge] of batch.charges.entries()) {
       const left = batch.left[i]!
       batch.left[i] = 0
-      const refund = -left * batch.weight(i)
+      const refund = -left * batch.weights[i]!
       if (left <= 0 || charge.charged === 0 || !isRefundable(charge, refund, age)) continue
       charges.push(charge)
       units.push(refund)
       batch.spot.counts[i]!.returned += left
     }
     if (charges.length === 0) return
-    tripsOf(charges[0]!.policy).returns++
-    const done = new Promise<void>((resolve) => {
-      start(this.#inner, { kind: 'adjust', charges, units }, { answered: () => resolve(), failed: () => resolve() })
-    })
-    this.#refunds.add(done)
-    void done.then(() => this.#refunds.delete(done))
+    batch.spot.trips.returns++
+    const end = this.#begin()
+    start(this.#inner, { kind: 'adjust', charges, units }, { answered: end, failed: end })
   }
 
   /** Ends leases whose time is over. One timer serves all. */
   #sweepLater(micros: number): void {
-    if (this.#cancel !== undefined || this.#isClosed) return
+    const at = this.#latest + micros
+    if (this.#isClosed || (this.#cancel !== undefined && at >= this.#sweepAt)) return
+    this.#cancel?.()
+    this.#sweepAt = at
     const sweep = (): void => {
       this.#cancel = undefined
       const time = this.#now()
@@ -757,7 +824,7 @@ class LeaseStore implements AsyncStore {
     // A penalty is a charge that no decision has made.
     const penalized = charges.filter(({ allowed }, i) => !allowed && units[i]! > 0)
     if (penalized.length > 0) return this.#change(operation, penalized, reply)
-    const spot = this.#size === 0 || charges.length === 0 ? undefined : this.#find(charges)
+    const spot = this.#all.size === 0 || charges.length === 0 ? undefined : this.#find(charges)
     if (spot !== undefined) for (const [i, each] of units.entries()) spot.countUse(i, each)
     if (spot === undefined || !this.#adjustHere(spot, charges, units)) return start(this.#inner, operation, reply)
     reply.answered('remembered')
@@ -772,12 +839,12 @@ class LeaseStore implements AsyncStore {
       !batch.isOver(time) &&
       charges.every(({ at, charged }, i) => {
         if (units[i] === 0) return true
-        return charged > 0 && at === batch.charges[i]!.at && units[i]! <= batch.left[i]! * batch.weight(i)
+        return charged > 0 && at === batch.charges[i]!.at && units[i]! <= batch.left[i]! * batch.weights[i]!
       })
     const batch = spot.batches.find(isOf)
     if (batch === undefined) return false
     for (const [i, each] of units.entries()) {
-      const cost = each === 0 ? 0 : each / batch.weight(i)
+      const cost = each === 0 ? 0 : each / batch.weights[i]!
       batch.left[i]! -= cost
       if (cost > 0) spot.counts[i]!.used += cost
       else spot.counts[i]!.refunded -= cost
@@ -810,7 +877,8 @@ brand(LeaseStore, STORE)
 /** Returns the microsecond at which a lease ends, by this process. It counts from the sending of its request, so it is never later than in the store. */
 function endOf(charges: readonly Charge[], sent: number, span: number): number {
   let end = sent + span
-  for (const { at, resetAfter, policy } of charges) {
+  for (const { at, cost, resetAfter, policy } of charges) {
+    if (cost === 0) continue
     const { algorithm, parameters, perMs, micros } = policy.compiled
     const until = algorithm.leaseUntil!(parameters, at, Math.round(resetAfter * perMs))
     // The store has rounded its time down to a tick.

@@ -15,7 +15,7 @@ import type { Store } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { type Behaviour, behavioursOf, equal, type SearchOptions } from './behaviour.ts'
 import { type VirtualClock, virtualClock } from './virtual-clock.ts'
-import { adjustCases, createWorld, keyCases, lockCases, type MakeStore, takeCases } from './store/cases.ts'
+import { adjustCases, createWorld, keyCases, leaseCases, lockCases, type MakeStore, takeCases } from './store/cases.ts'
 import { type Fc, search } from './search.ts'
 
 interface Step {
@@ -163,7 +163,8 @@ function compareWithMemory(makeStore: MakeStore, options: SearchOptions): Promis
 
 /**
  * Returns what every store must do: `consume`, `peek`, `reset`, `refund`, `settle` and `penalize`, all or nothing, with limits that
- * change and any string as a key; and `block` and `pause`, if it has `lock`. A random search compares its decisions with those of `memoryStore`; only that needs `fast-check`.
+ * change and any string as a key; and `block` and `pause`, if it has `lock`. Around a store that answers later, two processes with `lease` use
+ * no more than it has charged. A random search compares its decisions with those of `memoryStore`; only that needs `fast-check`.
  * @param makeStore makes a new, empty store that uses the given clock; the suite closes it
  *
  * @example
@@ -172,7 +173,13 @@ function compareWithMemory(makeStore: MakeStore, options: SearchOptions): Promis
  * for (const { name, run } of storeBehaviours(makeStore)) test(name, run)
  */
 export function storeBehaviours(makeStore: MakeStore, options: SearchOptions = {}): readonly Behaviour[] {
-  const groups = { 'the store': takeCases, 'an adjustment': adjustCases, 'a lock-out': lockCases, keys: keyCases }
+  const groups = {
+    'the store': takeCases,
+    'an adjustment': adjustCases,
+    'a lock-out': lockCases,
+    keys: keyCases,
+    leases: leaseCases,
+  }
   const comparison = {
     name: 'the store decides the same as memoryStore',
     run: () => compareWithMemory(makeStore, options),

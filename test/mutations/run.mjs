@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { denyCache } from './deny-cache.mjs'
 import { guard } from './guard.mjs'
 import { http } from './http.mjs'
+import { leases } from './lease.mjs'
 import { limits } from './limits.mjs'
 import { lua } from './lua.mjs'
 import { redis } from './redis.mjs'
@@ -38,6 +39,7 @@ const mutations = [
   ...rules,
   ...limits,
   ...slots,
+  ...leases,
   ...lua,
   ...site,
   ...logs,

@@ -1,63 +1,570 @@
 // A store with leases charges before it spends, and gives back what is unused.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
+  denyCache,
   fixedWindow,
+  gcra,
+  guard,
   lease,
   type LeaseStoreOptions,
   type Limit,
   memoryStore,
   type Operation,
   perSecond,
+  type Place,
+  stack,
+  type Store,
 } from '../../src/index.ts'
-import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { leaseCounts } from '../../src/stores/lease.ts'
+import { Charge, createPolicy } from '../../src/stores/store.ts'
+import { storeBehaviours, type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { heapUsed } from '../support/heap.ts'
+import { laterStore } from '../support/later.ts'
 
-/** A store that answers later, on the same clock, and the operations that it was asked for. */
-function laterStore(clock: VirtualClock): { store: AsyncStore; asked: Operation[] } {
-  const inner = memoryStore({ clock })
-  const asked: Operation[] = []
-  const store: AsyncStore = {
-    ...inner,
-    sync: false,
-    answersAlways: false,
-    run(operation, reply) {
-      asked.push(operation)
-      inner.run(operation, reply)
-      return undefined
-    },
-    close: async () => inner.close(),
+/** How a store answers: at once, when a test says so, never, or with an error. */
+type Mode = 'now' | 'held' | 'never' | 'failed'
+
+/** A store on the same clock, and the operations that it was asked for. */
+class TestStore implements AsyncStore {
+  readonly sync = false
+  readonly answersAlways = false
+  readonly place: Place
+  readonly clock: Store['clock']
+  readonly asked: Operation[] = []
+  mode: Mode = 'now'
+  /** Answers that are held. */
+  readonly held: (() => void)[] = []
+  givenUp = 0
+  readonly #inner: ReturnType<typeof memoryStore>
+
+  constructor(clock: VirtualClock | undefined, place?: Place) {
+    // Few keys, so that it keeps little itself.
+    this.#inner = memoryStore({ maxKeys: 1000, ...(clock !== undefined && { clock }) })
+    this.place = place ?? this.#inner.place
+    this.clock = this.#inner.clock
   }
-  return { store, asked }
+
+  run: AsyncStore['run'] = (operation, reply) => {
+    this.asked.push(operation)
+    if (this.mode === 'failed') reply.failed(new Error('no connection'))
+    else if (this.mode === 'now') this.#inner.run(operation, reply)
+    else if (this.mode === 'held') this.held.push(() => this.#inner.run(operation, reply))
+    return () => {
+      this.givenUp++
+    }
+  }
+
+  /** What it has counted can be read afterwards. */
+  close: AsyncStore['close'] = async () => undefined
+
+  /** Answers all that is held. */
+  answer(): void {
+    for (const each of this.held.splice(0)) each()
+  }
+
+  count(kind: Operation['kind']): number {
+    return this.asked.filter((each) => each.kind === kind).length
+  }
 }
 
 let names = 0
 
-function world(limits: Limit | Limit[], options: LeaseStoreOptions = {}) {
+interface WorldOptions extends LeaseStoreOptions {
+  /** False: the store has no clock of a test. */
+  readonly isVirtual?: boolean
+}
+
+function world(limits: Limit | Limit[] | (() => Limit), { isVirtual = true, ...options }: WorldOptions = {}) {
   const clock = virtualClock()
-  const { store: inner, asked } = laterStore(clock)
-  const store = lease(inner, options)
+  const inner = new TestStore(isVirtual ? clock : undefined)
+  const store = lease(inner, { share: 1, ...options })
   const name = `lease ${names++}`
   const limiter = createLimiter<string>({ name, keyer: (key) => key, limits, store })
   const exact = createLimiter<string>({ name, keyer: (key) => key, limits, store: inner, shared: true })
-  const consumed = (): number => asked.filter(({ kind }) => kind === 'consume').length
-  const adjusted = (): Operation[] => asked.filter(({ kind }) => kind === 'adjust')
-  return { clock, inner, asked, store, limiter, exact, consumed, adjusted, name }
+  /** Makes requests, so that units are leased. */
+  const heat = async (times = 40, key = 'k'): Promise<void> => {
+    for (let i = 0; i < times; i++) expect((await limiter.consume(key)).allowed).toBe(true)
+  }
+  /** Units that are charged in the store. */
+  const charged = async (key = 'k'): Promise<number> => {
+    const { limit, remaining } = (await exact.peek(key, { cost: 0 })).limits[0]!
+    return limit.quota - remaining
+  }
+  /** True if a request is made without the store. */
+  const isLocal = async (key = 'k', cost = 1): Promise<boolean> => {
+    const before = inner.count('consume')
+    expect((await limiter.consume(key, { cost })).allowed).toBe(true)
+    return inner.count('consume') === before
+  }
+  return { clock, inner, store, limiter, exact, heat, charged, isLocal, name }
 }
+
+const hour = fixedWindow({ name: 'hour', quota: 1000, window: '1h' })
 
 describe('lease', () => {
   it('asks the store for few of many decisions of a hot key', async () => {
-    const { limiter, consumed, clock } = world(perSecond(10_000))
+    const { limiter, inner, clock } = world(perSecond(10_000), { share: 0.1 })
     for (let i = 0; i < 1000; i++) {
       expect((await limiter.consume('hot')).allowed).toBe(true)
       clock.advance(1)
     }
-    expect(consumed()).toBeLessThan(60)
+    expect(inner.count('consume')).toBeLessThan(60)
   })
   it('gives back what is unused, so that another process has it', async () => {
-    const { limiter, exact, clock } = world(fixedWindow({ quota: 1000, window: '1h' }))
-    for (let i = 0; i < 100; i++) await limiter.consume('k')
+    const { heat, charged, clock, name } = world(hour)
+    await heat(100)
+    expect(await charged()).toBeGreaterThan(100)
     clock.advance(300)
-    expect((await exact.peek('k', { cost: 0 })).limits[0]).toMatchObject({ remaining: 900 })
+    expect(await charged()).toBe(100)
+    const counted = leaseCounts().find(({ limiter }) => limiter === name)!
+    expect(counted.leased - counted.used - counted.returned).toBe(0)
+    expect(counted.used).toBeGreaterThan(0)
+  })
+  it('leases at most `share` of what remains, and less than what was used within `for`', async () => {
+    const { heat, charged, limiter } = world(hour, { share: 0.1 })
+    await heat(200)
+    const held = (await charged()) - 200
+    expect(held).toBeGreaterThan(0)
+    expect(held).toBeLessThanOrEqual(0.1 * (1000 - 200) + 1)
+    await limiter.consume('k', { cost: 700 })
+    expect((await charged()) - 900).toBeLessThanOrEqual(0.1 * 100 + held)
+  })
+  it('asks for no lease before `from` decisions within `for`', async () => {
+    const { heat, charged, clock } = world(hour, { from: 30 })
+    await heat(29)
+    expect(await charged()).toBe(29)
+    clock.advance(2000)
+    await heat(29)
+    expect(await charged()).toBe(58)
+    await heat(4)
+    expect(await charged()).toBeGreaterThan(62)
+  })
+  it('asks for no lease for a while after a denied one', async () => {
+    const { heat, exact, inner, limiter, clock } = world(hour, { from: 2 })
+    await heat(10)
+    inner.mode = 'held'
+    // A batch asks for its successor when little is left.
+    while (inner.held.length === 0) await limiter.consume('k')
+    inner.mode = 'now'
+    await exact.consume('k', { cost: 960 })
+    inner.answer()
+    const before = inner.count('consume')
+    for (let i = 0; i < 5; i++) await limiter.consume('k')
+    expect(inner.count('consume') - before).toBeLessThanOrEqual(5)
+    clock.advance(1)
+  })
+  it('of a cost of 0 among others leases all others', async () => {
+    const { limiter, inner } = world([hour, fixedWindow({ name: 'other', quota: 10, window: '1h' })], { from: 2 })
+    const cost = ({ limit }: { limit: Limit }): number => (limit.name === 'hour' ? 1 : 0)
+    expect(cost({ limit: hour })).toBe(1)
+    const policies = (await limiter.peek('k')).limits as readonly Charge[]
+    const ask = (): boolean => {
+      const before = inner.count('consume')
+      const charges = policies.map(({ policy }, i) => new Charge(policy, 'k', i === 0 ? 1 : 0))
+      policies[0]!.policy.store.run(
+        { kind: 'consume', charges, fresh: false },
+        { answered: () => undefined, failed: () => undefined },
+      )
+      return inner.count('consume') === before
+    }
+    const local = Array.from({ length: 100 }, ask).filter(Boolean).length
+    expect(local).toBeGreaterThan(50)
+    // Each lease is asked for once, and none is given back at once.
+    expect(inner.count('adjust')).toBe(0)
+  })
+})
+
+describe('for: 0', () => {
+  const behaviours = storeBehaviours((clock) => lease(laterStore(memoryStore({ clock })), { for: 0, from: 1 }), {
+    runs: 100,
+  })
+  for (const { name, run } of behaviours) it(`is no lease: ${name}`, run)
+})
+
+describe('what ends a lease', () => {
+  it('is a changed limit, at once, also one that was seen before', async () => {
+    let quota = 1000
+    const { heat, inner, clock, limiter, isLocal } = world(() => fixedWindow({ name: 'hour', quota, window: '1h' }), {
+      from: 2,
+    })
+    for (const each of [1000, 2000, 1000]) {
+      quota = each
+      await heat(20)
+      expect(await isLocal()).toBe(true)
+    }
+    const before = inner.count('adjust')
+    quota = 2000
+    await limiter.consume('k', { cost: 50 })
+    expect(inner.count('adjust')).toBeGreaterThan(before)
+    quota = 1000
+    expect(await isLocal()).toBe(false)
+    clock.advance(1)
+  })
+  it('is its time, also for an answer that comes later', async () => {
+    const { heat, inner, limiter, clock, charged, isLocal } = world(hour, { from: 2 })
+    await heat(10)
+    inner.mode = 'held'
+    let made = 10
+    while (inner.held.length === 0) {
+      void limiter.consume('k')
+      made++
+    }
+    clock.advance(251)
+    inner.mode = 'now'
+    inner.answer()
+    clock.advance(1000)
+    expect(await charged()).toBe(made)
+    expect(await isLocal()).toBe(false)
+  })
+  it('is a wall clock that has passed it while the process was frozen', async () => {
+    const { heat, isLocal } = world(hour, { isVirtual: false, for: '1m' })
+    await heat()
+    expect(await isLocal()).toBe(true)
+    const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000)
+    expect(await isLocal()).toBe(false)
+    now.mockRestore()
+  })
+  it('is a given clock that steps back, and no wall clock that does', async () => {
+    const given = world(hour)
+    await given.heat()
+    given.clock.advance(100)
+    expect(await given.isLocal()).toBe(true)
+    given.clock.advance(-50)
+    expect(await given.isLocal()).toBe(false)
+    const own = world(hour, { isVirtual: false, for: '1m' })
+    await own.heat()
+    const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() - 30_000)
+    expect(await own.isLocal()).toBe(true)
+    now.mockRestore()
+  })
+  it.each([
+    ['reset', async (limiter: ReturnType<typeof world>['limiter']) => limiter.reset('k')],
+    ['penalize', async (limiter: ReturnType<typeof world>['limiter']) => limiter.penalize('k', 1)],
+    ['a lock-out that has ended', async (limiter: ReturnType<typeof world>['limiter']) => limiter.block('k', 0)],
+    ['a pause of no time', async (limiter: ReturnType<typeof world>['limiter']) => limiter.pause('k', 0)],
+  ])('is %s, also while one is asked for', async (_, change) => {
+    const { heat, inner, limiter, isLocal, clock } = world(hour, { from: 2 })
+    await heat(10)
+    expect(await isLocal()).toBe(true)
+    inner.mode = 'held'
+    while (inner.held.length === 0) void limiter.consume('k')
+    inner.mode = 'now'
+    await change(limiter)
+    inner.answer()
+    clock.advance(1)
+    expect(await isLocal()).toBe(false)
+  })
+  it('is no settlement', async () => {
+    const { heat, limiter, isLocal } = world(hour)
+    await heat()
+    const decision = await limiter.consume('k')
+    await limiter.settle(decision, 2)
+    expect(await isLocal()).toBe(true)
+  })
+  it('is `close`, which also gives back what is asked for meanwhile', async () => {
+    const { heat, inner, limiter, store, charged } = world(hour, { from: 2 })
+    await heat(10)
+    inner.mode = 'held'
+    let made = 10
+    while (inner.held.length === 0) {
+      void limiter.consume('k')
+      made++
+    }
+    const closing = store.close()
+    inner.mode = 'now'
+    inner.answer()
+    await closing
+    expect(await charged()).toBe(made)
+  })
+  it('waits at most a second in `close` for a store that never answers', async () => {
+    const { heat, inner, store } = world(hour)
+    await heat()
+    inner.mode = 'never'
+    const began = performance.now()
+    await store.close()
+    expect(performance.now() - began).toBeGreaterThan(900)
+    expect(performance.now() - began).toBeLessThan(5000)
+  })
+})
+
+describe('a refund', () => {
+  it('finds its lease while it lives, and then the store', async () => {
+    const { heat, limiter, inner, clock, charged } = world(hour)
+    await heat()
+    const decisions = [await limiter.consume('k'), await limiter.consume('k')]
+    const before = inner.count('adjust')
+    await limiter.refund(decisions[0]!)
+    expect(inner.count('adjust')).toBe(before)
+    clock.advance(300)
+    await limiter.refund(decisions[1]!)
+    clock.advance(1)
+    expect(await charged()).toBe(40)
+  })
+  it('of a cost that was too low takes what the lease has, and else asks the store', async () => {
+    const { heat, limiter, inner, clock, charged } = world(hour)
+    await heat()
+    const before = inner.count('adjust')
+    await limiter.settle(await limiter.consume('k'), 3)
+    expect(inner.count('adjust')).toBe(before)
+    await limiter.settle(await limiter.consume('k'), 500)
+    expect(inner.count('adjust')).toBe(before + 1)
+    clock.advance(300)
+    expect(await charged()).toBe(543)
+  })
+  it('of unused units is not sent where it gives nothing back', async () => {
+    const { heat, inner, clock } = world(gcra({ quota: 1000, window: '1s' }))
+    await heat(60)
+    clock.advance(400)
+    expect(inner.count('adjust')).toBe(0)
+  })
+})
+
+describe('a decision of a lease', () => {
+  it('counts what remains down from the answer that gave the lease', async () => {
+    const { heat, limiter, clock } = world(hour)
+    await heat()
+    const made: { at: number; remaining: number; resetAfter: number }[] = []
+    for (let i = 0; i < 3; i++) {
+      const { limits } = await limiter.consume('k', { cost: 2 })
+      const { at, remaining, resetAfter } = limits[0] as Charge
+      made.push({ at, remaining, resetAfter })
+      clock.advance(10)
+    }
+    const [first, second] = made[0]!.at === made[1]!.at ? made : made.slice(1)
+    expect(second).toEqual({ at: first!.at, remaining: first!.remaining - 2, resetAfter: first!.resetAfter - 10 })
+  })
+  it('that costs more than the lease is the decision of the store, and the lease stays', async () => {
+    const { heat, isLocal } = world(hour)
+    await heat()
+    expect(await isLocal('k', 500)).toBe(false)
+    expect(await isLocal()).toBe(true)
+    expect(await isLocal('k', 0)).toBe(true)
+  })
+  it('is made by `wait` too, and never by `peek`', async () => {
+    const { heat, limiter, inner } = world(hour)
+    await heat()
+    const before = inner.count('consume')
+    expect((await limiter.wait('k')).allowed).toBe(true)
+    expect(inner.count('consume')).toBe(before)
+    await limiter.peek('k')
+    expect(inner.count('peek')).toBe(1)
+  })
+  it('is also made for limits that a function makes anew for each request', async () => {
+    const { heat, isLocal } = world(() => fixedWindow({ name: 'hour', quota: 1000, window: '1h' }))
+    await heat()
+    expect(await isLocal()).toBe(true)
+  })
+  it('is given up only in the store', async () => {
+    const { heat, inner, store } = world(hour)
+    await heat(2)
+    inner.mode = 'never'
+    const giveUp = store.run(
+      { kind: 'consume', charges: [new Charge(createPolicy('given up', hour, store, store), 'k', 1)], fresh: false },
+      { answered: () => undefined, failed: () => undefined },
+    )
+    giveUp?.()
+    expect(inner.givenUp).toBe(1)
+  })
+  it('is not made for keys of two parts of a cluster', async () => {
+    const place: Place = { partOf: (_, key) => key, joins: (other) => other === place }
+    const inner = new TestStore(virtualClock(), place)
+    const store = lease(inner, { share: 1 })
+    const on = (name: string, keyer: (key: string) => string) => createLimiter({ name, keyer, limits: hour, store })
+    const both = stack(
+      on('one', (key) => key),
+      on('two', () => 'all'),
+    )
+    for (let i = 0; i < 50; i++) await both.consume('k')
+    expect(inner.count('consume')).toBe(50)
+    const single = on('three', (key) => key)
+    for (let i = 0; i < 50; i++) await single.consume('k')
+    expect(inner.count('consume')).toBeLessThan(80)
+  })
+})
+
+describe('guard(denyCache(lease(store)))', () => {
+  it('spends a lease although a denial of a larger cost is remembered, and remembers denials', async () => {
+    const { heat, inner, store, name } = world(hour, { from: 2 })
+    const limiter = createLimiter<string>({
+      name,
+      keyer: (key) => key,
+      limits: hour,
+      store: guard(denyCache(store)),
+      shared: true,
+    })
+    await heat(20)
+    await limiter.consume('k', { cost: 1000 })
+    // The denied cost, and every larger one, is remembered.
+    const before = inner.count('consume')
+    expect((await limiter.consume('k', { cost: 1000 })).allowed).toBe(false)
+    expect(inner.count('consume')).toBe(before)
+    expect((await limiter.consume('k')).allowed).toBe(true)
+    expect(inner.count('consume')).toBe(before)
+  })
+  it('spends a lease when a denial of the same cost is remembered', async () => {
+    const { heat, inner, store, exact, limiter: direct, name } = world(hour, { from: 2 })
+    const cache = denyCache(store)
+    const limiter = createLimiter<string>({ name, keyer: (key) => key, limits: hour, store: cache, shared: true })
+    await heat(20)
+    const last = await direct.consume('k')
+    await exact.consume('k', { cost: (await exact.peek('k', { cost: 0 })).limits[0]!.remaining })
+    // What is left of the lease, and then the store denies.
+    const seen: boolean[] = []
+    for (let i = 0; i < 60; i++) seen.push((await limiter.consume('k')).allowed)
+    expect(seen).toContain(true)
+    expect(seen.at(-1)).toBe(false)
+    const before = inner.count('consume')
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    await direct.refund(last)
+    expect((await limiter.consume('k')).allowed).toBe(true)
+    expect(inner.count('consume')).toBe(before)
+  })
+  it('decides without the store during an outage, never leases a probe, and uses leases again after it', async () => {
+    const { heat, inner, store, name, isLocal } = world(hour, { isVirtual: false, for: '1m', from: 2 })
+    const states: string[] = []
+    const limiter = createLimiter<string>({
+      name,
+      keyer: (key) => key,
+      limits: hour,
+      store: guard(denyCache(store), { onChange: ({ state }) => states.push(state) }),
+      shared: true,
+    })
+    await heat(20)
+    inner.mode = 'failed'
+    const degraded = new Set<unknown>()
+    for (let i = 0; i < 100; i++) degraded.add((await limiter.consume('k', { cost: 30 })).degraded)
+    expect(degraded).toContain('local')
+    expect(states).toEqual(['degraded'])
+    await vi.waitFor(() => expect(inner.asked.filter(({ kind }) => kind === 'consume').length).toBeGreaterThan(5), 5000)
+    expect((await limiter.consume('k')).degraded).toBe('local')
+    inner.mode = 'now'
+    await vi.waitFor(() => expect(states).toEqual(['degraded', 'healthy']), 5000)
+    expect((await limiter.consume('k')).degraded).toBeUndefined()
+    expect(await isLocal()).toBe(true)
+    const probes = inner.asked
+      .flatMap((each) => (each.kind === 'consume' ? each.charges : []))
+      .filter(({ key, limiter: of }) => of !== name && key !== 'k')
+    expect(probes.length).toBeGreaterThan(0)
+    expect(new Set(probes.map(({ cost }) => cost))).toEqual(new Set([1]))
+  })
+  it('throws for another order, and for a second lease', () => {
+    const inner = new TestStore(virtualClock())
+    const order = 'a store inside of `guard` and `denyCache`, as in guard(denyCache(lease(store)))'
+    for (const wrong of [
+      guard(inner),
+      denyCache(inner),
+      guard(denyCache(lease(inner))),
+      lease(inner),
+      denyCache(lease(inner)),
+    ])
+      expect(() => lease(wrong)).toThrow(
+        expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(order) as string }),
+      )
+  })
+})
+
+describe('options', () => {
+  const inner = new TestStore(virtualClock())
+  it('leave a store that answers at once as it is', () => {
+    const memory = memoryStore()
+    expect(lease(memory)).toBe(memory)
+    expect(() => lease(memory, { share: 2 })).toThrow('share')
+  })
+  it.each([
+    [{ for: '2h' }, 'for: expected at most an hour'],
+    [{ for: -1 }, 'for: expected'],
+    [{ share: 0 }, 'share: expected a number above 0 and at most 1, got 0'],
+    [{ share: 1.1 }, 'share: expected a number above 0 and at most 1, got 1.1'],
+    [{ share: '0.5' }, 'share: expected'],
+    [{ from: 0 }, 'from: expected'],
+    [{ from: 1.5 }, 'from: expected'],
+    [{ maxLeases: 0 }, 'maxLeases: expected'],
+    [{ maxLeases: 1_000_001 }, 'maxLeases: expected at most 1000000'],
+  ])('are checked: %j', (options, message) => {
+    expect(() => lease(inner, options as LeaseStoreOptions)).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(message) as string }),
+    )
+  })
+  it('have no other names', () => {
+    expect(() => lease(inner, { maxLease: 1 } as LeaseStoreOptions)).toThrow(
+      expect.objectContaining({ code: 'UNKNOWN_OPTION', message: expect.stringContaining('maxLeases') as string }),
+    )
+    expect(() => lease({} as AsyncStore)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+  })
+})
+
+describe('what is kept', () => {
+  it('is nothing per cold key, and at most `maxLeases` hot keys', async () => {
+    const { limiter, inner, isLocal, clock } = world(gcra({ quota: 1e6, window: '1s' }), { maxLeases: 50 })
+    await limiter.consume('cold')
+    const before = heapUsed()
+    for (let i = 0; i < 100_000; i++) {
+      await limiter.consume(`cold ${i}`)
+      if (i % 1000 === 0) inner.asked.length = 0
+      if (i % 10 === 0) clock.advance(1)
+    }
+    inner.asked.length = 0
+    expect(heapUsed() - before).toBeLessThan(3e6)
+    clock.advance(1000)
+    for (let round = 0; round < 40; round++) for (let i = 0; i < 100; i++) await limiter.consume(`hot ${i}`)
+    let local = 0
+    for (let i = 0; i < 100; i++) if (await isLocal(`hot ${i}`)) local++
+    expect(local).toBeGreaterThan(20)
+    expect(local).toBeLessThanOrEqual(50)
+    // Others take the place of keys that nobody uses any more.
+    clock.advance(2000)
+    for (let round = 0; round < 40; round++) for (let i = 0; i < 20; i++) await limiter.consume(`later ${i}`)
+    expect(await isLocal('later 7')).toBe(true)
+  })
+  it('is not the place of a key whose request for a lease is never answered', async () => {
+    const { heat, inner, limiter, clock, isLocal } = world(hour, { maxLeases: 1, from: 2 })
+    await heat(10)
+    inner.mode = 'held'
+    while (inner.held.length === 0) void limiter.consume('k')
+    inner.mode = 'now'
+    clock.advance(1000)
+    await heat(40, 'other')
+    expect(await isLocal('other')).toBe(true)
+    // The answers that are too late are given back.
+    inner.answer()
+    expect(await isLocal('other')).toBe(true)
+  })
+  it('is one timer for all keys, also when a shorter lease comes after a longer one', async () => {
+    const clock = virtualClock()
+    const inner = new TestStore(clock)
+    let timers = 0
+    let most = 0
+    const after = clock.after.bind(clock)
+    Object.assign(inner.clock, {
+      after: (ms: number, wake: () => void) => {
+        most = Math.max(most, ++timers)
+        const cancel = after(ms, () => {
+          timers--
+          wake()
+        })
+        return () => {
+          timers--
+          cancel()
+        }
+      },
+    })
+    const store = lease(inner, { share: 1, for: '1h' })
+    const on = (name: string, options?: object) =>
+      createLimiter<string>({ name, keyer: (key) => key, limits: hour, store, ...options })
+    const long = on('long')
+    for (const key of ['a', 'b', 'c']) for (let i = 0; i < 40; i++) await long.consume(key)
+    const settings = { span: 100_000, share: 1, from: 4 }
+    const policy = createPolicy('short', hour, store, store, undefined, settings)
+    for (let i = 0; i < 40; i++) {
+      const charges = [new Charge(policy, 'k', 1)]
+      store.run({ kind: 'consume', charges, fresh: false }, { answered: () => undefined, failed: () => undefined })
+    }
+    expect(most).toBe(1)
+    expect(inner.count('adjust')).toBe(0)
+    clock.advance(150)
+    expect(inner.count('adjust')).toBeGreaterThan(0)
+    expect(most).toBe(1)
   })
 })

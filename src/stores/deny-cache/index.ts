@@ -95,13 +95,10 @@ class DenyCache implements AsyncStore {
     // A renewal changes no verdict.
     if (operation.kind === 'renew') return start(this.#inner, operation, reply)
     if (!isDeciding(operation)) return this.#change(operation, reply)
-    // A denial says nothing about units that this process has charged before.
-    if (operation.kind === 'consume' && this.recall?.(operation.charges)) {
-      reply.answered('remembered')
-      return undefined
-    }
     const now = microseconds(this.#time)
     if (!operation.fresh && this.#denials.answer(operation.charges, now)) {
+      // A denial says nothing about units that this process has charged before.
+      if (operation.kind === 'consume') this.recall?.(operation.charges)
       reply.answered('remembered')
       return undefined
     }

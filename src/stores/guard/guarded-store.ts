@@ -112,10 +112,6 @@ export class GuardedStore {
       reply.answered()
       return undefined
     }
-    if (operation.kind === 'consume' && this.#recall(operation.charges)) {
-      reply.answered('remembered')
-      return undefined
-    }
     const question = new Question(this, operation, reply)
     if (!this.health.isOutFor(operation.charges)) return question.ask()
     question.decideWithout()

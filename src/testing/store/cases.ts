@@ -2,10 +2,20 @@ import type { Clock } from '../../util/clock.ts'
 import { createLimiter, type Limiter, stack } from '../../limiter/limiter.ts'
 import type { LimiterOptions } from '../../limiter/options.ts'
 import type { MaybePromise } from '../../util/maybe-promise.ts'
-import type { Charge, Store } from '../../stores/store.ts'
+import { type AsyncStore, Charge, createPolicy, perform, type Store } from '../../stores/store.ts'
+import { isLeasable, lease } from '../../stores/lease.ts'
+import { memoryStore } from '../../stores/memory/index.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
-import { fixedWindow, gcra, slidingWindowLog } from '../../engine/factories.ts'
-import { equal, like } from '../behaviour.ts'
+import {
+  fixedWindow,
+  gcra,
+  slidingWindowBuckets,
+  slidingWindowCounter,
+  slidingWindowLog,
+  tokenBucket,
+} from '../../engine/factories.ts'
+import type { Limit } from '../../engine/limit.ts'
+import { equal, holds, like } from '../behaviour.ts'
 
 /** Makes a new, empty store that uses this clock. */
 export type MakeStore = (clock: Clock) => MaybePromise<Store>
@@ -338,5 +348,140 @@ export const lockCases: Cases = {
     equal([await verdicts(user, 'a', 1), await verdicts(all, 'b', 1)], [[false], [false]])
     await user.block('a', 0)
     equal([await verdicts(user, 'a', 1), await verdicts(stack(user, all), 'a', 1)], [[true], [false]])
+  },
+}
+
+/** What a store has charged, at which time, and how much of it was never refunded. */
+interface Charged {
+  readonly time: number
+  readonly at: number
+  units: number
+}
+
+/** The store as two processes with leases see it, and what both have charged. */
+class Leased {
+  readonly stores: readonly AsyncStore[]
+  readonly history: Charged[] = []
+  /** Decisions that reached the store. */
+  asked = 0
+
+  constructor(store: AsyncStore, clock: Clock) {
+    const seen: AsyncStore = {
+      sync: false,
+      answersAlways: false,
+      place: store.place,
+      clock: store.clock,
+      run: (operation, reply) => {
+        if (operation.kind === 'consume') this.asked++
+        else if (operation.kind === 'adjust')
+          for (const [i, { at }] of operation.charges.entries()) this.#refund(at, -operation.units[i]!)
+        return store.run(operation, {
+          answered: (by) => {
+            if (operation.kind === 'consume')
+              for (const { at, charged } of operation.charges)
+                if (charged > 0) this.history.push({ time: clock.now(), at, units: charged })
+            reply.answered(by)
+          },
+          failed: (error) => reply.failed(error),
+        })
+      },
+      close: async () => undefined,
+    }
+    this.stores = [lease(seen, { share: 1, from: 2 }), lease(seen, { share: 1, from: 2 })]
+  }
+
+  get units(): number {
+    return this.history.reduce((sum, { units }) => sum + units, 0)
+  }
+
+  /** Gives back what is unused. */
+  async close(): Promise<void> {
+    await Promise.all(this.stores.map((each) => each.close()))
+  }
+
+  #refund(at: number, units: number): void {
+    let left = units
+    for (const each of this.history) {
+      if (each.at !== at) continue
+      const taken = Math.min(left, each.units)
+      each.units -= taken
+      left -= taken
+    }
+  }
+}
+
+/** Returns undefined for a store around which no lease is possible. */
+function leasedOf({ store, clock }: World): Leased | undefined {
+  return store.sync || !isLeasable(store) ? undefined : new Leased(store, clock)
+}
+
+/** Throws unless an exact store admits all that was charged and never refunded, at its times. */
+function replay(limit: Limit, history: readonly Charged[]): void {
+  const clock = virtualClock()
+  const store = memoryStore({ clock })
+  const policy = createPolicy('replay', limit, store, store)
+  for (const { time, units } of history.toSorted((a, b) => a.time - b.time)) {
+    clock.set(time)
+    const charge = new Charge(policy, 'key', units)
+    perform(store, { kind: 'consume', charges: [charge], fresh: false })
+    holds(charge.allowed, `${limit.algorithm} has charged ${units} at ${time}, and an exact store admits less`)
+  }
+}
+
+/** Limits of which two processes can lease. */
+const leasedLimits: readonly Limit[] = [
+  gcra({ quota: 60, window: '1s' }),
+  tokenBucket({ quota: 60, window: '1s', capacity: 100 }),
+  fixedWindow({ quota: 60, window: '1s', anchor: 'clock' }),
+  slidingWindowLog({ quota: 60, window: '1s' }),
+  slidingWindowCounter({ quota: 60, window: '1s' }),
+  slidingWindowBuckets({ quota: 60, window: '1s', buckets: 5 }),
+]
+
+export const leaseCases: Cases = {
+  'spend what was charged, and no more than an exact store admits': async (world) => {
+    for (const limit of leasedLimits) {
+      const leased = leasedOf(world)
+      if (leased === undefined) return
+      const [one, two] = leased.stores.map((store) => world.on(limit, { name: limit.algorithm, store, shared: true }))
+      let used = 0
+      for (let i = 0; i < 60; i++) {
+        const limiter = i % 3 === 2 ? two! : one!
+        const decision = await limiter.consume('a', { cost: 1 + (i % 2) })
+        if (decision.allowed) used += 1 + (i % 2)
+        holds(used <= leased.units, `${limit.algorithm}: ${used} units used, and ${leased.units} charged`)
+        if (i % 7 === 3 && decision.allowed) {
+          used -= 1 + (i % 2)
+          await limiter.refund(decision)
+        }
+        if (i % 10 === 9) world.clock.advance(130)
+      }
+      await leased.close()
+      replay(limit, leased.history)
+      holds(leased.asked < 60, `${limit.algorithm}: nothing was leased`)
+    }
+  },
+  'give back what is unused': async (world) => {
+    const leased = leasedOf(world)
+    if (leased === undefined) return
+    const limit = fixedWindow({ name: 'hour', quota: 1000, window: '1h' })
+    const limiter = world.on(limit, { store: leased.stores[0]! })
+    for (let i = 0; i < 30; i++) await limiter.consume('a')
+    await leased.close()
+    like(await world.on(limit, { shared: true }).peek('a', { cost: 0 }), { limits: [{ remaining: 970 }] })
+  },
+  'end with a lock-out and with a reset': async (world) => {
+    const leased = leasedOf(world)
+    if (leased === undefined) return
+    const limiter = world.on(fixedWindow({ name: 'hour', quota: 1000, window: '1h' }), { store: leased.stores[0]! })
+    const heat = async (): Promise<void> => void (await verdicts(limiter, 'a', 20))
+    await heat()
+    await limiter.block('a', '1s')
+    equal(await verdicts(limiter, 'a', 1), [false])
+    world.clock.advance(1000)
+    await heat()
+    await limiter.reset('a')
+    like(await limiter.consume('a'), { allowed: true, remaining: 999 })
+    await leased.close()
   },
 }

@@ -1,0 +1,155 @@
+import { inFile } from './mutation.mjs'
+
+const bounds = { files: ['test/stores/lease-bounds.test.ts'] }
+const single = { files: ['test/stores/lease.test.ts'] }
+const both = { files: ['test/stores/lease.test.ts', 'test/stores/lease-bounds.test.ts'] }
+const lease = inFile('src/stores/lease.ts', single)
+const bounded = inFile('src/stores/lease.ts', bounds)
+const either = inFile('src/stores/lease.ts', both)
+const fixed = inFile('src/algorithms/fixed-window.ts', bounds)
+const counter = inFile('src/algorithms/sliding-window-counter.ts', bounds)
+const buckets = inFile('src/algorithms/sliding-window-buckets.ts', bounds)
+const interval = inFile('src/algorithms/token-bucket-interval.ts', bounds)
+const partFull = inFile('src/algorithms/token-bucket-initial.ts', bounds)
+const linear = inFile('src/algorithms/gcra.ts', bounds)
+const compiled = inFile('src/engine/compiled-limit.ts', bounds)
+const adjust = inFile('src/engine/adjust.ts', single)
+const cache = inFile('src/stores/deny-cache/index.ts', single)
+const asked = { files: ['test/limiter/recall.test.ts'] }
+const limiter = inFile('src/limiter/limiter.ts', asked)
+const first = inFile('src/stores/deny-cache/index.ts', asked)
+const room = inFile('src/stores/lease.ts', asked)
+const guard = inFile('src/stores/guard/guarded-store.ts', single)
+
+/** Mistakes in leases: units that are used and were not charged, or later than their bound, or that are lost. */
+export const leases = [
+  // The end.
+  bounded(
+    'a lease that runs from its answer',
+    'endOf(charges, sent.now, spot.settings.span)',
+    'endOf(charges, time.now, spot.settings.span)',
+  ),
+  bounded('a lease that no window ends', 'if (until < Infinity) end', 'if (until < -Infinity) end'),
+  lease('a lease that the wall clock does not end', ' || wall >= this.wallEnd', ''),
+  bounded('a frozen process that goes on with its lease', ' || wall >= this.wallEnd', ''),
+  lease(
+    'a lease that goes on when a given clock steps back',
+    '      for (const batch of this.#batches) this.#end(batch)\n    }\n    return {',
+    '    }\n    return {',
+  ),
+  lease('a lease that a cost of 0 ends', '    if (cost === 0) continue\n', ''),
+  bounded(
+    'an answer after `for` that is used',
+    '!isWhole || !isCurrent || this.#isClosed || batch.isOver(time)',
+    '!isWhole || !isCurrent || this.#isClosed',
+  ),
+  fixed('a lease of a window that is not over with it', 'at + reset,', 'Infinity,'),
+  counter(
+    'a lease over two windows of the counter',
+    '(Math.floor(at / window) + 1) * window',
+    '(Math.floor(at / window) + 2) * window',
+  ),
+  buckets('a lease over two buckets', '(Math.floor(at / grain) + 1) * grain', 'Infinity'),
+  interval('a lease over a refill', 'at + (reset % window || window)', 'at + reset'),
+  partFull('a lease of a bucket with `initial` over a refill', 'Math.max(1, reset - params.idle)', 'reset'),
+  // The size.
+  lease(
+    'a lease that ignores `share`',
+    'part = Math.min(part, (settings.share * spot.remaining[i]!) / spot.used(i))',
+    'part = Math.min(part, spot.remaining[i]! / spot.used(i))',
+  ),
+  lease('a lease after one decision', 'if (seen < settings.from || ', 'if ('),
+  bounded('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
+  lease('a key that takes room for good', 'if (isUnused && ', 'if (false && '),
+  lease('room for any number of leases', 'return this.#all.size < this.#maxLeases', 'return this.#size >= 0'),
+  lease(
+    'empty leases that keep their room',
+    'if (this.#isFull() && !this.#endEmpty(spot)) return',
+    'if (this.#isFull()) return',
+  ),
+  lease(
+    'a request for a lease that is under way for good',
+    'if (isLate) this.#endAsk(spot)\n    return !isLate',
+    'return true',
+  ),
+  // What is spent.
+  either(
+    'a lease that is spent without a count',
+    'const left = (this.left[i]! -= charge.cost)',
+    'const left = this.left[i]! - charge.cost',
+  ),
+  either(
+    'a lease that has less than the cost',
+    'if (this.left[i]! < charges[i]!.cost) return false',
+    'if (this.left[i]! < 0) return false',
+  ),
+  either(
+    'a decision with the time of its use',
+    'charge.markCharged(own.at, charge.cost',
+    'charge.markCharged(now, charge.cost',
+  ),
+  bounded(
+    'a part of a lease that a shadow limit has denied',
+    'allowed && (cost === 0 || charged > 0)',
+    'true || (cost === 0 || charged > 0)',
+  ),
+  bounded('a limit that must not be leased', '!policy.compiled.leasable || ', ''),
+  compiled('a limit with `exact` that is leased', ' && data.exact !== true', ''),
+  compiled('a limit with `block` that is leased', ' && block === 0 && data.exact', ' && data.exact'),
+  compiled('a strict limit that is leased', 'this.leasable = !this.strict && ', 'this.leasable = '),
+  linear('a lease of a queue with delays', 'params.queue === 1 ? at : Infinity', 'Infinity'),
+  // What ends it.
+  either('a lease that a change does not end', '    this.#dropAll(places)\n    return start(', '    return start('),
+  either('a lease that was asked for before a change', '    spot.epoch++\n', ''),
+  lease('a changed limit that ends no lease', 'if (this.#all.size > 0) this.#endChanged(charges)', ''),
+  lease('a penalty that ends no lease', 'if (penalized.length > 0) return', 'if (penalized.length < 0) return'),
+  lease('a second transaction that is leased', '!spot.isOneTransaction || ', ''),
+  // What is given back.
+  either('units that are not given back', '      units.push(refund)\n', '      units.push(0)\n'),
+  either(
+    'a refund of all units of a lease',
+    'const left = batch.left[i]!\n      batch.left[i] = 0',
+    'const left = batch.charges[i]!.cost\n      batch.left[i] = 0',
+  ),
+  either(
+    'a refund that finds no lease',
+    'charged > 0 && at === batch.charges[i]!.at',
+    'charged > 0 && at !== batch.charges[i]!.at',
+  ),
+  either('a settlement of more than the lease has', ' && units[i]! <= batch.left[i]! * batch.weights[i]!', ''),
+  adjust(
+    'a refund that gives nothing back',
+    'return outcome.persist && (outcome.edit.takeCost > 0 || unchanged.some((cell, i) => cell !== outcome.next[i]))',
+    'return true',
+  ),
+  lease('a timer that keeps to a longer lease', ' && at >= this.#sweepAt', ''),
+  lease(
+    'a lease that is asked for during `close`',
+    'while (this.#underway.size > 0) await',
+    'if (this.#underway.size < 0) await',
+  ),
+  lease('a store in a cache', ' && !isDenyCache(store)', ''),
+  cache(
+    'a remembered denial that hides a lease',
+    "if (operation.kind === 'consume') this.recall?.(operation.charges)",
+    "if (operation.kind === 'peek') this.recall?.(operation.charges)",
+  ),
+  guard(
+    'a lease that is spent during an outage',
+    ' && this.health.out === 0 && this.inner.recall',
+    ' && this.inner.recall',
+  ),
+  first(
+    'a denial that hides a lease from a wrapper',
+    "if (operation.kind === 'consume') this.recall?.(operation.charges)",
+    '',
+  ),
+  limiter('a decision that is not leased before the store is asked', 'store.recall?.(charges)', 'charges.length < 0'),
+  limiter('a peek that takes leased units', "if (mode === 'consume' && store.recall", 'if (store.recall'),
+  room('unused keys that are never looked at again', '        this.#hand = this.#all.values()\n', ''),
+  room(
+    'unused keys that are never dropped',
+    '!this.#isAsking(spot, now)) this.#remove(spot)',
+    '!this.#isAsking(spot, now)) continue',
+  ),
+]

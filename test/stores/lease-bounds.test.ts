@@ -1,0 +1,89 @@
+// Several processes with leases on one store, in virtual time: what they use, against what the store has charged and what the documents permit.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type Clock,
+  exponential,
+  gcra,
+  leakyBucket,
+  type Limit,
+  limit,
+  memoryStore,
+  quotaLinear,
+  rowStore,
+  type Store,
+} from '../../src/index.ts'
+import { names } from '../support/harness.ts'
+import { mapRows } from '../support/map-rows.ts'
+import {
+  type Counts,
+  EVERYTHING,
+  LEASED,
+  LeaseWorld,
+  type Trace,
+  traces,
+  type Versions,
+  WHOLE,
+} from '../support/lease-world.ts'
+
+const RUNS = Number(process.env['SLUICE_LEASES'] ?? 300)
+
+const plain = ({ name, quota, window }: Limit) => ({ name, quota, window })
+const never = (change: (limit: Limit) => object) => (versions: Versions) =>
+  versions.map((each) => limit({ ...each, ...change(each) })) as unknown as Versions
+/** Makes limits that are never leased. */
+const NEVER_LEASED = [
+  never(() => ({ exact: true })),
+  never(() => ({ block: '20ms' })),
+  ([one, two]: Versions): Versions => [gcra({ ...plain(one), strict: true }), gcra({ ...plain(two), strict: true })],
+  ([one, two]: Versions): Versions => [leakyBucket(plain(one)), leakyBucket(plain(two))],
+  ([one, two]: Versions): Versions => [exponential(plain(one)), quotaLinear(plain(two))],
+]
+
+describe('a lease', () => {
+  const counts: Counts = { decisions: 0, leased: 0, bounds: 0 }
+  const searchOn = (makeStore: (clock: Clock) => Store, numRuns: number): Promise<void> => {
+    const any = fc.constantFrom(...LEASED).chain((algorithm) => traces({ algorithm, kinds: EVERYTHING, steps: 30 }))
+    const run = async (trace: Trace): Promise<void> => new LeaseWorld(trace, counts, makeStore).run()
+    return fc.assert(fc.asyncProperty(any, run), { numRuns })
+  }
+  const search = (algorithm: string, kinds: typeof WHOLE, numRuns: number): Promise<void> =>
+    fc.assert(
+      fc.asyncProperty(traces({ algorithm, kinds, steps: 30 }), async (trace) => {
+        await new LeaseWorld(trace, counts, (clock) => memoryStore({ clock })).run()
+      }),
+      { numRuns },
+    )
+  for (const algorithm of names()) {
+    // A quota of one request is too little for a lease.
+    const runs = LEASED.includes(algorithm) && algorithm !== 'spacing' ? RUNS : RUNS / 6
+    it(`of ${algorithm} keeps the bounds in every interval`, () => search(algorithm, WHOLE, Math.ceil((2 * runs) / 3)))
+    it(`of ${algorithm} uses what was charged, in its time, whatever happens`, () =>
+      search(algorithm, EVERYTHING, Math.ceil(runs / 2)))
+  }
+  it('keeps the bounds over rows of a database', async () => {
+    await searchOn((clock) => rowStore(mapRows(clock), { clock }), Math.ceil(RUNS / 6))
+  })
+  it('was used often in the search', () => {
+    expect(counts.leased).toBeGreaterThan(counts.decisions / 15)
+  })
+  it('is no part of a decision with `for: 0`, or about limits that are never leased', async () => {
+    const kinds = WHOLE.filter((kind) => kind !== 'lose')
+    const any = fc.constantFrom(...names()).chain((algorithm) => traces({ algorithm, kinds, steps: 20 }))
+    const answersOf = async (trace: Trace, isLeased: boolean): Promise<unknown> => {
+      const world = new LeaseWorld(trace, counts, (clock) => memoryStore({ clock }), isLeased)
+      world.keepsAnswers = true
+      await world.run()
+      return world.answers
+    }
+    await fc.assert(
+      fc.asyncProperty(any, fc.nat({ max: NEVER_LEASED.length }), async (trace, which) => {
+        const without = NEVER_LEASED[which]
+        const same =
+          without === undefined ? { ...trace, span: 0 } : { ...trace, keyed: trace.keyed.map((each) => without(each)) }
+        expect(await answersOf(same, true)).toEqual(await answersOf(same, false))
+      }),
+      { numRuns: Math.ceil(RUNS / 3) },
+    )
+  })
+})

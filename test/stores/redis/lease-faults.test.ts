@@ -1,0 +1,141 @@
+// Faults of a real server, and of processes, while leases are out.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { createLimiter, type Decision, denyCache, fixedWindow, guard, lease, type Limiter } from '../../../src/index.ts'
+import { leaseCounts } from '../../../src/stores/lease.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import type { Charge } from '../../../src/stores/store.ts'
+import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
+import { build } from '../../support/redis-built.ts'
+import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+
+const QUOTA = 2000
+const limits = fixedWindow({ name: 'hour', quota: QUOTA, window: '1h' })
+
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
+
+let names = 0
+
+/** Two processes with leases under a guard that denies during an outage, and one without. */
+function processes(port: number) {
+  const name = `faults ${names++}`
+  const on = (store: ReturnType<typeof redisStore>): Limiter<string> =>
+    createLimiter<string>({ name, keyer: (key) => key, limits, store, shared: true })
+  const options = { for: '400ms', share: 0.5 } as const
+  const guarded = [0, 1].map(() => {
+    const store = guard(denyCache(lease(redisStore(connect(port)), options)), {
+      deadline: DEADLINE,
+      onOutage: 'closed',
+    })
+    leftovers.push(() => store.close())
+    return on(store)
+  })
+  const exact = on(redisStore(connect(port)))
+  const counted = async (): Promise<number> => (await exact.peek('k', { cost: 0 })).limits[0]!.used
+  return { guarded, counted, name }
+}
+
+/** Makes requests with both for a while, and returns the decisions of the store. */
+async function load([one, two]: readonly Limiter<string>[], ms: number): Promise<Decision[]> {
+  const made: Decision[] = []
+  const until = performance.now() + ms
+  const run = async (limiter: Limiter<string>): Promise<void> => {
+    while (performance.now() < until) {
+      made.push(await limiter.consume('k'))
+      await pause(1)
+    }
+  }
+  await Promise.all([run(one!), run(one!), run(two!)])
+  return made
+}
+
+const admittedOf = (made: readonly Decision[]): number => made.filter(({ allowed }) => allowed).length
+
+/** Units that requests have taken of leases. */
+function leasedOf(name: string): number {
+  return leaseCounts().find(({ limiter }) => limiter === name)?.used ?? 0
+}
+
+it('a server that is frozen: nothing is admitted that is not charged, and nothing stays charged that is not used', async () => {
+  const { port, process } = await server()
+  const { guarded, counted, name } = processes(port)
+  const made = await load(guarded, 500)
+  expect(leasedOf(name)).toBeGreaterThan(20)
+  process.kill('SIGSTOP')
+  const frozen = await load(guarded, 2 * DEADLINE + 500)
+  expect(frozen.some(({ degraded }) => degraded === 'closed')).toBe(true)
+  process.kill('SIGCONT')
+  await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
+  made.push(...frozen, ...(await load(guarded, 300)))
+  await until(async () => (await counted()) === admittedOf(made))
+  expect(warnings.codes).not.toContain('SLUICE_SETTLE_FAILED')
+})
+
+it('a server that is killed: each server admits one quota', async () => {
+  const redis = await server()
+  const { guarded, counted } = processes(redis.port)
+  const made = await load(guarded, 400)
+  await redis.kill()
+  const away = await load(guarded, 300)
+  const before = admittedOf([...made, ...away])
+  expect(before).toBeLessThanOrEqual(QUOTA)
+  await redis.restart()
+  const restarted = Date.now() * 1000
+  await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
+  const after = await load(guarded, 400)
+  const charged = after.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > restarted)
+  expect(charged.length).toBeGreaterThan(0)
+  await until(async () => (await counted()) === charged.length)
+})
+
+it('a server that is flushed: units of before are not given back to what was charged since', async () => {
+  const { port } = await server()
+  const { guarded, counted, name } = processes(port)
+  await load(guarded, 400)
+  expect(leasedOf(name)).toBeGreaterThan(20)
+  const client = connect(port)
+  const [seconds, micros] = await client.time()
+  await client.flushall()
+  const made = await load(guarded, 600)
+  const flushed = Number(seconds) * 1e6 + Number(micros)
+  const since = made.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > flushed)
+  expect(since.length).toBeGreaterThan(0)
+  await until(async () => (await counted()) === since.length)
+})
+
+it('a process that was stopped uses no unit of its lease after `for`, and gives back what is unused', async () => {
+  const built = build()
+  leftovers.push(() => built.remove())
+  const { port } = await server()
+  const name = `stopped ${names++}`
+  const limit = { name: 'hour', quota: 100_000, window: '1h' }
+  const job = JSON.stringify({ package: built.directory, port, name, limit, options: { for: '500ms', share: 1 } })
+  const worker = fork(fileURLToPath(new URL('../../support/lease-worker.mjs', import.meta.url)), [job], {
+    execArgv: [],
+  })
+  leftovers.push(() => worker.kill('SIGKILL'))
+  const heard: unknown[] = []
+  worker.on('message', (message) => void heard.push(message))
+  while (!heard.includes('leased')) await once(worker, 'message')
+  worker.kill('SIGSTOP')
+  await pause(4000)
+  worker.kill('SIGCONT')
+  await pause(300)
+  worker.send('end')
+  await once(worker, 'exit')
+  const { admitted, asked, oldest } = heard.at(-1) as { admitted: number; asked: number; oldest: number }
+  expect(asked).toBeLessThan(admitted / 2)
+  expect(oldest).toBeGreaterThan(50)
+  // A slow machine can be late between the decision and the note.
+  expect(oldest).toBeLessThan(2500)
+  const limits = fixedWindow({ name: 'hour', quota: 100_000, window: '1h' })
+  const exact = createLimiter({ name, keyer: () => 'key', limits, store: redisStore(connect(port)) })
+  expect((await exact.peek({}, { cost: 0 })).limits[0]!.used).toBe(admitted)
+})

@@ -1,0 +1,789 @@
+import fc from 'fast-check'
+import { type AsyncStore, lease, type Limit, limit, memoryStore, type Store } from '../../src/index.ts'
+import { Charge, copiesOf, createPolicy, perform, type Policy, undo } from '../../src/stores/store.ts'
+import type { Clock, Operation, Reply } from '../../src/index.ts'
+import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { limits, names, Subject } from './harness.ts'
+
+/** A limit in two versions under one name. */
+export type Versions = readonly [Limit, Limit]
+
+type Kind =
+  | 'ask'
+  | 'refund'
+  | 'settle'
+  | 'reset'
+  | 'block'
+  | 'penalize'
+  | 'deploy'
+  | 'step'
+  | 'freeze'
+  | 'outage'
+  | 'lose'
+  | 'pass'
+  | 'network'
+
+export interface Step {
+  readonly kind: Kind
+  readonly process: number
+  readonly key: string
+  readonly cost: number
+  /** How many requests, and the microseconds before each of them. */
+  readonly times: number
+  readonly after: number
+  /** Which of the latest decisions is refunded or settled, and whether another process has its receipt. */
+  readonly which: number
+  readonly elsewhere: boolean
+  /** A part of 1 for what varies: lengths of steps, of outages, of lock-outs. */
+  readonly part: number
+}
+
+export interface Trace {
+  readonly keyed: readonly Versions[]
+  /** A limit of another limiter, which all keys share. */
+  readonly shared: readonly Versions[]
+  /** Milliseconds. */
+  readonly span: number
+  readonly share: number
+  readonly from: number
+  /** True: the clock of each process is given. False: a process has a monotonic and a wall clock. */
+  readonly given: boolean
+  /** True: limits are made anew for each request. */
+  readonly fresh: boolean
+  readonly steps: readonly Step[]
+}
+
+export interface Ranges {
+  readonly algorithm: string
+  readonly kinds: readonly Kind[]
+  readonly steps: number
+  readonly window?: readonly number[]
+  readonly span?: readonly number[]
+}
+
+/** All that can happen. */
+export const EVERYTHING: readonly Kind[] = [
+  ...['ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask', 'ask'],
+  ...['pass', 'pass', 'refund', 'refund', 'settle'],
+  ...['reset', 'block', 'penalize', 'deploy', 'step', 'freeze', 'outage', 'lose', 'network'],
+] as Kind[]
+
+/** What keeps a history whole, so that bounds of intervals apply. */
+export const WHOLE: readonly Kind[] = EVERYTHING.filter((kind) => !['reset', 'deploy'].includes(kind))
+
+/** The algorithms of which some limits are leased. */
+export const LEASED: readonly string[] = names().filter(
+  (name) => !['concurrent', 'exponential', 'quotaLinear'].includes(name),
+)
+
+function versions(name: string, { algorithm, window }: Ranges): fc.Arbitrary<Versions> {
+  const quota = fc.oneof(fc.integer({ min: 5, max: 40 }), fc.integer({ min: 20, max: 400 }))
+  const made = (of: string): fc.Arbitrary<Limit> =>
+    limits(of, { quota, window: fc.constantFrom(...(window ?? [100, 1000, 1001, 7000])), strict: false }).chain(
+      (base) =>
+        fc
+          .record({
+            shadow: fc.constantFrom(false, false, false, true),
+            exact: fc.nat({ max: 19 }).map((each) => each === 19),
+            block: fc.nat({ max: 19 }).map((each) => (each === 19 ? 50 : 0)),
+          })
+          .map(({ shadow, exact, block }) =>
+            limit({ ...base, name, ...(shadow && { shadow }), ...(exact && { exact }), ...(block > 0 && { block }) }),
+          ),
+    )
+  const other = fc.oneof(made(algorithm), fc.constantFrom(...names()).chain(made))
+  return fc.tuple(made(algorithm), other)
+}
+
+export function traces(ranges: Ranges): fc.Arbitrary<Trace> {
+  const any = fc
+    .constantFrom(...names(), ...LEASED, ...LEASED)
+    .chain((algorithm) => versions('two', { ...ranges, algorithm }))
+  const step: fc.Arbitrary<Step> = fc.record({
+    kind: fc.constantFrom(...ranges.kinds),
+    process: fc.constantFrom(0, 0, 0, 1, 1, 2),
+    key: fc.constantFrom('a', 'a', 'a', 'a', 'a', 'a', 'a', 'b'),
+    cost: fc.constantFrom(1, 1, 1, 1, 1, 2, 3, 0, 50),
+    times: fc.constantFrom(1, 3, 10, 25),
+    after: fc.constantFrom(0, 1, 100, 1000, 5000, 20_000),
+    which: fc.nat(20),
+    elsewhere: fc.boolean(),
+    part: fc.double({ min: 0, max: 1, noNaN: true }),
+  })
+  return fc.record({
+    keyed: fc.oneof(
+      { weight: 7, arbitrary: fc.tuple(versions('one', ranges)) },
+      { weight: 1, arbitrary: fc.tuple(versions('one', ranges), any) },
+    ),
+    shared: fc.oneof({ weight: 7, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.tuple(any) }),
+    span: fc.constantFrom(...(ranges.span ?? [1, 20, 250, 250, 250, 2000])),
+    share: fc.constantFrom(0.1, 0.5, 1, 1),
+    from: fc.constantFrom(1, 2, 4),
+    given: fc.boolean(),
+    fresh: fc.constantFrom(false, false, false, true),
+    steps: fc.array(step, { minLength: 4, maxLength: ranges.steps, size: 'max' }),
+  })
+}
+
+/** True time, in microseconds. Messages, and timers of processes, wait for it. */
+class Timeline {
+  now = 1_704_067_200_000_000
+  readonly #events: { at: number; readonly owner: Process | undefined; readonly run: () => MaybePromise<unknown> }[] =
+    []
+
+  at(at: number, owner: Process | undefined, run: () => MaybePromise<unknown>): () => void {
+    const event = { at, owner, run }
+    this.#events.push(event)
+    return () => {
+      const i = this.#events.indexOf(event)
+      if (i >= 0) this.#events.splice(i, 1)
+    }
+  }
+
+  async pass(micros: number): Promise<void> {
+    const until = this.now + micros
+    for (;;) {
+      let next = -1
+      for (const [i, { at }] of this.#events.entries())
+        if (at <= until && (next < 0 || at < this.#events[next]!.at)) next = i
+      if (next < 0) break
+      const [event] = this.#events.splice(next, 1)
+      const frozen = event!.owner?.frozenUntil ?? 0
+      this.now = Math.max(this.now, event!.at)
+      if (frozen > this.now) {
+        event!.at = frozen
+        this.#events.push(event!)
+        continue
+      }
+      const done = event!.run()
+      if (isPromise(done)) await done
+    }
+    this.now = Math.max(this.now, until)
+  }
+}
+
+/** What the store has charged, and what became of it. */
+interface Record {
+  readonly process: Process
+  readonly at: number
+  /** True microseconds. */
+  readonly time: number
+  readonly sent: number
+  /** The end of the window of the store, for algorithms with windows of their own. */
+  readonly until: number
+  readonly charged: number
+  net: number
+}
+
+/** An admission. */
+interface Use {
+  readonly time: number
+  readonly until: number
+  net: number
+}
+
+interface Lock {
+  readonly process: Process
+  readonly from: number
+  readonly until: number
+  answered: number
+}
+
+/** One key under one limit. */
+class Place {
+  readonly limit: Limit
+  readonly capacity: number
+  readonly micros: number
+  readonly records: Record[] = []
+  readonly uses: Use[] = []
+  locks: Lock[] = []
+  mirror: Subject | undefined
+  charged = 0
+  refunded = 0
+  used = 0
+  /** False once the limit has changed or the key was reset: then bounds of intervals say nothing. */
+  isWhole = true
+
+  constructor(policy: Policy, isWhole: boolean) {
+    this.limit = policy.limit
+    this.capacity = policy.compiled.capacity
+    this.micros = policy.compiled.micros
+    if (isWhole && hasWindows(policy.limit)) this.mirror = new Subject(policy.limit)
+  }
+}
+
+interface Request {
+  readonly charges: readonly Charge[]
+  readonly uses: readonly (Use | undefined)[]
+  readonly process: Process
+  isEnded: boolean
+}
+
+/** How much a search has covered. */
+export interface Counts {
+  decisions: number
+  leased: number
+  bounds: number
+}
+
+/** The process whose code runs. */
+let current: Process | undefined
+
+/** What a process reads its time from. */
+interface Globals {
+  readonly hrtime: unknown
+  readonly now: unknown
+  readonly setTimeout: unknown
+  readonly clearTimeout: unknown
+}
+
+const REAL: Globals = { hrtime: process.hrtime, now: Date.now, setTimeout, clearTimeout }
+const STUBS: Globals = {
+  hrtime: () => [Math.floor(current!.monotonic / 1e6), (current!.monotonic % 1e6) * 1000],
+  now: () => Math.floor(current!.clock.now()),
+  setTimeout: (wake: () => void, ms: number) => current!.clock.after!(ms, wake),
+  clearTimeout: (cancel: () => void) => cancel(),
+}
+const host = process as { hrtime: unknown }
+const dates = Date as { now: unknown }
+const timers = globalThis as { setTimeout: unknown; clearTimeout: unknown }
+
+function install(given: Globals): void {
+  host.hrtime = given.hrtime
+  dates.now = given.now
+  timers.setTimeout = given.setTimeout
+  timers.clearTimeout = given.clearTimeout
+}
+
+/** A process: a wrapper, a network and clocks. */
+class Process {
+  readonly world: LeaseWorld
+  readonly store: AsyncStore
+  readonly policies: Map<string, Policy> = new Map()
+  readonly clock: Clock & { readonly given: boolean }
+  /** Microseconds on the way there and back. */
+  trips: readonly [number, number] = [0, 0]
+  outage: 'none' | 'fails' | 'silent' | 'mute' = 'none'
+  frozenUntil = 0
+  /** Microseconds by which clocks differ from true time. */
+  skew = 0
+  lost = 0
+  hasStepped = false
+  version: 0 | 1 = 0
+  isLost = false
+  inner = 0
+  readonly #given: boolean
+
+  constructor(world: LeaseWorld) {
+    this.world = world
+    this.#given = world.trace.given
+    const after = (ms: number, wake: () => void): (() => void) =>
+      world.time.at(world.time.now + Math.round(ms * 1000), this, () => this.enter(wake))
+    this.clock = { given: this.#given, now: () => (world.time.now + this.skew) / 1000, after }
+    const inner: AsyncStore = {
+      sync: false,
+      answersAlways: false,
+      place: world.server.place,
+      clock: this.clock,
+      run: (operation, reply) => this.#send(operation, reply),
+      close: async () => undefined,
+    }
+    const { span, share, from } = world.trace
+    this.store = world.isLeased ? lease(inner, { for: span, share, from }) : inner
+  }
+
+  get monotonic(): number {
+    return this.world.time.now - this.lost
+  }
+
+  /** Runs code of the process: clocks and timers are its own. */
+  enter<Result>(run: () => Result): Result {
+    if (this.isLost) return undefined as Result
+    const before = current
+    current = this
+    if (before === undefined) install(STUBS)
+    try {
+      return run()
+    } finally {
+      current = before
+      if (before === undefined) install(REAL)
+    }
+  }
+
+  #send(operation: Operation, reply: Reply): () => void {
+    const { world, outage, trips } = this
+    const sent = world.time.now
+    let isGivenUp = false
+    this.inner++
+    world.sends(operation)
+    if (outage === 'fails')
+      world.time.at(sent + trips[0], this, () => this.enter(() => reply.failed(new Error('no connection'))))
+    else if (outage !== 'silent') {
+      const copies = 'charges' in operation ? copiesOf(operation.charges) : []
+      const own =
+        operation.kind === 'consume' || operation.kind === 'peek' ? { ...operation, charges: copies } : operation
+      world.time.at(sent + trips[0], undefined, () => {
+        const done = perform(world.server as AsyncStore, own)
+        const answer = (): void => {
+          world.served(own, this, sent)
+          if (outage === 'mute' || this.isLost) return
+          world.time.at(world.time.now + trips[1], this, () => {
+            if (isGivenUp) {
+              world.undone(copies)
+              const undoing = undo(world.server, copies)
+              return isPromise(undoing)
+                ? undoing.then(() => this.enter(() => reply.answered()))
+                : this.enter(() => reply.answered())
+            }
+            if (own !== operation && 'charges' in operation)
+              for (const [i, charge] of operation.charges.entries()) charge.adopt(copies[i]!)
+            return this.enter(() => reply.answered())
+          })
+        }
+        return isPromise(done) ? done.then(answer) : answer()
+      })
+    }
+    return () => {
+      isGivenUp = true
+    }
+  }
+}
+
+/** Several processes with leases on one store, in virtual time. Throws when a rule of leases is broken. */
+export class LeaseWorld {
+  readonly trace: Trace
+  readonly isLeased: boolean
+  keepsAnswers = false
+  readonly time: Timeline = new Timeline()
+  readonly server: Store
+  readonly counts: Counts
+  /** What each request was answered. */
+  readonly answers: unknown[] = []
+  readonly #places = new Map<string, Place>()
+  readonly #processes: (Process | undefined)[] = []
+  readonly #requests: Request[] = []
+  readonly #life: number
+  /** False once messages or processes were lost: then units stay charged that nobody has used. */
+  #isReliable = true
+  /** False once a process has other limits: then bounds of intervals say nothing. */
+  #isWhole = true
+
+  constructor(trace: Trace, counts: Counts, makeStore: (clock: Clock) => Store, isLeased = true) {
+    this.trace = trace
+    this.counts = counts
+    this.isLeased = isLeased
+    this.server = makeStore({ now: () => this.time.now / 1000 })
+    this.#life = trace.span * 1000
+  }
+
+  async run(): Promise<void> {
+    for (const step of this.trace.steps) await this.#step(step)
+    for (const each of this.#processes) if (each !== undefined) each.outage = 'none'
+    await this.time.pass(3 * this.#life + 2_000_000)
+    if (this.#isReliable) for (const place of this.#places.values()) this.#checkReturned(place)
+    const closing = this.#processes.map((each) => each?.enter(() => each.store.close()))
+    await this.time.pass(2_000_000)
+    await Promise.all(closing)
+    for (const place of this.#places.values()) {
+      this.#checkPaid(place)
+      if (this.#isWhole && place.isWhole && this.isLeased) this.#checkHistory(place)
+    }
+  }
+
+  #process(number: number): Process {
+    return (this.#processes[number] ??= new Process(this))
+  }
+
+  async #step(step: Step): Promise<void> {
+    const { time } = this
+    const process = this.#process(step.process)
+    const length = Math.round(step.part * 3 * this.#life)
+    switch (step.kind) {
+      case 'ask':
+        for (let i = 0; i < step.times; i++) {
+          this.#ask(process, step, i === 1 && step.part > 0.9)
+          await time.pass(step.after)
+        }
+        break
+      case 'pass':
+        await time.pass(length)
+        break
+      case 'refund':
+      case 'settle':
+        this.#adjust(step)
+        break
+      case 'reset':
+        this.#note(process, step.key, (place) => {
+          place.isWhole = false
+        })
+        await this.#change(process, { kind: 'forget', limiter: 'keyed', key: step.key })
+        break
+      case 'block':
+        await this.#change(process, {
+          kind: 'lock',
+          charges: this.#charges(process, step.key, 1).filter(({ policy }) => policy.compiled.enforced),
+          ms: Math.ceil(step.part * 2000),
+          mode: step.elsewhere ? 'set' : 'extend',
+        })
+        break
+      case 'penalize': {
+        const charges = this.#charges(process, step.key, 1)
+        await this.#change(process, {
+          kind: 'adjust',
+          charges,
+          units: charges.map(({ policy }) => (policy.compiled.slots ? 0 : step.cost)),
+        })
+        break
+      }
+      case 'deploy':
+        process.version = process.version === 0 ? 1 : 0
+        this.#isWhole = false
+        for (const place of this.#places.values()) place.mirror = undefined
+        break
+      case 'step':
+        // A wall clock may step at any time. A given clock that steps back by less than a lease would prolong it.
+        if (process.hasStepped || process.lost > 0) break
+        process.hasStepped = true
+        process.skew += (step.elsewhere ? 1 : -1) * (length + (this.trace.given ? this.#life + 1000 : 0))
+        break
+      case 'freeze':
+        if (process.hasStepped) break
+        process.frozenUntil = time.now + length
+        if (step.elsewhere && !this.trace.given) process.lost += length
+        await time.pass(length)
+        break
+      case 'outage':
+        process.outage = (['none', 'fails', 'silent', 'mute'] as const)[step.which % 4]!
+        if (process.outage !== 'none') this.#isReliable = false
+        break
+      case 'lose':
+        process.isLost = true
+        this.#isReliable = false
+        this.#processes[step.process] = undefined
+        break
+      case 'network':
+        process.trips = [Math.round(step.part * 20_000), Math.round((1 - step.part) * step.after)]
+    }
+  }
+
+  #policies(process: Process): Policy[] {
+    const { keyed, shared, fresh } = this.trace
+    const of = (limiter: string, list: readonly Versions[]): Policy[] =>
+      list.map((pair, i) => {
+        const name = `${limiter} ${i} ${process.version}`
+        const known = process.policies.get(name)
+        if (known !== undefined && !fresh) return known
+        const made = createPolicy(limiter, limit({ ...pair[process.version] }), process.store, this)
+        process.policies.set(name, made)
+        return made
+      })
+    return [...of('keyed', keyed), ...of('shared', shared)]
+  }
+
+  #charges(process: Process, key: string, cost: number): Charge[] {
+    return process.enter(() =>
+      this.#policies(process).map((policy) => new Charge(policy, policy.limiter === 'keyed' ? key : 'all', cost)),
+    )
+  }
+
+  #place({ policy, key }: Charge): Place {
+    const name = `${policy.limiter} ${policy.limit.name} ${key}`
+    const place = this.#places.get(name) ?? new Place(policy, this.#isWhole)
+    this.#places.set(name, place)
+    return place
+  }
+
+  #note(process: Process, key: string, note: (place: Place) => void): void {
+    for (const charge of this.#charges(process, key, 1))
+      if (charge.policy.limiter === 'keyed') note(this.#place(charge))
+  }
+
+  #ask(process: Process, { key, cost, elsewhere }: Step, isGivenUp: boolean): void {
+    const charges = this.#charges(process, key, cost)
+    this.counts.decisions++
+    let isDecided = false
+    const answered = (by: unknown): void => {
+      isDecided = true
+      if (!isGivenUp || by === 'remembered') this.#decided(process, charges, by)
+    }
+    process.enter(() => {
+      if (elsewhere && process.store.recall?.(charges) === true) return answered('remembered')
+      const giveUp = process.store.run(
+        { kind: 'consume', charges, fresh: false },
+        { answered, failed: () => void this.answers.push('failed') },
+      )
+      if (isGivenUp && !isDecided) giveUp?.()
+    })
+  }
+
+  #decided(process: Process, charges: readonly Charge[], by: unknown): void {
+    const isLeased = by === 'remembered'
+    const isAdmitted = charges.every(({ allowed, policy }) => allowed || !policy.compiled.enforced)
+    this.answers.push(
+      charges.map((each) => ({ ...each, at: each.at, charged: each.charged, lockedFor: each.lockedFor })),
+    )
+    if (!isAdmitted) return
+    if (isLeased) this.#checkLeased(process, charges)
+    const uses = charges.map((charge) => {
+      if (charge.charged === 0) return undefined
+      const place = this.#place(charge)
+      const record = this.#record(place, charge, process)
+      const use = { time: isLeased ? this.time.now : record.time, until: record.until, net: charge.charged }
+      place.uses.push(use)
+      place.used += charge.charged
+      this.#checkPaid(place)
+      return use
+    })
+    this.#requests.push({ charges, uses, process, isEnded: false })
+  }
+
+  #record(place: Place, { at }: Charge, process: Process): Record {
+    const record = place.records.findLast((each) => each.at === at && each.process === process)
+    if (record === undefined) throw new Error('a decision of no charge')
+    return record
+  }
+
+  #checkPaid(place: Place): void {
+    // Algorithms that weigh costs charge fractions.
+    if (place.used > place.charged - place.refunded + 1e-6)
+      throw new Error(`${place.used} used, and ${place.charged} - ${place.refunded} charged`)
+  }
+
+  #checkLeased(process: Process, charges: readonly Charge[]): void {
+    const { now } = this.time
+    this.counts.leased++
+    if (!this.isLeased || this.trace.span === 0) throw new Error('leased without leases')
+    for (const charge of charges) {
+      const { strict, block, slots, leasable } = charge.policy.compiled
+      if (strict || block > 0 || slots || !leasable || charge.limit['exact'] === true || charge.limit['shape'] === true)
+        throw new Error(`leased ${charge.limit.algorithm}`)
+      const place = this.#place(charge)
+      for (const lock of place.locks)
+        if (
+          now >= lock.from &&
+          now < lock.until &&
+          now >= Math.min(lock.from + this.#life, lock.process === process ? lock.answered : Infinity)
+        )
+          throw new Error('leased while the key is locked')
+      if (charge.charged === 0) continue
+      const record = this.#record(place, charge, process)
+      if (now >= record.sent + this.#life) throw new Error(`used ${now - record.sent} after its lease was asked for`)
+      if (now >= record.until) throw new Error('used in another window')
+    }
+  }
+
+  /** Refunds or settles one of the latest requests. */
+  #adjust({ kind, which, elsewhere, cost, process: other }: Step): void {
+    const request = this.#requests.at(-1 - which)
+    if (request === undefined || request.isEnded) return
+    request.isEnded = true
+    const process = elsewhere ? this.#process(other) : request.process
+    if (process.isLost) return
+    const charges = request.charges.map((charge) => {
+      if (!elsewhere) return charge
+      const copy = new Charge({ ...charge.policy, store: process.store }, charge.key, charge.cost)
+      copy.allowed = charge.allowed
+      copy.markCharged(charge.at, charge.charged)
+      return copy
+    })
+    const units = charges.map(({ charged, policy }) => {
+      if (policy.compiled.slots || charged === 0) return 0
+      return kind === 'refund' ? -charged : cost - charged
+    })
+    for (const [i, use] of request.uses.entries()) {
+      if (use === undefined) continue
+      this.#place(charges[i]!).used += units[i]!
+      use.net = Math.max(0, use.net + Math.min(0, units[i]!))
+    }
+    // What is charged past the limit is charged before it counts as used.
+    for (const [i, charge] of charges.entries()) if (units[i]! > 0) this.#place(charge).charged += units[i]!
+    const before = process.inner
+    process.enter(() => {
+      process.store.run({ kind: 'adjust', charges, units }, { answered: () => undefined, failed: () => undefined })
+    })
+    // A lease has paid what was not sent.
+    if (process.inner === before)
+      for (const [i, charge] of charges.entries()) if (units[i]! > 0) this.#place(charge).charged -= units[i]!
+    for (const charge of charges) this.#checkPaid(this.#place(charge))
+  }
+
+  /** A change, and some time for it. */
+  async #change(process: Process, operation: Operation): Promise<void> {
+    if ('charges' in operation && operation.charges.length === 0) return
+    process.enter(() =>
+      process.store.run(operation, {
+        answered: () => {
+          if (operation.kind === 'lock')
+            for (const charge of operation.charges)
+              for (const lock of this.#place(charge).locks)
+                if (lock.process === process) lock.answered = Math.min(lock.answered, this.time.now)
+        },
+        failed: () => undefined,
+      }),
+    )
+    if (operation.kind !== 'lock') await this.time.pass(operation.kind === 'forget' ? 0 : 100)
+  }
+
+  /** An operation leaves a process. Refunds count from then on. */
+  sends(operation: Operation): void {
+    if (operation.kind !== 'adjust') return
+    for (const [i, charge] of operation.charges.entries())
+      if (operation.units[i]! < 0 && charge.allowed) this.#place(charge).refunded -= operation.units[i]!
+  }
+
+  undone(charges: readonly Charge[]): void {
+    for (const charge of charges) {
+      if (charge.charged === 0) continue
+      const place = this.#place(charge)
+      place.refunded += charge.charged
+      this.#returned(place, charge, charge.charged)
+    }
+  }
+
+  /** The store has done something. */
+  served(operation: Operation, process: Process, sent: number): void {
+    if (operation.kind === 'forget') {
+      for (const [name, place] of this.#places)
+        if (name.startsWith(`${operation.limiter} `) && name.endsWith(` ${operation.key}`)) {
+          if (place.mirror !== undefined) place.mirror = new Subject(place.limit)
+          place.locks = []
+        }
+    } else if (operation.kind === 'consume') {
+      for (const charge of operation.charges) this.#charged(charge, process, sent)
+    } else if (operation.kind === 'adjust') {
+      for (const [i, charge] of operation.charges.entries()) {
+        const units = operation.units[i]!
+        const place = this.#place(charge)
+        place.mirror?.adjust(Math.floor(this.time.now / place.micros), charge.at, units)
+        if (units < 0 && charge.allowed) this.#returned(place, charge, -units)
+      }
+    } else if (operation.kind === 'lock') {
+      const from = this.time.now
+      for (const charge of operation.charges) {
+        const place = this.#place(charge)
+        if (operation.mode === 'set') place.locks = []
+        place.locks.push({ process, from, until: from + operation.ms * 1000, answered: Infinity })
+      }
+    }
+  }
+
+  #returned(place: Place, { at }: Charge, units: number): void {
+    let left = units
+    for (const record of place.records.toReversed()) {
+      if (record.at !== at) continue
+      const taken = Math.min(left, record.net)
+      record.net -= taken
+      left -= taken
+    }
+    if (left > 0) throw new Error(`${left} refunded that were not charged`)
+  }
+
+  #charged(charge: Charge, process: Process, sent: number): void {
+    const { micros } = charge.policy.compiled
+    if (charge.charged === 0) {
+      // A denied request can open the window of a new key.
+      const { mirror } = this.#place(charge)
+      const now = Math.floor(this.time.now / micros)
+      if (!charge.allowed && charge.cost > 0 && mirror?.peek(now, charge.cost).allowed === false)
+        mirror.ask(now, charge.cost)
+      return
+    }
+    const place = this.#place(charge)
+    place.charged += charge.charged
+    place.mirror?.ask(Math.floor(this.time.now / micros), charge.charged)
+    const until = windowEnd(place)
+    const record = {
+      process,
+      at: charge.at,
+      time: this.time.now,
+      sent,
+      until,
+      charged: charge.charged,
+      net: charge.charged,
+    }
+    place.records.push(record)
+  }
+
+  /** Nothing is charged any more but what was used, as far as a refund gives something back. */
+  #checkReturned(place: Place): void {
+    const { window, algorithm } = place.limit
+    if (
+      window < 3_600_000 ||
+      !['fixedWindow', 'slidingWindowLog', 'slidingWindowBuckets', 'slidingWindowCounter'].includes(algorithm)
+    )
+      return
+    if (place.limit['anchor'] === 'clock' || algorithm !== 'fixedWindow') return
+    if (place.charged - place.refunded !== place.used)
+      throw new Error(`${place.charged} charged, ${place.refunded} given back, ${place.used} used`)
+  }
+
+  /** The most that the documents permit, in every interval of the history. */
+  #checkHistory(place: Place): void {
+    const { limit: of, capacity, records, micros } = place
+    const uses = place.uses.filter(({ net }) => net > 0).toSorted((a, b) => a.time - b.time)
+    const { algorithm, quota, window } = of
+    const charges = records.filter(({ net }) => net > 0).map(({ time, net }) => ({ time, net }))
+    const hasPhase = opensWindows(of)
+    const isPlain = of['initial'] === undefined && of['refill'] !== 'interval' && !hasPhase
+    const W = window * 1000
+    const L = this.#life
+    this.counts.bounds++
+    if (['quotaLinear', 'exponential', 'concurrent'].includes(algorithm)) return
+    if (of['refill'] === 'interval') return within(uses, (T) => capacity + quota * (Math.floor((T + micros) / W) + 1))
+    if (hasPhase) return perWindow(uses, quota)
+    if (isPlain && place.locks.length === 0) replay(of, charges, 'charges')
+    if (['fixedWindow', 'slidingWindowCounter', 'slidingWindowBuckets'].includes(algorithm)) replay(of, uses, 'uses')
+    if (algorithm === 'slidingWindowBuckets') within(uses, (T) => (T < W ? quota : Infinity))
+    else if (algorithm === 'slidingWindowLog') {
+      within(uses, (T) => (T < W - L - micros ? quota : Infinity))
+      within(uses, (T) => (T < W ? (3 * L <= W ? 1.5 : 2) * quota : Infinity))
+    } else if (!['fixedWindow', 'slidingWindowCounter'].includes(algorithm))
+      within(uses, (T) => capacity + (quota / W) * (T + L + micros) + 1e-6)
+  }
+}
+
+/** True for limits whose windows begin with a request. */
+function hasWindows(limit: Limit): boolean {
+  return limit['refill'] === 'interval' || opensWindows(limit)
+}
+
+function opensWindows({ algorithm, anchor }: Limit): boolean {
+  return algorithm === 'fixedWindow' && anchor !== 'clock' && anchor !== 'calendar'
+}
+
+/** The end of the store's own window, in microseconds. */
+function windowEnd({ limit, mirror, micros }: Place): number {
+  if (mirror === undefined) return Infinity
+  return (mirror.cells[opensWindows(limit) ? 0 : 1]! + mirror.window) * micros
+}
+
+function within(uses: readonly Use[], most: (micros: number) => number): void {
+  for (const [i, { time }] of uses.entries()) {
+    let sum = 0
+    for (let j = i; j < uses.length; j++) {
+      sum += uses[j]!.net
+      const length = uses[j]!.time - time
+      if (sum > most(length)) throw new Error(`${sum} used in ${length} microseconds, and at most ${most(length)}`)
+    }
+  }
+}
+
+function perWindow(uses: readonly Use[], quota: number): void {
+  const sums = new Map<number, number>()
+  for (const { until, net } of uses) sums.set(until, (sums.get(until) ?? 0) + net)
+  for (const sum of sums.values()) if (sum > quota) throw new Error(`${sum} used in a window of ${quota}`)
+}
+
+/** Replays a history through an exact store. Each step must be admitted. */
+function replay(of: Limit, history: readonly { readonly time: number; readonly net: number }[], what: string): void {
+  let now = 0
+  const store = memoryStore({ clock: { now: () => now / 1000 } })
+  now = history[0]?.time ?? 0
+  const policy = createPolicy('replay', of, store, store)
+  for (const { time, net } of history) {
+    now = time
+    const charge = new Charge(policy, 'key', net)
+    perform(store, { kind: 'consume', charges: [charge], fresh: false })
+    if (!charge.allowed) throw new Error(`the ${what} of a lease: ${net} are not admitted at ${time}`)
+  }
+}
