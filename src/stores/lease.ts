@@ -746,7 +746,8 @@ class LeaseStore implements AsyncStore {
     const isDenied = charges.some(({ allowed, policy }) => !allowed && policy.compiled.enforced)
     if (isDenied) return spot.rest(time)
     for (const [i, { cost, charged }] of charges.entries()) if (charged > 0) spot.counts[i]!.leased += cost
-    const isWhole = charges.every(({ allowed, cost, charged }) => allowed && (cost === 0 || charged > 0))
+    // A shadow limit may have denied its part.
+    const isWhole = charges.every(({ cost, charged }) => cost === 0 || charged > 0)
     const batch = new Batch(spot, charges, sent, endOf(charges, sent.now, spot.settings.span))
     if (!isWhole || !isCurrent || this.#isClosed || batch.isOver(time)) {
       spot.rest(time)
@@ -781,7 +782,8 @@ class LeaseStore implements AsyncStore {
 
   /** Refunds unused units, as far as a refund gives something back. A refund that fails leaves them charged: too strict, never too lenient. */
   #giveBack(batch: Batch): void {
-    const age = this.#now().now - batch.sent
+    // A clock that has stepped back says nothing about the age.
+    const age = Math.max(0, this.#now().now - batch.sent)
     const charges: Charge[] = []
     const units: number[] = []
     for (const [i, charge] of batch.charges.entries()) {

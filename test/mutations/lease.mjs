@@ -61,7 +61,7 @@ export const leases = [
   lease('a lease after one decision', 'if (seen < settings.from || ', 'if ('),
   bounded('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
   lease('a key that takes room for good', 'if (isUnused && ', 'if (false && '),
-  lease('room for any number of leases', 'return this.#all.size < this.#maxLeases', 'return this.#size >= 0'),
+  lease('room for any number of leases', 'return this.#all.size < this.#maxLeases', 'return this.#all.size >= 0'),
   lease(
     'empty leases that keep their room',
     'if (this.#isFull() && !this.#endEmpty(spot)) return',
@@ -88,10 +88,10 @@ export const leases = [
     'charge.markCharged(own.at, charge.cost',
     'charge.markCharged(now, charge.cost',
   ),
-  bounded(
+  either(
     'a part of a lease that a shadow limit has denied',
-    'allowed && (cost === 0 || charged > 0)',
-    'true || (cost === 0 || charged > 0)',
+    'charges.every(({ cost, charged }) => cost === 0 || charged > 0)',
+    'charges.length > 0',
   ),
   bounded('a limit that must not be leased', '!policy.compiled.leasable || ', ''),
   compiled('a limit with `exact` that is leased', ' && data.exact !== true', ''),
@@ -129,11 +129,6 @@ export const leases = [
     'if (this.#underway.size < 0) await',
   ),
   lease('a store in a cache', ' && !isDenyCache(store)', ''),
-  cache(
-    'a remembered denial that hides a lease',
-    "if (operation.kind === 'consume') this.recall?.(operation.charges)",
-    "if (operation.kind === 'peek') this.recall?.(operation.charges)",
-  ),
   guard(
     'a lease that is spent during an outage',
     ' && this.health.out === 0 && this.inner.recall',

@@ -41,7 +41,7 @@ const NEVER_LEASED = [
 ]
 
 describe('a lease', () => {
-  const counts: Counts = { decisions: 0, leased: 0, bounds: 0 }
+  const counts: Counts = { decisions: 0, leased: 0, bounds: 0, returned: 0 }
   const searchOn = (makeStore: (clock: Clock) => Store, numRuns: number): Promise<void> => {
     const any = fc.constantFrom(...LEASED).chain((algorithm) => traces({ algorithm, kinds: EVERYTHING, steps: 30 }))
     const run = async (trace: Trace): Promise<void> => new LeaseWorld(trace, counts, makeStore).run()
@@ -66,6 +66,7 @@ describe('a lease', () => {
   })
   it('was used often in the search', () => {
     expect(counts.leased).toBeGreaterThan(counts.decisions / 15)
+    expect(counts.returned).toBeGreaterThan(RUNS / 10)
   })
   it('is no part of a decision with `for: 0`, or about limits that are never leased', async () => {
     const kinds = WHOLE.filter((kind) => kind !== 'lose')

@@ -256,6 +256,18 @@ describe('what ends a lease', () => {
     clock.advance(1)
     expect(await isLocal()).toBe(false)
   })
+  it('is a change that is under way', async () => {
+    const { heat, inner, limiter, store, name } = world(hour)
+    await heat()
+    const isSpent = (): boolean => store.recall!([new Charge(createPolicy(name, hour, store, store), 'k', 1)])
+    expect(isSpent()).toBe(true)
+    inner.mode = 'held'
+    const changing = limiter.reset('k')
+    expect(isSpent()).toBe(false)
+    inner.mode = 'now'
+    inner.answer()
+    await changing
+  })
   it('is no settlement', async () => {
     const { heat, limiter, isLocal } = world(hour)
     await heat()
@@ -517,6 +529,17 @@ describe('what is kept', () => {
     clock.advance(2000)
     for (let round = 0; round < 40; round++) for (let i = 0; i < 20; i++) await limiter.consume(`later ${i}`)
     expect(await isLocal('later 7')).toBe(true)
+  })
+  it('is at most `maxLeases` keys that are asked about often', async () => {
+    const { limiter, inner } = world(gcra({ quota: 1e6, window: '1s' }), { maxLeases: 50, from: 1 })
+    await limiter.consume('first')
+    const before = heapUsed()
+    for (let i = 0; i < 20_000; i++) {
+      await limiter.consume(`often ${i}`)
+      if (i % 1000 === 0) inner.asked.length = 0
+    }
+    inner.asked.length = 0
+    expect(heapUsed() - before).toBeLessThan(3e6)
   })
   it('is not the place of a key whose request for a lease is never answered', async () => {
     const { heat, inner, limiter, clock, isLocal } = world(hour, { maxLeases: 1, from: 2 })

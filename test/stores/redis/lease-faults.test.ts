@@ -89,8 +89,11 @@ it('a server that is killed: each server admits one quota', async () => {
   await redis.restart()
   const restarted = Date.now() * 1000
   await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
-  const after = await load(guarded, 400)
-  const charged = after.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > restarted)
+  const charged: Decision[] = []
+  for (let i = 0; i < 10 && charged.length === 0; i++) {
+    const after = await load(guarded, 400)
+    charged.push(...after.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > restarted))
+  }
   expect(charged.length).toBeGreaterThan(0)
   await until(async () => (await counted()) === charged.length)
 })
@@ -103,39 +106,47 @@ it('a server that is flushed: units of before are not given back to what was cha
   const client = connect(port)
   const [seconds, micros] = await client.time()
   await client.flushall()
-  const made = await load(guarded, 600)
-  const flushed = Number(seconds) * 1e6 + Number(micros)
-  const since = made.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > flushed)
+  const flushed = seconds * 1e6 + micros
+  const since: Decision[] = []
+  // A busy machine may need longer until leases of before are over.
+  for (let i = 0; i < 10 && since.length === 0; i++) {
+    const made = await load(guarded, 600)
+    since.push(...made.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > flushed))
+  }
   expect(since.length).toBeGreaterThan(0)
   await until(async () => (await counted()) === since.length)
 })
 
-it('a process that was stopped uses no unit of its lease after `for`, and gives back what is unused', async () => {
-  const built = build()
-  leftovers.push(() => built.remove())
-  const { port } = await server()
-  const name = `stopped ${names++}`
-  const limit = { name: 'hour', quota: 100_000, window: '1h' }
-  const job = JSON.stringify({ package: built.directory, port, name, limit, options: { for: '500ms', share: 1 } })
-  const worker = fork(fileURLToPath(new URL('../../support/lease-worker.mjs', import.meta.url)), [job], {
-    execArgv: [],
-  })
-  leftovers.push(() => worker.kill('SIGKILL'))
-  const heard: unknown[] = []
-  worker.on('message', (message) => void heard.push(message))
-  while (!heard.includes('leased')) await once(worker, 'message')
-  worker.kill('SIGSTOP')
-  await pause(4000)
-  worker.kill('SIGCONT')
-  await pause(300)
-  worker.send('end')
-  await once(worker, 'exit')
-  const { admitted, asked, oldest } = heard.at(-1) as { admitted: number; asked: number; oldest: number }
-  expect(asked).toBeLessThan(admitted / 2)
-  expect(oldest).toBeGreaterThan(50)
-  // A slow machine can be late between the decision and the note.
-  expect(oldest).toBeLessThan(2500)
-  const limits = fixedWindow({ name: 'hour', quota: 100_000, window: '1h' })
-  const exact = createLimiter({ name, keyer: () => 'key', limits, store: redisStore(connect(port)) })
-  expect((await exact.peek({}, { cost: 0 })).limits[0]!.used).toBe(admitted)
-})
+it(
+  'a process that was stopped uses no unit of its lease after `for`, and gives back what is unused',
+  { timeout: 60_000 },
+  async () => {
+    const built = build()
+    leftovers.push(() => built.remove())
+    const { port } = await server()
+    const name = `stopped ${names++}`
+    const limit = { name: 'hour', quota: 100_000, window: '1h' }
+    const job = JSON.stringify({ package: built.directory, port, name, limit, options: { for: '500ms', share: 1 } })
+    const worker = fork(fileURLToPath(new URL('../../support/lease-worker.mjs', import.meta.url)), [job], {
+      execArgv: [],
+    })
+    leftovers.push(() => worker.kill('SIGKILL'))
+    const heard: unknown[] = []
+    worker.on('message', (message) => void heard.push(message))
+    while (!heard.includes('leased')) await once(worker, 'message')
+    worker.kill('SIGSTOP')
+    await pause(3000)
+    worker.kill('SIGCONT')
+    await pause(300)
+    worker.send('end')
+    await once(worker, 'exit')
+    const { admitted, asked, oldest } = heard.at(-1) as { admitted: number; asked: number; oldest: number }
+    expect(asked).toBeLessThan(admitted / 2)
+    expect(oldest).toBeGreaterThan(50)
+    // A slow machine can be late between the decision and the note.
+    expect(oldest).toBeLessThan(2500)
+    const limits = fixedWindow({ name: 'hour', quota: 100_000, window: '1h' })
+    const exact = createLimiter({ name, keyer: () => 'key', limits, store: redisStore(connect(port)) })
+    expect((await exact.peek({}, { cost: 0 })).limits[0]!.used).toBe(admitted)
+  },
+)
