@@ -14,7 +14,6 @@ const partFull = inFile('src/algorithms/token-bucket-initial.ts', bounds)
 const linear = inFile('src/algorithms/gcra.ts', bounds)
 const compiled = inFile('src/engine/compiled-limit.ts', bounds)
 const adjust = inFile('src/engine/adjust.ts', single)
-const cache = inFile('src/stores/deny-cache/index.ts', single)
 const asked = { files: ['test/limiter/recall.test.ts'] }
 const limiter = inFile('src/limiter/limiter.ts', asked)
 const first = inFile('src/stores/deny-cache/index.ts', asked)
