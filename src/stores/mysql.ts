@@ -162,7 +162,7 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
 
   const session = <Result>(work: (session: Statements, commit: Commit) => Promise<Result>): Promise<Result> =>
     inSession(() => open(inner), timeout + PATIENCE, work, isBroken)
-  const missing = `The table ${table} does not exist. Create it: npx sluice migrate mysql`
+  const missing = `The table ${table} does not exist. Create it: npx sluice migrate mysql://… --apply`
   const sweeper = new Sweeper(sweepOf(table, now, session))
 
   const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>

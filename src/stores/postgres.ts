@@ -158,7 +158,7 @@ SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
     })
   const { clock } = options
   const now = (): string => (clock === undefined ? 'extract(epoch FROM clock_timestamp()) * 1000' : String(clock.now()))
-  const missing = `The table ${table} does not exist. Create it: npx sluice migrate postgres`
+  const missing = `The table ${table} does not exist. Create it: npx sluice migrate postgres://… --apply`
   const sweeper = new Sweeper(sweepOf(table, now, session))
 
   const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>

@@ -1,10 +1,20 @@
+import type { Duration } from '../engine/limit.ts'
 import type { Clock } from '../util/clock.ts'
+import { parseDuration } from '../util/duration.ts'
+import { refuse } from '../util/validate.ts'
 
 /** A clock that moves only when a test moves it. */
 export interface VirtualClock extends Clock {
-  /** Moves the clock forward by milliseconds, or back if negative. Waits and delays that end in this time resolve. */
-  advance(ms: number): void
-  /** Sets the clock to a time in milliseconds since 1970. */
+  /**
+   * Moves the clock forward by milliseconds or by a duration such as `'15m'`, or back if negative. Waits and delays that end in this
+   * time resolve.
+   * @throws `INVALID_OPTION` for anything else, and the clock stays as it is.
+   */
+  advance(by: Duration): void
+  /**
+   * Sets the clock to a time in milliseconds since 1970.
+   * @throws `INVALID_OPTION` for anything else, and the clock stays as it is.
+   */
   set(ms: number): void
   after(ms: number, wake: () => void): () => void
 }
@@ -16,16 +26,18 @@ interface Timer {
 
 /**
  * Creates a clock for tests. Time passes only when the test advances it, and `wait()` and the delays of `leakyBucket` follow it.
+ * It starts at `start`, in milliseconds since 1970. The default is 2026-01-01T00:00:00Z.
+ * @throws `INVALID_OPTION` if `start` is not a number.
  * @example
  * const clock = virtualClock()
  * const limiter = createLimiter({ keyer, limits: perSecond(1), store: memoryStore({ clock }) })
  * limiter.consume(user)
  * const waiting = limiter.wait(user)
- * clock.advance(1000)
+ * clock.advance('1s')
  * await waiting
  */
 export function virtualClock(start = 1_767_225_600_000): VirtualClock {
-  let now = start
+  let now = time('start', start)
   const timers = new Set<Timer>()
 
   function earliest(until: number): Timer | undefined {
@@ -46,12 +58,22 @@ export function virtualClock(start = 1_767_225_600_000): VirtualClock {
   return {
     now: () => now,
     // Whole microseconds, so that a long test does not drift.
-    advance: (ms) => moveTo(Math.round((now + ms) * 1000) / 1000),
-    set: moveTo,
+    advance: (by) => moveTo(Math.round((now + span(by)) * 1000) / 1000),
+    set: (ms) => moveTo(time('set', ms)),
     after(ms, wake) {
       const timer = { at: now + ms, wake }
       timers.add(timer)
       return () => void timers.delete(timer)
     },
   }
+}
+
+/** Refuses no time at once. Otherwise the first decision would fail, far from the mistake. */
+function time(option: string, given: unknown): number {
+  return Number.isFinite(given) ? (given as number) : refuse(option, 'milliseconds since 1970', given)
+}
+
+function span(given: unknown): number {
+  const ms = typeof given === 'string' ? parseDuration(given) : given
+  return Number.isFinite(ms) ? (ms as number) : refuse('advance', "milliseconds, or a string such as '15m'", given)
 }

@@ -170,7 +170,7 @@ describe.each([
   it('says that the table is missing, and how to create it', async () => {
     const { code, error } = await cli.run(['inspect', world.url, 'api', 'ann', '--table', 'nowhere'])
     expect(code).toBe(EXIT.failed)
-    expect(error).toContain(`npx sluice migrate ${kind}`)
+    expect(error).toContain(`npx sluice migrate ${kind}://… --apply`)
     await expect(limiterIn(world.store('nowhere')).consume('ann')).rejects.toThrow(/does not exist.*npx sluice migrate/)
   })
 

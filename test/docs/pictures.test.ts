@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { draw } from '../../docs/plot/pictures.ts'
 import { drawn as timeline, type Timeline } from '../faults/timeline.ts'
-import { allPages, readPage } from '../support/pages.ts'
+import { pages, readPage } from '../support/pages.ts'
 import { root } from '../support/programs.ts'
 
 const folder = join(root, 'docs/img')
@@ -55,7 +55,7 @@ it('pictures are the same each time they are drawn', async () => {
 })
 
 it('all pictures are on a page, with a text for those who do not see them', () => {
-  const shown = allPages.flatMap((page) =>
+  const shown = pages.flatMap((page) =>
     [...readPage(page).matchAll(/!\[([^\]]*)\]\((?:[^)]*\/)?img\/([\w/-]+\.(?:svg|png))\)/g)].map(
       ([, text, name]) => [name!, text!] as const,
     ),

@@ -18,6 +18,8 @@ const timers = inFile('src/util/clock.ts', userFunctions)
 const promisesIn = inFile('src/util/validate.ts', userFunctions)
 const observers = inFile('src/limiter/limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 
+const clock = inFile('src/testing/virtual-clock.ts', { files: ['test/testing/virtual-clock.test.ts'] })
+
 const alternation = inFile('src/limiter/charge-builder.ts', { files: ['test/limiter/mistakes.test.ts'] })
 
 const calendarTests = { files: ['test/util/calendar.test.ts'] }
@@ -36,6 +38,10 @@ const receipts = inFile('src/limiter/receipt.ts', receiptTests)
 
 /** Mistakes in the options of limits and in what a decision reports. */
 export const limits = [
+  clock('a duration that is not read', "typeof given === 'string' ? parseDuration(given) : given", 'given'),
+  clock('an advance by no time', 'Number.isFinite(ms) ? (ms as number)', 'Number.isNaN(0) ? 0 : true ? (ms as number)'),
+  clock('a start at no time', "time('start', start)", 'start'),
+  clock('a clock that is set to no time', "moveTo(time('set', ms))", 'moveTo(ms)'),
   alternation(
     'a change of a plan taken for a mistake',
     'if (watched.earlier.includes(signature)) countReturn',

@@ -107,6 +107,7 @@ describe('npm run release', () => {
         promisify(execFile)(process.execPath, [join(copy, 'build/release.mjs'), ...args])
       await expect(release('1.0')).rejects.toThrow('expected a version such as 1.2.3, got "1.0"')
       await expect(release(manifest.version)).rejects.toThrow(`expected a version after ${manifest.version}`)
+      await expect(release('0.0.9')).rejects.toThrow(`expected a version after ${manifest.version}`)
       await release('99.0.1', '2031-02-03')
       const written = (file: string): string => readFileSync(join(copy, file), 'utf8')
       expect(written('package.json')).toContain('"version": "99.0.1"')

@@ -235,9 +235,9 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
   })
 })
 
-describe('the Worker of the guide', () => {
+describe.each(['docs/guides/databases.md', 'docs/guides/hono.md'])('the Worker of %s', (page) => {
   it('admits the quota of each of ten clients, in 1000 requests', { timeout: LONG }, async () => {
-    const block = blocksOf(readPage('docs/guides/databases.md')).find(({ code }) => code.includes('cloudflare:workers'))
+    const block = blocksOf(readPage(page)).find(({ code }) => code.includes('cloudflare:workers'))
     const worker = new Miniflare({
       modules: true,
       script: await bundled(block!.code),
@@ -252,6 +252,7 @@ describe('the Worker of the guide', () => {
           const response = await worker.dispatchFetch('http://localhost/', { headers })
           const text = await response.text()
           if (response.status === 500) throw new Error(text)
+          if (page.includes('hono')) expect(response.headers.get('RateLimit')).toMatch(/^"30-per-1m";r=\d+;t=\d+$/)
           if (response.status === 429) expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
           return response.status
         }),

@@ -839,7 +839,9 @@ describe('a mistake', () => {
       const limiter = limiterOn({ ...here, ...where }, 3, where)
       await expect(limiter.consume('ann')).rejects.toMatchObject({
         code: 'STORE_FAILED',
-        message: expect.stringMatching(/does not exist\. Create it: npx sluice migrate mysql/) as string,
+        message: expect.stringMatching(
+          /does not exist\. Create it: npx sluice migrate mysql:\/\/… --apply \(/,
+        ) as string,
         cause: { message: expect.stringContaining(where.table.replaceAll('`', '``')) as string },
       })
       await expect(limiter.peek('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })

@@ -1,0 +1,44 @@
+// The clock of tests: durations as users write them, and no time that is not a number.
+import { describe, expect, it } from 'vitest'
+import { createLimiter, memoryStore, perMinute } from '../../src/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+
+describe('virtualClock', () => {
+  it("advances by milliseconds, and by a duration such as '15m'", () => {
+    const clock = virtualClock(1000)
+    clock.advance(0.5)
+    clock.advance('15m')
+    clock.advance(-0.5)
+    expect(clock.now()).toBe(901_000)
+  })
+
+  it('frees a limit after a duration', () => {
+    const clock = virtualClock()
+    const limiter = createLimiter({
+      keyer: (user: string) => user,
+      limits: perMinute(1),
+      store: memoryStore({ clock }),
+    })
+    expect([limiter.consume('ann').allowed, limiter.consume('ann').allowed]).toEqual([true, false])
+    clock.advance('60s')
+    expect(limiter.consume('ann').allowed).toBe(true)
+  })
+
+  it.each(['15 minutes', '1mo', '', Number.NaN, Infinity, undefined, null, new Date(0)])(
+    'refuses to advance by %s',
+    (ms) => {
+      const clock = virtualClock(1000)
+      const advance = (): void => clock.advance(ms as number)
+      expect(advance).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+      expect(advance).toThrow(/^advance: expected milliseconds, or a string such as '15m', got /)
+      expect(clock.now()).toBe(1000)
+    },
+  )
+
+  it.each(['2026-01-01', Number.NaN, new Date(0)])('refuses the time %s', (time) => {
+    const clock = virtualClock(1000)
+    expect(() => clock.set(time as number)).toThrow(/^set: expected milliseconds since 1970, got /)
+    expect(() => virtualClock(time as number)).toThrow(/^start: expected milliseconds since 1970, got /)
+    expect(clock.now()).toBe(1000)
+  })
+})
