@@ -1,7 +1,7 @@
 // Draws all SVG pictures of the pages again, from the algorithms and from stored results. `npm run plots` writes them.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { draw } from '../../docs/plot/pictures.ts'
 import { drawn as timeline, type Timeline } from '../faults/timeline.ts'
 import { pages, readPage } from '../support/pages.ts'
@@ -36,7 +36,10 @@ async function drawAll(): Promise<ReadonlyMap<string, string>> {
   ])
 }
 
-const drawn = await drawAll()
+let drawn: ReadonlyMap<string, string>
+beforeAll(async () => {
+  drawn = await drawAll()
+})
 
 it('docs/img has the SVG pictures that `npm run plots` draws now, and no other', () => {
   if (process.env['SLUICE_RECORD'] === 'pictures')
