@@ -54,7 +54,7 @@ export const site = [
   picture('svg.mjs')('a picture that is too wide for a phone', 'WIDTH = 440', 'WIDTH = 760'),
   picture('panels.ts')('another time at the edge of a window', 'decide(limits, aroundAnEdge)', 'decide(limits)'),
   plots('a plot of other figures', "'Memory per key and limit'", "'Time per decision'"),
-  plots('a bar in a colour without one for dark pages', "limiter: '#7b52ab'", "limiter: '#7b52ac'"),
+  plots('a plot that is too wide for a phone', 'WIDTH - 110', 'WIDTH + 110'),
   home('.vitepress/config.ts')(
     'two buttons for one group',
     'role="button"\\n        aria-label',
