@@ -54,7 +54,12 @@ const commonjs = join(out, 'cjs')
 const code = {
   chunkFileNames: chunkName,
   comments: { jsdoc: false },
-  codeSplitting: { groups: [{ name: 'core', minShareCount: Math.ceil(0.7 * entries.length) }] },
+  // Leases are not used by those who only read counts, such as metrics.
+  codeSplitting: {
+    groups: [
+      { name: 'core', minShareCount: Math.ceil(0.7 * entries.length), test: (id) => !id.endsWith('/stores/lease.ts') },
+    ],
+  },
 }
 rmSync(out, { recursive: true, force: true })
 await Promise.all([

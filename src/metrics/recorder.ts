@@ -11,7 +11,7 @@ import { warn } from '../util/warn.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
 import { slotsHeld } from '../limiter/slots.ts'
-import { leaseCounts, tripCounts } from '../stores/lease.ts'
+import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
 import { heldRequests } from '../limiter/wait.ts'
 
 /** What the decisions of one limit were. */

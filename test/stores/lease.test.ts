@@ -17,7 +17,7 @@ import {
   stack,
   type Store,
 } from '../../src/index.ts'
-import { leaseCounts } from '../../src/stores/lease.ts'
+import { leaseCounts } from '../../src/stores/lease-counts.ts'
 import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { storeBehaviours, type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { heapUsed } from '../support/heap.ts'

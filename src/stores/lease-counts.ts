@@ -1,0 +1,63 @@
+import { shared } from '../util/copies.ts'
+import type { Policy } from './store.ts'
+
+// What leases came to. A file of its own, so that metrics do not load the code of leases.
+
+/** What leases of a limit came to in this process. */
+export interface LeaseCount {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The name of the limit. */
+  readonly limit: string
+  /** Units that were charged ahead. */
+  leased: number
+  /** Units that requests have taken from leases, and those that they have given back to them. */
+  used: number
+  refunded: number
+  /** Units that were unused at the end of a lease, and were given back to the store. */
+  returned: number
+}
+
+/** What a limiter has asked its store, in this process. */
+export interface TripCount {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** Decisions that a lease has made. */
+  local: number
+  /** Decisions that the store has made, requests for a lease, and refunds of unused units. */
+  decisions: number
+  leases: number
+  returns: number
+}
+
+/** The most names that are counted. */
+const MOST_NAMES = 1000
+const counts = shared('leased units', () => new Map<string, LeaseCount>())
+const trips = shared('trips of leases', () => new Map<string, TripCount>())
+
+/** Returns what leases came to since the process began, for each limit. */
+export function leaseCounts(): readonly LeaseCount[] {
+  return [...counts.values()]
+}
+
+/** Returns how often stores with leases were asked since the process began, for each limiter. */
+export function tripCounts(): readonly TripCount[] {
+  return [...trips.values()]
+}
+
+/** Returns the counts of a limit. */
+export function countOf({ limiter, limit }: Policy): LeaseCount {
+  const name = `${limiter}\0${limit.name}`
+  const known = counts.get(name) ?? { limiter, limit: limit.name, leased: 0, used: 0, refunded: 0, returned: 0 }
+  if (counts.size < MOST_NAMES) counts.set(name, known)
+  return known
+}
+
+/** Returns the counts of a limiter. */
+export function tripsOf({ limiter }: Policy): TripCount {
+  const known = trips.get(limiter)
+  if (known !== undefined) return known
+  const made = { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
+  if (trips.size < MOST_NAMES) trips.set(limiter, made)
+  return made
+}
