@@ -3,12 +3,27 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import calculateSlot from 'cluster-key-slot'
+import { Cluster } from 'ioredis'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { createLimiter, type Decision, denyCache, fixedWindow, guard, lease, type Limiter } from '../../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  denyCache,
+  fixedWindow,
+  guard,
+  lease,
+  type Limiter,
+  stack,
+} from '../../../src/index.ts'
 import { leaseCounts } from '../../../src/stores/lease-counts.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
+import type { RedisClient } from '../../../src/stores/redis/clients.ts'
+import { redisKey } from '../../../src/stores/redis/keys.ts'
 import type { Charge } from '../../../src/stores/store.ts'
 import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
+import { startReplica } from '../../support/faults/place.ts'
+import { redisCli, type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { build } from '../../support/redis-built.ts'
 import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
 
@@ -23,32 +38,32 @@ afterEach(() => warnings.stop())
 
 let names = 0
 
-/** Two processes with leases under a guard that denies during an outage, and one without. */
-function processes(port: number) {
+/** Two processes with leases under a guard that denies during an outage, and one without. Each has a client of its own. */
+function processes(clientOf: () => RedisClient) {
   const name = `faults ${names++}`
   const on = (store: ReturnType<typeof redisStore>): Limiter<string> =>
     createLimiter<string>({ name, keyer: (key) => key, limits, store, shared: true })
   const options = { for: '400ms', share: 0.5 } as const
   const guarded = [0, 1].map(() => {
-    const store = guard(denyCache(lease(redisStore(connect(port)), options)), {
+    const store = guard(denyCache(lease(redisStore(clientOf()), options)), {
       deadline: DEADLINE,
       onOutage: 'closed',
     })
     leftovers.push(() => store.close())
     return on(store)
   })
-  const exact = on(redisStore(connect(port)))
-  const counted = async (): Promise<number> => (await exact.peek('k', { cost: 0 })).limits[0]!.used
+  const exact = on(redisStore(clientOf()))
+  const counted = async (key = 'k'): Promise<number> => (await exact.peek(key, { cost: 0 })).limits[0]!.used
   return { guarded, counted, name }
 }
 
-/** Makes requests with both for a while, and returns the decisions of the store. */
-async function load([one, two]: readonly Limiter<string>[], ms: number): Promise<Decision[]> {
+/** Makes requests with both for a while, and returns the decisions. */
+async function load([one, two]: readonly Limiter<string>[], ms: number, key = 'k'): Promise<Decision[]> {
   const made: Decision[] = []
   const until = performance.now() + ms
   const run = async (limiter: Limiter<string>): Promise<void> => {
     while (performance.now() < until) {
-      made.push(await limiter.consume('k'))
+      made.push(await limiter.consume(key))
       await pause(1)
     }
   }
@@ -65,7 +80,7 @@ function leasedOf(name: string): number {
 
 it('a server that is frozen: nothing is admitted that is not charged, and nothing stays charged that is not used', async () => {
   const { port, process } = await server()
-  const { guarded, counted, name } = processes(port)
+  const { guarded, counted, name } = processes(() => connect(port))
   const made = await load(guarded, 500)
   expect(leasedOf(name)).toBeGreaterThan(20)
   process.kill('SIGSTOP')
@@ -80,7 +95,7 @@ it('a server that is frozen: nothing is admitted that is not charged, and nothin
 
 it('a server that is killed: each server admits one quota', async () => {
   const redis = await server()
-  const { guarded, counted } = processes(redis.port)
+  const { guarded, counted } = processes(() => connect(redis.port))
   const made = await load(guarded, 400)
   await redis.kill()
   const away = await load(guarded, 300)
@@ -100,11 +115,11 @@ it('a server that is killed: each server admits one quota', async () => {
 
 it('a server that is flushed: units of before are not given back to what was charged since', async () => {
   const { port } = await server()
-  const { guarded, counted, name } = processes(port)
+  const { guarded, counted, name } = processes(() => connect(port))
   await load(guarded, 400)
   expect(leasedOf(name)).toBeGreaterThan(20)
   const client = connect(port)
-  const [seconds, micros] = await client.time()
+  const [seconds = 0, micros = 0] = (await client.time()).map(Number)
   await client.flushall()
   const flushed = seconds * 1e6 + micros
   const since: Decision[] = []
@@ -150,3 +165,59 @@ it(
     expect((await exact.peek({}, { cost: 0 })).limits[0]!.used).toBe(admitted)
   },
 )
+
+/** A cluster, and the clients of its users. */
+async function clustered(): Promise<{ cluster: RedisCluster; clientOf: () => RedisClient }> {
+  const cluster = await startCluster()
+  leftovers.push(() => cluster.stop())
+  const clientOf = (): RedisClient => {
+    const client = new Cluster(cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
+    leftovers.push(() => client.disconnect())
+    return client
+  }
+  return { cluster, clientOf }
+}
+
+it(
+  'a cluster: keys of all servers are leased, and keys of two slots together are not',
+  { timeout: 60_000 },
+  async () => {
+    const { clientOf } = await clustered()
+    const { guarded, counted, name } = processes(clientOf)
+    const keys = ['a', 'b', 'c', 'd']
+    const made = await Promise.all(keys.map((key) => load(guarded, 500, key)))
+    expect(leasedOf(name)).toBeGreaterThan(100)
+    for (const [i, key] of keys.entries()) await until(async () => (await counted(key)) === admittedOf(made[i]!))
+
+    const store = lease(redisStore(clientOf()), { for: '10s', share: 1 })
+    const pair = [0, 1].map((i) =>
+      createLimiter<string>({ name: `pair ${i} of ${name}`, keyer: (key) => `${key} ${i}`, limits, store }),
+    )
+    for (let i = 0; i < 50; i++) await stack(pair[0]!, pair[1]!).consume('k')
+    expect(pair.map((each) => leasedOf((each as unknown as { name: string }).name))).toEqual([0, 0])
+  },
+)
+
+it('a failover to a replica: nothing is used that is not charged', { timeout: 60_000 }, async () => {
+  const { cluster, clientOf } = await clustered()
+  const slot = calculateSlot(redisKey('sluice:', `faults ${names}`, 'k'))
+  const index = Math.floor((slot * cluster.nodes.length) / 16_384)
+  const replica = await startReplica(cluster.nodes[index]!)
+  leftovers.push(() => replica.stop())
+  const { guarded, counted, name } = processes(clientOf)
+  const made = await load(guarded, 400)
+  expect(leasedOf(name)).toBeGreaterThan(20)
+  // The other servers vote once they know the replica.
+  let isReplica = true
+  while (isReplica) {
+    redisCli(replica.port, 'CLUSTER', 'FAILOVER')
+    made.push(...(await load(guarded, 700)))
+    isReplica = !redisCli(replica.port, 'ROLE').startsWith('master')
+  }
+  await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
+  made.push(...(await load(guarded, 300)))
+  // Leases are over, and their units are given back if the store could be asked then.
+  await pause(1000)
+  expect(admittedOf(made)).toBeLessThanOrEqual(await counted())
+  expect(admittedOf(made)).toBeLessThanOrEqual(QUOTA)
+})

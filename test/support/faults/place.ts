@@ -91,7 +91,7 @@ function placeOf({ stopAll, ...parts }: Parts): Place {
 }
 
 /** Starts a replica, and waits until it has all that its primary has. */
-async function startReplica(primary: RedisServer): Promise<RedisServer> {
+export async function startReplica(primary: RedisServer): Promise<RedisServer> {
   const replica = await startNode()
   const id = redisCli(primary.port, 'CLUSTER', 'MYID')
   redisCli(primary.port, 'CONFIG', 'SET', 'repl-diskless-sync-delay', '0')
