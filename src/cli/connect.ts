@@ -255,7 +255,7 @@ function addressOf(text: string): ServerAddress {
   ) {
     throw new SluiceError(
       'INVALID_OPTION',
-      `expected a URL such as redis://localhost:6379/0, got ${shown(withoutSecrets(text))}`,
+      `expected a URL such as redis://localhost:6379/0, postgres://host/database, mysql://host/database or sqlite:limits.db, got ${shown(withoutSecrets(text))}`,
     )
   }
   return {

@@ -254,7 +254,7 @@ describe('sluice reports a mistake', () => {
   it('in its arguments', async () => {
     expect(await misuse('inspect', server.url)).toContain('Usage: sluice inspect <url> <limiter> <key>')
     expect(await misuse('inspect', 'localhost', 'a', 'b')).toContain(
-      'expected a URL such as redis://localhost:6379/0, got "localhost"',
+      'expected a URL such as redis://localhost:6379/0, postgres://host/database, mysql://host/database or sqlite:limits.db, got "localhost"',
     )
     for (const path of ['abc', '1/2', '-1']) {
       expect(await misuse('inspect', `${server.url}/${path}`, 'a', 'b')).toContain('expected a URL such as')
