@@ -203,7 +203,14 @@ describe('an algorithm that was added', () => {
   beforeAll(async () => {
     copy = await mkdtemp(join(tmpdir(), 'sluice-added-'))
     const parts = ['src', 'adapters', 'bench', 'docs', 'examples', 'test', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
-    const files = ['package.json', 'rules.schema.json', 'vitest.config.ts', '.prettierrc', 'tsconfig.json']
+    const files = [
+      'package.json',
+      'package-lock.json',
+      'rules.schema.json',
+      'vitest.config.ts',
+      '.prettierrc',
+      'tsconfig.json',
+    ]
     for (const part of [...parts, ...files, 'build'])
       await cp(join(root, part), join(copy, part), {
         recursive: true,
@@ -222,7 +229,7 @@ describe('an algorithm that was added', () => {
   afterAll(() => rm(copy, { recursive: true, force: true }))
 
   it('is written where a program cannot read the registry', () => {
-    expect(recorded).toMatch(/Snapshots .*6 updated/)
+    expect(recorded).toMatch(/Snapshots .*7 updated/)
   })
 
   it('is exported by the package, with the types of its options', async () => {

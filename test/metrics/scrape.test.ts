@@ -186,7 +186,7 @@ describe('docs/grafana.json', () => {
 
 describe('the queries for alerts in docs/guides/monitoring.md', () => {
   const page = readFileSync(new URL('../../docs/guides/monitoring.md', import.meta.url), 'utf8')
-  const [list] = /(?<=^Queries for alerts:\n)[^#]*/m.exec(page)!
+  const [list] = /(?<=^Queries for alerts\.[^\n]*\n)[^#]*/m.exec(page)!
   const alerts = Array.from(list.matchAll(/`([^`]+)`/g), ([, query]) => query!)
 
   it('are for denials, for the store and for decisions without it', () => {

@@ -28,6 +28,9 @@ const KINDS = [
   '/docs/site/examples/express.html',
 ]
 
+/** With SLUICE_PAGES=all, every page is checked, and all of it. It takes minutes. */
+const EVERYTHING = process.env['SLUICE_PAGES'] === 'all'
+
 /** Most rows of tables, groups of links and lines of code look like those before. Those of the home page are checked. */
 const ALIKE = [
   '.vp-code .line',
@@ -220,7 +223,7 @@ describe('in a browser', () => {
     (_name, options) =>
       open('/', options, async (page) => {
         const found: string[] = []
-        for (const path of KINDS) {
+        for (const path of EVERYTHING ? site.pages.keys() : KINDS) {
           if (path !== '/') await page.goto(site.origin + path)
           if (path === PLAYGROUND) await page.locator('.playground[aria-busy=false]').waitFor()
           for (const colorScheme of ['light', 'dark'] as const) {
@@ -228,12 +231,13 @@ describe('in a browser', () => {
             await page.waitForFunction(
               `document.documentElement.classList.contains('dark') === ${colorScheme === 'dark'}`,
             )
-            const faults = await faultsOf(page, path === '/' ? [] : ALIKE)
+            const faults = await faultsOf(page, EVERYTHING || path === '/' ? [] : ALIKE)
             found.push(...faults.map((fault) => `${path} ${colorScheme} ${fault}`))
           }
         }
         expect(found).toEqual([])
       }),
+    EVERYTHING ? 1_200_000 : undefined,
   )
 
   it.each(['/', '/docs/guides/express.html'])(

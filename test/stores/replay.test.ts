@@ -32,6 +32,8 @@ interface Step {
 interface Kept {
   readonly time: number
   readonly life: Life
+  /** What was charged at first. */
+  readonly charged: number
   units: number
   /** The charge that was settled. */
   readonly settles?: Kept
@@ -94,8 +96,12 @@ async function played(store: Store, clock: VirtualClock, limit: Limit, steps: re
   async function lifeOf(key: string): Promise<Life> {
     const { resetAfter } = await limiter.peek(key, { cost: 0 })
     const latest = keptOf.get(key)?.at(-1)?.life
-    // Beyond `maxKeys`, other keys can make the reset of a window later.
-    const isOver = limit.algorithm === 'fixedWindow' && clock.now() - (latest?.start ?? 0) >= limit.window
+    // Beyond `maxKeys`, other keys can make the reset of a window later. quotaLinear has a window as long as a key has not used it up.
+    const charged = (keptOf.get(key) ?? [])
+      .filter(({ life }) => life === latest)
+      .reduce((sum, each) => sum + each.charged, 0)
+    const hasWindow = limit.algorithm === 'fixedWindow' || (limit.algorithm === 'quotaLinear' && charged < limit.quota)
+    const isOver = hasWindow && clock.now() - (latest?.start ?? 0) >= limit.window
     return resetAfter === 0 || latest === undefined || isOver ? { start: clock.now() } : latest
   }
   function keep(key: string, kept: Kept): void {
@@ -105,7 +111,7 @@ async function played(store: Store, clock: VirtualClock, limit: Limit, steps: re
     const life = await lifeOf(key)
     const decision = await limiter.consume(key, { cost })
     if (!decision.allowed) return
-    const kept = { time: clock.now(), life, units: cost }
+    const kept = { time: clock.now(), life, units: cost, charged: cost }
     keep(key, kept)
     open.push({ decision, kept, key })
   }
@@ -118,7 +124,7 @@ async function played(store: Store, clock: VirtualClock, limit: Limit, steps: re
     const actual = limit.algorithm === 'exponential' ? Math.min(kept.units, cost) : cost
     const more = actual - kept.units
     await limiter.settle(decision, actual)
-    if (more > 0) keep(key, { time: clock.now(), life, units: more, settles: kept })
+    if (more > 0) keep(key, { time: clock.now(), life, units: more, charged: more, settles: kept })
     else kept.units = actual
   }
 
