@@ -16,7 +16,7 @@ import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { limits, names } from '../support/harness.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
-const RUNS = Number(process.env['RUNS'] ?? 400)
+const RUNS = Number(process.env['RUNS'] ?? 250)
 
 interface Step {
   readonly kind: 'consume' | 'refund' | 'settle' | 'flood'

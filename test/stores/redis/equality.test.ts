@@ -20,7 +20,7 @@ import { limits, names } from '../../support/harness.ts'
 import { anyRedis } from '../../support/redis.ts'
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
-const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 100_000)
+const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 50_000)
 const STEPS = 40
 
 /** A limit in two configurations under one name: a limit that changes, in its numbers or in its algorithm. */
