@@ -7,11 +7,15 @@ import { menu, sidebar } from '../navigation.ts'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 /**
- * What to change in the components of VitePress, by their files. The home page has no `main` element. The title of a group
+ * What to change in the components of VitePress, by their files. The home page and the page for a wrong address have no `main` element. The title of a group
  * in the sidebar is a button, with a second button inside that does the same. The key next to "Search" is no part of its name: the style sheet writes it.
  */
 const REPAIRS: Readonly<Record<string, readonly (readonly [from: string, to: string])[]>> = {
   'VPHome.vue': [
+    ['<template>\n  <div ', '<template>\n  <main '],
+    ['</div>\n</template>', '</main>\n</template>'],
+  ],
+  'NotFound.vue': [
     ['<template>\n  <div ', '<template>\n  <main '],
     ['</div>\n</template>', '</main>\n</template>'],
   ],
@@ -25,7 +29,7 @@ const REPAIRS: Readonly<Record<string, readonly (readonly [from: string, to: str
 
 /** Returns the source of a component with its changes. Throws if a change does not fit this version of VitePress. */
 function repaired(code: string, id: string): string | undefined {
-  const name = /theme-default\/components\/(\w+\.vue)$/.exec(id)?.[1]
+  const name = /theme-default\/(?:components\/)?(\w+\.vue)$/.exec(id)?.[1]
   return REPAIRS[name ?? '']?.reduce((text, [from, to]) => {
     if (!text.includes(from)) throw new Error(`${name}: expected ${from}`)
     return text.replace(from, to)
@@ -56,6 +60,12 @@ const config: UserConfig = {
     sidebar: sidebar(root),
     outline: [2, 3],
     search: { provider: 'local' },
+    notFound: {
+      title: 'Page not found',
+      quote: 'No page has this address. Use the search, or begin at the home page.',
+      linkText: 'Home page',
+      linkLabel: 'Home page',
+    },
   },
   transformPageData({ relativePath, frontmatter }) {
     // The playground needs the width of the outline.
