@@ -242,7 +242,7 @@ function rowsOf(page: string): string[][] {
   return start === -1 ? [] : rows.slice(start + 2)
 }
 
-describe.concurrent('the pages', { timeout: MINUTE }, () => {
+describe.concurrent('the pages', { timeout: 4 * MINUTE }, () => {
   for (const [name, block] of blocks)
     it(`${block.page}, line ${block.line}: ${block.language}`, () => verify(name, block))
 
