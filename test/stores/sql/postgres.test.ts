@@ -182,8 +182,12 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     await rival.query('COMMIT')
     rival.release()
     expect((await decision).limits.map(({ remaining }) => remaining)).toEqual([98, 98])
-    const { rows } = await admin.query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')
-    expect(rows).not.toEqual([{ deadlocks: '0' }])
+    // A connection reports what it counted with a later statement, once a second at most.
+    const deadlocks = async (): Promise<unknown> => {
+      await pool.query('SELECT 1')
+      return (await admin.query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')).rows
+    }
+    await expect.poll(deadlocks, { timeout: 30_000, interval: 200 }).not.toEqual([{ deadlocks: '0' }])
   })
 
   it('writes all or nothing when connections end in the middle of a transaction', async () => {
