@@ -1,13 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { svg, WIDTH } from '../../docs/plot/svg.mjs'
-import { markdown } from '../docs/write.mjs'
-import { formatted } from '../lib/results.mjs'
-
-const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
-const PAGE = 'internals/accuracy.md'
-const BEGIN = '<!-- results: written by `npm run accuracy` -->'
-const END = '<!-- /results -->'
+import { markdown, writeResults } from '../docs/write.mjs'
 
 /** The tables of the page. */
 export function tablesOf({ requests, algorithms, counters, costs }) {
@@ -71,17 +63,10 @@ export function tablesOf({ requests, algorithms, counters, costs }) {
   ]
 }
 
-/** Writes the results into the page, between its markers, and the plots. Returns the names of the files. */
+/** Writes the results into the page, and the plots. Returns the names of the files. */
 export async function writePage(results) {
   const drawn = await plots(results)
-  for (const { name, svg } of drawn) writeFileSync(`${docs}img/${name}`, svg)
-  const file = docs + PAGE
-  const page = readFileSync(file, 'utf8')
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (begin === -1 || end < begin) throw new Error(`docs/${PAGE}: expected the markers ${BEGIN} and ${END}`)
-  const text = `${page.slice(0, begin + BEGIN.length)}\n\n${sections(results, drawn)}\n\n${page.slice(end)}`
-  writeFileSync(file, await formatted(text, file))
-  return [`docs/${PAGE}`, ...drawn.map(({ name }) => `docs/img/${name}`)]
+  return writeResults('internals/accuracy.md', 'npm run accuracy', drawn, sections(results, drawn))
 }
 
 function sections(results, drawn) {
@@ -89,7 +74,7 @@ function sections(results, drawn) {
   const run = [when, `${requests.toLocaleString('en')} requests`, `seed ${seed}`]
   const tables = tablesOf(results).map(({ title, head, lines }) => `### ${title}\n\n${markdown(head, lines)}`)
   const images = drawn.map(({ name, title }) => `![${title}](../img/${name})`)
-  return [`${[...run, ...Object.values(machine)].join('; ')}.`, ...images, ...tables].join('\n\n')
+  return [`${[...run, ...Object.values(machine)].join('; ')}.`, ...images, ...tables]
 }
 
 /**

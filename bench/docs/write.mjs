@@ -5,7 +5,6 @@ import { tables } from '../lib/table.mjs'
 import { plots } from './plots.mjs'
 
 const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
-const BEGIN = '<!-- results: written by `npm run bench -- --write` -->'
 const END = '<!-- /results -->'
 const TITLES = {
   memory: 'In memory',
@@ -16,22 +15,27 @@ const TITLES = {
   replay: 'Replay of a log',
 }
 
-/** Writes the results into docs/internals/performance.md, between its markers, and the plots into docs/img. */
+/** Writes the results into docs/internals/performance.md. Returns the names of the files. */
 export async function writeDocs(parts) {
   const drawn = await plots([parts.memory, parts.databases].flatMap((part) => part?.rows ?? []))
-  for (const { name, svg } of drawn) writeFileSync(`${docs}img/${name}`, svg)
-  const file = `${docs}internals/performance.md`
-  const page = readFileSync(file, 'utf8')
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (begin === -1 || end < begin)
-    throw new Error(`docs/internals/performance.md: expected the markers ${BEGIN} and ${END}`)
   const images = drawn.map(({ name, title }) => `![${title}](../img/${name})`)
-  const results = [...sections(parts), ...images].join('\n\n')
-  writeFileSync(
-    file,
-    await formatted(`${page.slice(0, begin + BEGIN.length)}\n\n${results}\n\n${page.slice(end)}`, file),
-  )
-  return ['docs/internals/performance.md', ...drawn.map(({ name }) => `docs/img/${name}`)]
+  return writeResults('internals/performance.md', 'npm run bench -- --write', drawn, [...sections(parts), ...images])
+}
+
+/**
+ * Writes paragraphs into a page of docs/, between its markers, and plots into docs/img. Returns the names of the files.
+ * @param {string} command the command that the first marker names
+ */
+export async function writeResults(page, command, drawn, paragraphs) {
+  for (const { name, svg } of drawn) writeFileSync(`${docs}img/${name}`, svg)
+  const file = docs + page
+  const text = readFileSync(file, 'utf8')
+  const marker = `<!-- results: written by \`${command}\` -->`
+  const [begin, end] = [text.indexOf(marker), text.indexOf(END)]
+  if (begin === -1 || end < begin) throw new Error(`docs/${page}: expected the markers ${marker} and ${END}`)
+  const parts = [text.slice(0, begin + marker.length), ...paragraphs, text.slice(end)]
+  writeFileSync(file, await formatted(parts.join('\n\n'), file))
+  return [`docs/${page}`, ...drawn.map(({ name }) => `docs/img/${name}`)]
 }
 
 function sections(parts) {

@@ -1,17 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { percent } from '../accuracy/page.mjs'
 import { svg, WIDTH } from '../../docs/plot/svg.mjs'
-import { markdown } from '../docs/write.mjs'
-import { formatted } from '../lib/results.mjs'
+import { markdown, writeResults } from '../docs/write.mjs'
 
 /** The figures of the last whole run. */
 export const KEPT = fileURLToPath(new URL('../results/simulation.json', import.meta.url))
-
-const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
-const PAGE = 'internals/leases.md'
-const BEGIN = '<!-- results: written by `npm run simulate` -->'
-const END = '<!-- /results -->'
 
 const whole = (number) => Math.round(number).toLocaleString('en')
 const fine = (number) => (number < 0.1 ? number.toFixed(3) : number.toFixed(2))
@@ -131,23 +124,16 @@ export function tablesOf({ parts }) {
   return all.filter(({ lines }) => lines.length > 0)
 }
 
-/** Writes the results into the page, between its markers, and the plots. Returns the names of the files. */
+/** Writes the results into the page, and the plots. Returns the names of the files. */
 export async function writePage(results) {
   const drawn = await plots(results)
-  for (const { name, svg } of drawn) writeFileSync(`${docs}img/${name}`, svg)
-  const file = docs + PAGE
-  const page = readFileSync(file, 'utf8')
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (begin === -1 || end < begin) throw new Error(`docs/${PAGE}: expected the markers ${BEGIN} and ${END}`)
-  const text = `${page.slice(0, begin + BEGIN.length)}\n\n${sections(results, drawn)}\n\n${page.slice(end)}`
-  writeFileSync(file, await formatted(text, file))
-  return [`docs/${PAGE}`, ...drawn.map(({ name }) => `docs/img/${name}`)]
+  return writeResults('internals/leases.md', 'npm run simulate', drawn, sections(results, drawn))
 }
 
 function sections(results, drawn) {
   const images = drawn.map(({ name, title }) => `![${title}](../img/${name})`)
   const tables = tablesOf(results).map(({ title, head, lines }) => `### ${title}\n\n${markdown(head, lines)}`)
-  return [`${results.when}; seed ${results.seed}.`, ...images, ...tables].join('\n\n')
+  return [`${results.when}; seed ${results.seed}.`, ...images, ...tables]
 }
 
 const COLOURS = { exact: '#7d7d7d', leases: '#b2182b', reports: '#2166ac', shares: '#e08214' }

@@ -22,8 +22,6 @@ export interface LeaseCount {
 export interface TripCount {
   /** The name of the limiter. */
   readonly limiter: string
-  /** Decisions that a lease has made. */
-  local: number
   /** Decisions that the store has made, requests for a lease, and refunds of unused units. */
   decisions: number
   leases: number
@@ -57,7 +55,7 @@ export function countOf({ limiter, limit }: Policy): LeaseCount {
 export function tripsOf({ limiter }: Policy): TripCount {
   const known = trips.get(limiter)
   if (known !== undefined) return known
-  const made = { limiter, local: 0, decisions: 0, leases: 0, returns: 0 }
+  const made = { limiter, decisions: 0, leases: 0, returns: 0 }
   if (trips.size < MOST_NAMES) trips.set(limiter, made)
   return made
 }

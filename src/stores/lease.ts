@@ -592,7 +592,6 @@ class LeaseStore implements AsyncStore {
       spot.countUse(i, cost)
       spot.counts[i]!.used += cost
     }
-    spot.trips.local++
     if (spot.asked === undefined && batch.isLow && batch === spot.batches.at(-1)) this.#consider(spot, time)
   }
 

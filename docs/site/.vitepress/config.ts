@@ -6,19 +6,20 @@ import { menu, sidebar } from '../navigation.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
+type Replacement = readonly [from: string, to: string]
+
+const MAIN: readonly Replacement[] = [
+  ['<template>\n  <div ', '<template>\n  <main '],
+  ['</div>\n</template>', '</main>\n</template>'],
+]
+
 /**
  * What to change in the components of VitePress, by their files. The home page and the page for a wrong address have no `main` element. The title of a group
  * in the sidebar is a button, with a second button inside that does the same. The key next to "Search" is no part of its name: the style sheet writes it.
  */
-const REPAIRS: Readonly<Record<string, readonly (readonly [from: string, to: string])[]>> = {
-  'VPHome.vue': [
-    ['<template>\n  <div ', '<template>\n  <main '],
-    ['</div>\n</template>', '</main>\n</template>'],
-  ],
-  'NotFound.vue': [
-    ['<template>\n  <div ', '<template>\n  <main '],
-    ['</div>\n</template>', '</main>\n</template>'],
-  ],
+const REPAIRS: Readonly<Record<string, readonly Replacement[]>> = {
+  'VPHome.vue': MAIN,
+  'NotFound.vue': MAIN,
   'VPSidebarItem.vue': [
     [':tabindex="item.items && 0"', ':tabindex="item.items && 0" :aria-expanded="item.items && !collapsed"'],
     ['role="button"\n        aria-label="toggle section"\n', 'aria-hidden="true"\n'],

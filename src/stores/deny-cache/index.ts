@@ -97,7 +97,7 @@ class DenyCache implements AsyncStore {
     if (!isDeciding(operation)) return this.#change(operation, reply)
     const now = microseconds(this.#time)
     if (!operation.fresh && this.#denials.answer(operation.charges, now)) {
-      // A denial says nothing about units that this process has charged before.
+      // The limiter has asked for leased units first, except behind a wrapper that has no `recall`.
       if (operation.kind === 'consume') this.recall?.(operation.charges)
       reply.answered('remembered')
       return undefined
