@@ -126,8 +126,7 @@ describe('the conformance suite', () => {
     },
   }
   for (const [name, make] of Object.entries(stores)) {
-    // These behaviours use random values, so none runs again.
-    describe(name, { retry: 0 }, () => {
+    describe(name, () => {
       const resets = /deletes|forget|reset|until it has had none for a while/i
       for (const each of storeBehaviours(make, { runs: 40 })) {
         // Without a store a reset rejects, and the trace has resets.
