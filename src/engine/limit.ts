@@ -1,4 +1,5 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
+import { closed } from '../algorithms/closed.ts'
 import { builtIn } from '../algorithms/index.ts'
 import { shared } from '../util/copies.ts'
 import { copyText } from '../util/copy-text.ts'
@@ -134,6 +135,16 @@ export function defineAlgorithm(algorithm: Algorithm): (options: Omit<LimitInput
 export function knownAlgorithms(): readonly Algorithm[] {
   return [...registry.values()]
 }
+
+/** Returns algorithms with their variants, which write states under names of their own. */
+export function withVariants(algorithms: readonly Algorithm[]): readonly Algorithm[] {
+  const variants = algorithms.flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
+  const named = [...algorithms, ...variants]
+  return [...named, ...named.flatMap(({ compatibleWith = [] }) => compatibleWith)]
+}
+
+/** The algorithms that the package itself can give to a store. */
+export const standardAlgorithms: readonly Algorithm[] = withVariants([...builtIn, closed])
 
 /**
  * Makes a limit from plain data, such as a rule read from a file.

@@ -1,6 +1,6 @@
 import { type Algorithm, createOutcome, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
-import { knownAlgorithms } from '../engine/limit.ts'
+import { knownAlgorithms, withVariants } from '../engine/limit.ts'
 
 // What is stored of a key, for people: the command line and the dashboard.
 
@@ -89,7 +89,7 @@ function heldBy(
   { limit, algorithm: name, numbers, cells, entries, lock, denials }: StoredState,
   now: number,
 ): HeldByLimit {
-  const algorithm = algorithms().find((each) => each.name === name)
+  const algorithm = withVariants(knownAlgorithms()).find((each) => each.name === name)
   const parameters = named(algorithm, numbers)
   return {
     limit,
@@ -130,13 +130,6 @@ function spanOf(
 function timeText(time: number, ticks: string | 1, parameters: Readonly<Record<string, number>>): string {
   const ms = (time * (ticks === 1 ? 1 : parameters[ticks]!)) / parameters['perMs']!
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms)
-}
-
-/** Returns all algorithms with their variants, which write states under their own names. */
-function algorithms(): readonly Algorithm[] {
-  const variants = knownAlgorithms().flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
-  const named = [...knownAlgorithms(), ...variants]
-  return [...named, ...named.flatMap(({ compatibleWith = [] }) => compatibleWith)]
 }
 
 function named(algorithm: Algorithm | undefined, numbers: readonly number[]): Readonly<Record<string, number>> {

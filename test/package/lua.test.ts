@@ -3,8 +3,6 @@ import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { closed } from '../../src/algorithms/closed.ts'
-import { builtIn } from '../../src/algorithms/index.ts'
 import { programFor } from '../../src/stores/redis/library.ts'
 import { programPath } from '../support/debian.ts'
 import { root } from '../support/programs.ts'
@@ -14,8 +12,7 @@ const { shortLua } = (await import(new URL('../../build/texts.mjs', import.meta.
   shortLua(text: string): string
 }
 
-const variants = builtIn.flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
-const { library } = programFor([...builtIn, ...variants, closed])
+const { library } = programFor([])
 const names = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
 const paths = names.filter((name) => name.endsWith('.lua')).map((name) => `src/${name.replaceAll('\\', '/')}`)
 const files = new Map(paths.map((path) => [path, readFileSync(join(root, path), 'utf8')]))

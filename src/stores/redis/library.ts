@@ -4,11 +4,12 @@ import arithmetic from '../../algorithms/arithmetic.lua?raw'
 import { luaOf } from '../../algorithms/lua.ts'
 import { TOLERANCE_MS } from '../../engine/row.ts'
 import { MOST_STEPS } from '../../engine/compiled-limit.ts'
+import { standardAlgorithms } from '../../engine/limit.ts'
 import adjust from './lua/adjust.lua?raw'
 import call from './lua/call.lua?raw'
 import decide from './lua/decide.lua?raw'
 import entries from './lua/entries.lua?raw'
-import library from './lua/library.lua?raw'
+import register from './lua/library.lua?raw'
 import records from './lua/records.lua?raw'
 import requests from './lua/requests.lua?raw'
 import state from './lua/state.lua?raw'
@@ -31,8 +32,30 @@ export interface Program {
 }
 
 /**
- * Makes the program for a set of algorithms: the files in `lua/` around their Lua texts. The names hold a hash of the text, so that
- * programs of several versions of the package work side by side.
+ * Makes the program of a store that uses these algorithms. The library has all algorithms of the package besides: a server keeps
+ * each library, so that one for each set of algorithms would fill its memory. The script has only those used, since a server runs the
+ * whole text at each call. The names hold a hash of the text, so that programs of several versions of the package work side by side.
+ */
+export function programFor(algorithms: readonly Algorithm[]): Program {
+  const own = algorithms.filter((each) => !standardAlgorithms.includes(each))
+  const { name, library } =
+    own.length === 0 ? (ordinary ??= libraryOf(standardAlgorithms)) : libraryOf([...standardAlgorithms, ...own])
+  const script = `${textOf(algorithms)}\nreturn decide(KEYS, ARGV)\n`
+  return { name, peekName: `${name}_peek`, library, script, sha: sha1(script) }
+}
+
+/** The library without algorithms of the user. */
+let ordinary: Pick<Program, 'name' | 'library'> | undefined
+
+function libraryOf(algorithms: readonly Algorithm[]): Pick<Program, 'name' | 'library'> {
+  const text = textOf(algorithms)
+  const name = `sluice_${sha1(text).slice(0, 16)}`
+  const library = `#!lua name=${name}\nlocal NAME = '${name}'\nlocal function build()\n${text}\nreturn decide\nend\n${register}`
+  return { name, library }
+}
+
+/**
+ * Puts the files in `lua/` around the Lua texts of algorithms.
  *
  * KEYS: for each transaction its hashes, one for each (limiter, key).
  *
@@ -42,26 +65,19 @@ export interface Program {
  *
  * The reply is flat: the time, then for each transaction 0, or what its charges came to, or what went wrong.
  */
-export function programFor(algorithms: readonly Algorithm[]): Program {
+function textOf(algorithms: readonly Algorithm[]): string {
   const all = algorithms.flatMap((each) => [each, ...(each.compatibleWith ?? [])])
   // By name: two copies of the package have one algorithm twice.
   const distinct = new Map(all.map((each) => [each.name, each]))
-  // In one order, whichever a process met first: all processes share one program.
+  // In one order, so that all processes share one program.
   const sorted = [...distinct.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const hasEntries = sorted.some((each) => each.entries)
   const parts = [call, hasEntries ? entries : '', records, state, adjust, decide, requests]
-  const text = [arithmetic, kindTable(sorted), NUMBERS, ...parts].join('\n')
-  const name = `sluice_${sha1(text).slice(0, 16)}`
-  const script = `${text}\nreturn decide(KEYS, ARGV)\n`
-  return { name, peekName: `${name}_peek`, library: libraryOf(name, text), script, sha: sha1(script) }
+  return [arithmetic, kindTable(sorted), NUMBERS, ...parts].join('\n')
 }
 
 function sha1(text: string): string {
   return createHash('sha1').update(text).digest('hex')
-}
-
-function libraryOf(name: string, text: string): string {
-  return `#!lua name=${name}\nlocal NAME = '${name}'\nlocal function build()\n${text}\nreturn decide\nend\n${library}`
 }
 
 /** The algorithms by their names, as a table in Lua. Those that share a text share its functions. */

@@ -26,8 +26,8 @@ const LONGEST_DELAY = 5000
 const QUIET = 10_000
 
 /**
- * Runs a program: as a function where the server has functions, else as a script. The text is the same, so a call means the same. A call
- * is sent a second time only when the server has said that the first one did not run.
+ * Runs a program: as a function where the server has functions, else as a script. Both mean the same. A call is sent a
+ * second time only when the server has said that the first one did not run.
  */
 class Runner {
   readonly #client: ScriptClient
@@ -243,7 +243,7 @@ export class RedisQueue {
     return reply as Promise<readonly unknown[]>
   }
 
-  /** One program for all algorithms that this store has met: it grows a few times, and is then the same for every call. */
+  /** One program for all algorithms that this store has met. */
   #programFor(request: ScriptRequest): Program {
     const known = this.#algorithms.size
     for (const each of request.algorithms) this.#algorithms.add(each)

@@ -199,6 +199,10 @@ function rowsIn(clock: VirtualClock): Store {
   return rowStore(database, { clock })
 }
 
+async function forEach1000(keys: readonly string[], run: (some: string[]) => Promise<unknown>): Promise<void> {
+  for (let i = 0; i < keys.length; i += 1000) await run(keys.slice(i, i + 1000))
+}
+
 describe('memory, Redis and rows decide the same', () => {
   let server: Awaited<ReturnType<typeof anyRedis>>
   let client: Redis
@@ -209,8 +213,7 @@ describe('memory, Redis and rows decide the same', () => {
     client = new Redis(server.url, { enableAutoPipelining: false })
   })
   afterAll(async () => {
-    const keys = await client.keys(`${server.prefix}*`)
-    if (keys.length > 0) await client.unlink(keys)
+    await forEach1000(await client.keys(`${server.prefix}*`), async (keys) => client.unlink(keys))
     client.disconnect()
     await server.stop()
   })
@@ -236,14 +239,19 @@ describe('memory, Redis and rows decide the same', () => {
         expect(rows).toEqual(memory)
       },
     )
-    const assert = (): Promise<void> => fc.assert(property, { numRuns: 50 })
-    while (compared < target) await assert()
+    const assert = (): Promise<void> => fc.assert(property, { numRuns: 10 })
+    // Several at once: a trace waits for Redis most of the time.
+    while (compared < target) await Promise.all(Array.from({ length: 8 }, assert))
   })
 
   it('and no key is left without an expiry', async () => {
     expect(compared).toBeGreaterThanOrEqual(DECISIONS)
     const keys = await client.keys(`${server.prefix}*`)
     expect(keys.length).toBeGreaterThan(0)
-    for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0)
+    const left: string[] = []
+    await forEach1000(keys, (some) =>
+      Promise.all(some.map(async (key) => (await client.pttl(key)) > 0 || left.push(key))),
+    )
+    expect(left).toEqual([])
   })
 })

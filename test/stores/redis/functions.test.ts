@@ -2,11 +2,20 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Cluster, type Redis } from 'ioredis'
 import calculateSlot from 'cluster-key-slot'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, gcra, type Limiter, slidingWindowLog } from '../../../src/index.ts'
+import { builtIn } from '../../../src/algorithms/index.ts'
+import { luaOf } from '../../../src/algorithms/lua.ts'
+import {
+  createLimiter,
+  defineAlgorithm,
+  fixedWindow,
+  gcra,
+  type Limiter,
+  slidingWindowLog,
+} from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { families, singleFamilies } from '../../support/redis-clients.ts'
 import { startCluster } from '../../support/redis-cluster.ts'
-import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
+import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
 
 /** How often a command was carried out since the last `RESETSTAT`. */
 async function calls(client: Redis, command: string): Promise<number> {
@@ -241,7 +250,17 @@ it('a full server still makes decisions that need no memory, and functions are c
 it('two versions of the library work side by side, also when the older one is deleted', async () => {
   const { port } = await server()
   const client = connect(port)
-  const one = limiterOn(client, fixedWindow({ quota: 400, window: '1d', name: 'f' }))
+  // A store that also uses an algorithm of its own has another library.
+  const algorithm = builtIn.find(({ name }) => name === 'fixedWindow')!
+  const own = defineAlgorithm({ ...algorithm, name: 'own', lua: luaOf(algorithm) })
+  const limits = [fixedWindow({ quota: 400, window: '1d', name: 'f' }), own({ quota: 1000, window: '1d', name: 'o' })]
+  const one = createLimiter<string>({
+    name: 'test',
+    keyer: (key) => key,
+    limits,
+    store: redisStore(client),
+    shared: true,
+  })
   const other = limiterFor(client, 400)
   await functionsCalled(client, one)
   const [older] = await libraries(client)
@@ -252,6 +271,18 @@ it('two versions of the library work side by side, also when the older one is de
   expect((await asked).reduce((sum, each) => sum + each, 0)).toBe(400)
   await functionsCalled(client, one)
   await functionsCalled(client, other)
+})
+
+it('stores with different algorithms share one library', async () => {
+  const { port } = await server()
+  const client = connect(port)
+  const limits = [gcra, fixedWindow, slidingWindowLog].map((factory, i) => factory({ quota: 5 + i, window: '1d' }))
+  for (const used of [limits.slice(0, 1), limits.slice(1), limits]) {
+    const name = used.map(({ algorithm }) => algorithm).join()
+    const store = redisStore(client)
+    await functionsCalled(client, createLimiter({ name, keyer: (key: string) => key, limits: used, store }))
+  }
+  expect(await libraries(client)).toHaveLength(1)
 })
 
 it('processes that start at once load the library once between them, and lose nothing', async () => {
