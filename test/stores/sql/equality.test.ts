@@ -1,0 +1,107 @@
+import Database from 'better-sqlite3'
+import fc from 'fast-check'
+import { createPool } from 'mysql2/promise'
+import { Pool } from 'pg'
+import { afterAll, describe, expect, it } from 'vitest'
+import { memoryStore, type Store } from '../../../src/index.ts'
+import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
+import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { sqliteStore } from '../../../src/stores/sqlite.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { names } from '../../support/harness.ts'
+import { startMysql } from '../../support/mysql.ts'
+import { startPostgres } from '../../support/postgres.ts'
+import { limiterOn, run, setups, traces } from '../../support/traces.ts'
+
+/** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
+const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 20_000)
+
+const leftovers: (() => unknown)[] = []
+afterAll(async () => {
+  for (const end of leftovers.toReversed()) await end()
+})
+
+interface Kind {
+  readonly name: string
+  /** Its part of the decisions. A decision on a server takes much longer than one in a file. */
+  readonly share: number
+  /** Traces at the same time. Each has a clock and a table of its own. */
+  readonly lanes: number
+  start(): Promise<(lane: number) => Promise<(clock: VirtualClock) => Store>>
+}
+
+const kinds: readonly Kind[] = [
+  {
+    name: 'SQLite',
+    share: 0.85,
+    lanes: 1,
+    start: async () => async () => {
+      const database = new Database(':memory:')
+      leftovers.push(() => database.close())
+      return (clock) => sqliteStore(database, { clock })
+    },
+  },
+  {
+    name: 'PostgreSQL',
+    share: 0.1,
+    lanes: 16,
+    start: async () => {
+      const server = await startPostgres()
+      const pool = new Pool({ connectionString: server.url, max: 16 })
+      leftovers.push(
+        () => server.remove(),
+        () => pool.end(),
+      )
+      return async (lane) => {
+        const table = `lane${lane}`
+        await pool.query(postgresTable({ table }))
+        return (clock) => postgresStore(pool, { table, clock, timeout: '10s' })
+      }
+    },
+  },
+  {
+    name: 'MySQL or MariaDB',
+    share: 0.05,
+    lanes: 16,
+    start: async () => {
+      const server = await startMysql()
+      const pool = createPool({ uri: server.url, connectionLimit: 16, multipleStatements: true })
+      leftovers.push(
+        () => server.remove(),
+        () => pool.end(),
+      )
+      return async (lane) => {
+        const table = `lane${lane}`
+        await pool.query(mysqlTable({ table }))
+        return (clock) => mysqlStore(pool, { table, clock, timeout: '10s' })
+      }
+    },
+  },
+]
+
+describe.each(kinds)('$name decides the same as memory', ({ share, lanes, start }) => {
+  let runs = 0
+  let compared = 0
+
+  it('in random traces under every algorithm', { timeout: 120_000 + DECISIONS * 5 }, async () => {
+    const open = await start()
+    const compare = async (lane: number): Promise<void> => {
+      const storeOn = await open(lane)
+      while (compared < DECISIONS * share) {
+        for (const algorithm of names()) {
+          const property = fc.asyncProperty(setups(algorithm), traces, async (setup, steps) => {
+            const name = `run${runs++}`
+            const clocks = [virtualClock(), virtualClock()] as const
+            const memory = await run(limiterOn(memoryStore({ clock: clocks[0] }), name, setup), clocks[0], steps)
+            const stored = await run(limiterOn(storeOn(clocks[1]), name, setup), clocks[1], steps)
+            compared += memory.length
+            expect(stored).toEqual(memory)
+          })
+          await fc.assert(property, { numRuns: 2 })
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: lanes }, (_, lane) => compare(lane)))
+    expect(compared).toBeGreaterThanOrEqual(DECISIONS * share)
+  })
+})

@@ -1,0 +1,175 @@
+import fc from 'fast-check'
+import {
+  createLimiter,
+  type Decision,
+  type Limit,
+  limit,
+  type Limiter,
+  type LimitInput,
+  stack,
+  type Store,
+} from '../../src/index.ts'
+import type { VirtualClock } from '../../src/testing.ts'
+import { limits, names } from './harness.ts'
+
+// Random limits and requests, to compare two stores.
+
+/** A limit in two configurations under one name: a limit that changes, in its numbers or in its algorithm. */
+type Versions = readonly [Limit, Limit]
+
+export interface Setup {
+  /** Limits of two limiters that are stacked; the second may have none. */
+  readonly members: readonly (readonly Versions[])[]
+}
+
+export interface Step {
+  readonly kind:
+    'consume' | 'peek' | 'refund' | 'settle' | 'release' | 'renew' | 'reset' | 'block' | 'pause' | 'penalize'
+  /** Milliseconds that pass before; whole microseconds. */
+  readonly after: number
+  readonly key: string
+  readonly version: 0 | 1
+  readonly cost: number
+  /** Which of the decisions so far is refunded or settled. */
+  readonly which: number
+  /** Milliseconds of a lock-out. */
+  readonly lasting: number
+}
+
+export interface Input {
+  readonly key: string
+  readonly version: 0 | 1
+}
+
+const growing = fc.record({
+  after: fc.integer({ min: 1, max: 3 }),
+  for: fc.constantFrom('10ms', '250ms', '3s'),
+  factor: fc.constantFrom(1, 1.3, 2, 1000 / 3),
+  upTo: fc.constantFrom('3s', '7s', '1m'),
+})
+const blocks = fc.option(fc.oneof(fc.constantFrom(1, 250, 5000), growing), { nil: undefined })
+const flags = fc.record({ strict: fc.boolean(), shadow: fc.boolean(), block: blocks })
+
+/** Small quotas and windows, so that edges are met often. */
+const quota = fc.oneof(
+  { weight: 5, arbitrary: fc.integer({ min: 1, max: 9 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 200 }) },
+  { weight: 1, arbitrary: fc.constant(0) },
+)
+const window = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(100, 1000, 1001, 7000) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 31_536_000_000 }) },
+)
+
+function canBeStrict(base: Limit): boolean {
+  return base['anchor'] !== 'clock' && base['anchor'] !== 'calendar' && base['refill'] !== 'interval'
+}
+
+function written(
+  name: string,
+  base: Limit,
+  { strict, shadow, block }: { strict: boolean; shadow: boolean; block: LimitInput['block'] | undefined },
+): Limit {
+  const common = {
+    name,
+    ...(block !== undefined && { block }),
+    ...(shadow ? { shadow } : strict && canBeStrict(base) && { strict }),
+  }
+  return limit({ ...base, strict: false, ...common })
+}
+
+function versions(name: string, algorithm: string): fc.Arbitrary<Versions> {
+  const one = limits(algorithm, { quota, window })
+  const other = fc.oneof(
+    { weight: 3, arbitrary: one },
+    { weight: 1, arbitrary: fc.constantFrom(...names()).chain((any) => limits(any, { quota, window })) },
+  )
+  return fc
+    .tuple(fc.tuple(one, flags), fc.tuple(other, flags))
+    .map(([a, b]) => [written(name, ...a), written(name, ...b)] as const)
+}
+
+/** Limits of which the first is under this algorithm. */
+export function setups(algorithm: string): fc.Arbitrary<Setup> {
+  const any = fc.constantFrom(...names())
+  const second = any.chain((name) => versions('two', name))
+  const first = fc.tuple(versions('one', algorithm), fc.option(second, { nil: undefined }))
+  const other = fc.option(
+    any.chain((name) => versions('three', name)),
+    { nil: undefined },
+  )
+  return fc.tuple(first, other).map(([[one, two], three]) => ({
+    members: [two === undefined ? [one] : [one, two], three === undefined ? [] : [three]],
+  }))
+}
+
+const passing = fc.oneof(
+  { weight: 5, arbitrary: fc.constant(0) },
+  { weight: 5, arbitrary: fc.integer({ min: 0, max: 2_000_000 }).map((micros) => micros / 1000) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 40_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -900_000, max: 0 }).map((micros) => micros / 1000) },
+)
+
+const step: fc.Arbitrary<Step> = fc.record({
+  kind: fc.oneof(
+    { weight: 12, arbitrary: fc.constant('consume' as const) },
+    { weight: 2, arbitrary: fc.constantFrom('peek', 'refund', 'settle', 'release', 'renew') },
+    { weight: 1, arbitrary: fc.constantFrom('reset', 'block', 'pause', 'penalize') },
+  ) as fc.Arbitrary<Step['kind']>,
+  after: passing,
+  key: fc.constantFrom('a', 'a', 'a', 'b', '\ud800"'),
+  version: fc.oneof(
+    { weight: 6, arbitrary: fc.constant(0 as const) },
+    { weight: 1, arbitrary: fc.constant(1 as const) },
+  ),
+  cost: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, { weight: 2, arbitrary: fc.nat({ max: 12 }) }),
+  which: fc.nat({ max: 6 }),
+  lasting: fc.constantFrom(0, 1, 250, 3000, 60_000),
+})
+
+const STEPS = 40
+export const traces: fc.Arbitrary<readonly Step[]> = fc.array(step, { minLength: STEPS / 2, maxLength: STEPS })
+
+/** Makes the limiters of a setup on a store. */
+export function limiterOn(store: Store, run: string, { members }: Setup): Limiter<Input> {
+  const limiters = members.map((list, i) =>
+    createLimiter<Input>({
+      name: `${run}.${i}`,
+      store,
+      keyer: ({ key }) => (i === 0 ? key : 'everyone'),
+      limits: list.map(
+        (pair) =>
+          ({ version }: Input) =>
+            pair[version],
+      ),
+    }),
+  )
+  return stack(...limiters)
+}
+
+/** Runs a trace. Returns what each step came to. */
+export async function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly Step[]): Promise<unknown[]> {
+  const decisions: Decision[] = []
+  const said: unknown[] = []
+  let newest = clock.now()
+  for (const { kind, after, key, version, cost, which, lasting } of steps) {
+    // A clock may step back by less than the slack with which memory is freed.
+    clock.advance(Math.max(after, newest - 900 - clock.now()))
+    newest = Math.max(newest, clock.now())
+    const past = decisions[decisions.length - 1 - which]
+    if (kind === 'consume' || kind === 'peek') {
+      const decision = await limiter[kind]({ key, version }, { cost })
+      if (kind === 'consume') decisions.push(decision)
+      said.push(decision)
+    } else if (kind === 'reset') await limiter.reset({ key, version })
+    else if (kind === 'block') await limiter.block({ key, version }, lasting === 0 ? 0 : `${lasting}ms`)
+    else if (kind === 'pause') await limiter.pause({ key, version }, `${lasting + 1}ms`)
+    else if (kind === 'penalize') await limiter.penalize({ key, version }, cost)
+    else if (past === undefined) continue
+    else if (kind === 'refund') await limiter.refund(past)
+    else if (kind === 'settle') await limiter.settle(past, cost)
+    else if (kind === 'release') await limiter.release(past)
+    else said.push(await limiter.renew(past))
+  }
+  return said
+}
