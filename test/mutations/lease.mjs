@@ -57,6 +57,7 @@ export const leases = [
     'part = Math.min(part, (settings.share * spot.remaining[i]!) / spot.used(i))',
     'part = Math.min(part, spot.remaining[i]! / spot.used(i))',
   ),
+  lease('one row for both cells of a key', 'CELLS + (hash >>> 16)', 'hash & (CELLS - 1)'),
   lease('a lease after one decision', 'if (seen < settings.from || ', 'if ('),
   bounded('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
   lease('a key that takes room for good', 'if (isUnused && ', 'if (false && '),

@@ -530,6 +530,18 @@ describe('what is kept', () => {
     for (let round = 0; round < 40; round++) for (let i = 0; i < 20; i++) await limiter.consume(`later ${i}`)
     expect(await isLocal('later 7')).toBe(true)
   })
+  it('is nothing per cold key at 100,000 decisions a second', async () => {
+    const { limiter, inner, clock } = world(gcra({ quota: 1e6, window: '1s' }))
+    await limiter.consume('cold')
+    const before = heapUsed()
+    for (let i = 0; i < 50_000; i++) {
+      await limiter.consume(`cold ${i}`)
+      if (i % 1000 === 0) inner.asked.length = 0
+      if (i % 100 === 0) clock.advance(1)
+    }
+    inner.asked.length = 0
+    expect(heapUsed() - before).toBeLessThan(6e5)
+  })
   it('is at most `maxLeases` keys that are asked about often', async () => {
     const { limiter, inner } = world(gcra({ quota: 1e6, window: '1s' }), { maxLeases: 50, from: 1 })
     await limiter.consume('first')
