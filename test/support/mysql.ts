@@ -7,10 +7,11 @@ import { programPath } from './debian.ts'
 import { userFor } from './postgres.ts'
 import { freePort } from './redis.ts'
 
-/** A MariaDB server for one test, on a free port of this machine, with the database `shop`. */
+/** A MariaDB or MySQL server for one test, on a free port of this machine, with the database `shop`. */
 export interface MysqlServer {
   readonly url: string
   readonly port: number
+  readonly isMariaDB: boolean
   readonly process: ChildProcess
   /** Ends the server and keeps its data. */
   stop(): Promise<void>
@@ -20,6 +21,8 @@ export interface MysqlServer {
   remove(): Promise<void>
 }
 
+/** The program of a MySQL server, such as `mysqld`, that is used instead of MariaDB. Debian has only MariaDB. */
+const MYSQLD = process.env['SLUICE_MYSQLD']
 const MISSING = 'This test needs a real MariaDB: put mariadbd and mariadb-install-db on the PATH.'
 const USERS = `CREATE DATABASE IF NOT EXISTS shop;
 CREATE USER IF NOT EXISTS sluice@'127.0.0.1';
@@ -28,19 +31,23 @@ GRANT ALL ON *.* TO sluice@'127.0.0.1' WITH GRANT OPTION;
 
 /** Starts a server whose user `sluice` may do everything. `words` are further options of the command. */
 export async function startMysql(...words: readonly string[]): Promise<MysqlServer> {
-  const server = programPath('command -v mariadbd', 'mariadb-server', MISSING)
-  const setUp = programPath('command -v mariadb-install-db', 'mariadb-server', MISSING)
+  const server = MYSQLD ?? programPath('command -v mariadbd', 'mariadb-server', MISSING)
   const directory = mkdtempSync(join(tmpdir(), 'sluice-mysql-'))
   const user = userFor(directory)
   const options = { ...user, cwd: directory }
   const data = join(directory, 'data')
   const users = join(directory, 'users.sql')
   writeFileSync(users, USERS)
-  const file = ['--no-defaults', `--datadir=${data}`, '--innodb-log-file-size=64M']
-  execFileSync(setUp, [...file, '--skip-test-db', '--auth-root-authentication-method=normal'], {
-    ...options,
-    stdio: 'pipe',
-  })
+  const file = ['--no-defaults', `--datadir=${data}`]
+  if (MYSQLD === undefined) {
+    file.push('--innodb-log-file-size=64M')
+    const setUp = programPath('command -v mariadb-install-db', 'mariadb-server', MISSING)
+    const words = [...file, '--skip-test-db', '--auth-root-authentication-method=normal']
+    execFileSync(setUp, words, { ...options, stdio: 'pipe' })
+  } else {
+    execFileSync(MYSQLD, [...file, '--initialize-insecure'], { ...options, stdio: 'pipe' })
+    file.push('--mysqlx=OFF', '--secure-file-priv=NULL')
+  }
   const port = await freePort()
   const fixed = [
     ...file,
@@ -54,7 +61,7 @@ export async function startMysql(...words: readonly string[]): Promise<MysqlServ
   ]
   const start = async (): Promise<ChildProcess> => {
     const child = spawn(server, [...fixed, ...words], { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
-    await ready(child)
+    await ready(child, server)
     return child
   }
   let child = await start()
@@ -65,6 +72,7 @@ export async function startMysql(...words: readonly string[]): Promise<MysqlServ
   return {
     url: `mysql://sluice@127.0.0.1:${port}/shop`,
     port,
+    isMariaDB: MYSQLD === undefined,
     get process() {
       return child
     },
@@ -79,14 +87,14 @@ export async function startMysql(...words: readonly string[]): Promise<MysqlServ
   }
 }
 
-function ready(child: ChildProcess): Promise<void> {
+function ready(child: ChildProcess, server: string): Promise<void> {
   return new Promise((resolve, reject) => {
     let log = ''
     child.stderr!.on('data', (data: Buffer) => {
       log += data.toString()
       if (log.includes('ready for connections')) resolve()
     })
-    child.once('exit', (code) => reject(new Error(`mariadbd ended with ${code}: ${log}`)))
+    child.once('exit', (code) => reject(new Error(`${server} ended with ${code}: ${log}`)))
     child.once('error', reject)
   })
 }
