@@ -165,10 +165,13 @@ describe('a server of node:http', () => {
     })
     const server = http2.createServer(listener as never).listen(0, '127.0.0.1')
     await once(server, 'listening')
-    const session = http2.connect(`http://127.0.0.1:${(server.address() as { port: number }).port}`)
+    const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
+    // A server closes a connection on which many streams are cancelled.
+    const sessions: http2.ClientHttp2Session[] = []
     let left = REQUESTS
     const client = async (): Promise<void> => {
       while (left-- > 0) {
+        const session = (sessions[Math.floor(left / 1000)] ??= http2.connect(url))
         const stream = session.request({ ':path': '/' }).on('error', () => undefined)
         stream.resume()
         if (left % 3 === 0) setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), Math.random() * 10)
@@ -178,7 +181,7 @@ describe('a server of node:http', () => {
     await Promise.all(Array.from({ length: CLIENTS }, client))
     await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 5000 })
     expect(slotsHeld()).toEqual([])
-    session.destroy()
+    for (const session of sessions) session?.destroy()
     server.close()
   })
 
