@@ -102,9 +102,15 @@ export class EntryArray implements Entries {
     for (let i = this.#first; i < this.#times.length; i++) visit(this.#times[i]!, this.#costOf(i))
   }
 
-  copy(): EntryArray {
+  /** Returns a copy without the oldest `drop` units. */
+  copy(drop = 0): EntryArray {
     const copy = new EntryArray()
-    this.each((time, cost) => copy.push(time, cost))
+    const dropped = this.#dropped + drop
+    const first = this.#reaching(dropped, true)
+    if (first === this.#times.length) return copy
+    copy.#times = this.#times.slice(first)
+    copy.#totals = this.#totals.slice(first)
+    copy.#dropped = dropped
     return copy
   }
 

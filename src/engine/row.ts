@@ -171,11 +171,13 @@ export class Row {
     this.isConverted = true
     if (!isCompatible(to.algorithm, from.algorithm)) return this.#readFrom(to.initialState, 0, noEntries)
     const { outcome } = this
-    const entries = this.entries?.copy()
+    const stored = this.entries ?? noEntries
     this.isCarriedOver = true
     clearEdit(outcome.edit)
-    to.algorithm.convert(to.parameters, from.parameters, this.home, this.at, this.tick, outcome, entries ?? noEntries)
+    to.algorithm.convert(to.parameters, from.parameters, this.home, this.at, this.tick, outcome, stored)
     this.scratch.set(outcome.next)
+    const entries = this.entries?.copy(outcome.edit.drop)
+    outcome.edit.drop = 0
     entries?.apply(outcome.edit)
     this.#readFrom(this.scratch, 0, entries ?? noEntries)
   }

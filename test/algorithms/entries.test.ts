@@ -52,6 +52,23 @@ describe('entries', () => {
     expect([entries.length, entries.costUntil(Infinity)]).toEqual([6, 12])
   })
 
+  it('are copied without the oldest units, as if those were dropped from a copy', () => {
+    const all = fc.array(changes(50), { minLength: 1, maxLength: 60 })
+    const property = fc.property(all, fc.nat({ max: 300 }), (list, drop) => {
+      const entries = new EntryArray()
+      const model = new EditModel()
+      for (const change of list) entries.apply(model.edited(change).edit)
+      const before = itemsOf(entries)
+      const [copy, dropped] = [entries.copy(drop), entries.copy()]
+      dropped.apply(edit({ drop }))
+      expect(itemsOf(copy)).toEqual(itemsOf(dropped))
+      for (const each of [copy, dropped]) each.apply(edit({ drop: 1, pushTime: 1e9, pushCost: 2 }))
+      expect(itemsOf(copy)).toEqual(itemsOf(dropped))
+      expect(itemsOf(entries)).toEqual(before)
+    })
+    fc.assert(property)
+  })
+
   it('stay exact when more than 2^53 was added and dropped', () => {
     const entries = new EntryArray()
     const cost = 2 ** 51 + 1
