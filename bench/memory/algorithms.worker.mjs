@@ -3,7 +3,7 @@ import { entry } from '../lib/entry.mjs'
 import { median } from '../lib/statistics.mjs'
 import { finish, job } from '../lib/worker.mjs'
 import { SAME_KEY } from './keys.mjs'
-import { algorithms, MOST_ON_ONE_KEY } from './limits.mjs'
+import { algorithmsOf, MOST_ON_ONE_KEY } from './limits.mjs'
 import { timed } from './loop.mjs'
 import { pollute } from './pollute.mjs'
 import { ours } from './subjects.mjs'
@@ -14,7 +14,7 @@ const lap = { ms: job.ms / LAPS, most: MOST_ON_ONE_KEY / (WARM_UP + LAPS + 1) }
 
 const sluice = await entry(job.root, 'sluice')
 pollute(sluice)
-const subjects = Object.entries(algorithms).flatMap(([name, kinds]) =>
+const subjects = algorithmsOf(sluice).flatMap(([name, kinds]) =>
   Object.entries(kinds).map(([kind, make]) => ({
     name: `${name}, ${kind}`,
     limiter: ours(sluice, [make(sluice)]),

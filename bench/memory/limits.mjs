@@ -75,5 +75,10 @@ for (const algorithm of algorithmNames) {
   }
 }
 
+/** Those that a build of the package has: an older one lacks newer algorithms. */
+export function algorithmsOf(sluice) {
+  return Object.entries(algorithms).filter(([name]) => sluice[name.split(',')[0]] !== undefined)
+}
+
 /** The algorithms whose state has a fixed size. */
 export const FIXED_SIZE = Object.keys(algorithms).filter((name) => name !== 'slidingWindowLog' && name !== 'concurrent')

@@ -1,5 +1,5 @@
 import { consumer } from '../lib/entry.mjs'
-import { algorithms } from './limits.mjs'
+import { algorithms, algorithmsOf } from './limits.mjs'
 import { limiterOf } from './subjects.mjs'
 
 const DECISIONS = 1500
@@ -9,7 +9,7 @@ const DECISIONS = 1500
  * full store. No call in the package has a single target afterwards, as in a process that has run for a while.
  */
 export function pollute(sluice) {
-  for (const { admitted, denied } of Object.values(algorithms)) {
+  for (const [, { admitted, denied }] of algorithmsOf(sluice)) {
     for (const make of [admitted, denied]) if (make !== undefined) exercise(sluice, { limits: [make(sluice)] })
   }
   exercise(sluice, { limits: several(sluice) })
