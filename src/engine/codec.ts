@@ -1,6 +1,7 @@
-import { type Algorithm, isCompatible, MAX_CELLS } from '../algorithms/algorithm.ts'
+import { type Algorithm, MAX_CELLS } from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
 import { type CompiledLimit, fromParameters } from './compiled-limit.ts'
+import { knownAlgorithms, withVariants } from './limit.ts'
 import { SluiceError } from '../util/errors.ts'
 import { CHANGE_UNTIL, DENIALS_UNTIL, LOCKED_UNTIL, RARE, Row, TOLERANCE_MS } from './row.ts'
 
@@ -167,10 +168,10 @@ function readEntries(reader: Reader): EntryArray {
   return entries
 }
 
-/** Returns the limit that wrote a state, as far as it is needed to convert it, if an algorithm can read it. */
+/** Returns the limit that wrote a state, as far as it is needed to convert it and to see until when it counts, if its algorithm is known. */
 function writerOf(algorithm: Algorithm, signature: string): CompiledLimit | undefined {
-  for (const by of [algorithm, ...(algorithm.compatibleWith ?? [])]) {
-    if (!signature.startsWith(`${by.name},`) || !isCompatible(algorithm, by)) continue
+  for (const by of withVariants([algorithm, ...knownAlgorithms()])) {
+    if (!signature.startsWith(`${by.name},`)) continue
     const [perMs, ...values] = signature
       .slice(by.name.length + 1)
       .split(',')

@@ -26,9 +26,9 @@ interface Kind {
   readonly name: string
   /** Its part of the decisions. A decision on a server takes much longer than one in a file. */
   readonly share: number
-  /** Traces at the same time. Each has a clock and a table of its own. */
+  /** Traces at the same time. Each lane has a clock and a table of its own: rows are deleted by the clock, also after a trace. */
   readonly lanes: number
-  start(): Promise<(lane: number) => Promise<(clock: VirtualClock) => Store>>
+  start(): Promise<(lane: number, clock: VirtualClock) => Promise<Store>>
 }
 
 const kinds: readonly Kind[] = [
@@ -36,10 +36,10 @@ const kinds: readonly Kind[] = [
     name: 'SQLite',
     share: 0.85,
     lanes: 1,
-    start: async () => async () => {
+    start: async () => async (_lane, clock) => {
       const database = new Database(':memory:')
       leftovers.push(() => database.close())
-      return (clock) => sqliteStore(database, { clock })
+      return sqliteStore(database, { clock })
     },
   },
   {
@@ -53,10 +53,10 @@ const kinds: readonly Kind[] = [
         () => server.remove(),
         () => pool.end(),
       )
-      return async (lane) => {
+      return async (lane, clock) => {
         const table = `lane${lane}`
         await pool.query(postgresTable({ table }))
-        return (clock) => postgresStore(pool, { table, clock, timeout: '10s' })
+        return postgresStore(pool, { table, clock, timeout: '10s' })
       }
     },
   },
@@ -71,10 +71,10 @@ const kinds: readonly Kind[] = [
         () => server.remove(),
         () => pool.end(),
       )
-      return async (lane) => {
+      return async (lane, clock) => {
         const table = `lane${lane}`
         await pool.query(mysqlTable({ table }))
-        return (clock) => mysqlStore(pool, { table, clock, timeout: '10s' })
+        return mysqlStore(pool, { table, clock, timeout: '10s' })
       }
     },
   },
@@ -87,14 +87,14 @@ describe.each(kinds)('$name decides the same as memory', ({ share, lanes, start 
   it('in random traces under every algorithm', { timeout: 120_000 + DECISIONS * 5 }, async () => {
     const open = await start()
     const compare = async (lane: number): Promise<void> => {
-      const storeOn = await open(lane)
+      const clocks = [virtualClock(), virtualClock()] as const
+      const store = await open(lane, clocks[1])
       while (compared < DECISIONS * share) {
         for (const algorithm of names()) {
           const property = fc.asyncProperty(setups(algorithm), traces, async (setup, steps) => {
             const name = `run${runs++}`
-            const clocks = [virtualClock(), virtualClock()] as const
             const memory = await run(limiterOn(memoryStore({ clock: clocks[0] }), name, setup), clocks[0], steps)
-            const stored = await run(limiterOn(storeOn(clocks[1]), name, setup), clocks[1], steps)
+            const stored = await run(limiterOn(store, name, setup), clocks[1], steps)
             compared += memory.length
             expect(stored).toEqual(memory)
           })
