@@ -74,7 +74,7 @@ export function lock(row: Row, now: number, length: number, mode: LockMode): boo
   if (isLonger && row.isShared) return length === 0
   if (length > 0) row.lock(now, until)
   else row.unlock()
-  row.until = row.countsUntil(now)
+  if (row.writer !== undefined) row.until = row.countsUntil(now)
   return true
 }
 
