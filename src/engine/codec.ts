@@ -91,11 +91,11 @@ export function encodeRow(row: Row): Uint8Array {
   return out.done()
 }
 
-/** Reads a section as the row of a limit. */
-export function decodeRow(section: Uint8Array, compiled: CompiledLimit): Row {
+/** Reads a section as the row of a limit, or as that of whichever limit wrote it. */
+export function decodeRow(section: Uint8Array, compiled?: CompiledLimit): Row {
   const { row, signature, cells, entries, state } = decodeStored(section)
   if (signature === '') return row
-  const writer = signature === compiled.signature ? compiled : writerOf(compiled.algorithm, signature)
+  const writer = signature === compiled?.signature ? compiled : writerOf(compiled?.algorithm, signature)
   if (writer === undefined) row.unread = state
   else if (writer.cells !== cells.length) throw damaged()
   else {
@@ -131,8 +131,8 @@ export function decodeStored(section: Uint8Array): StoredSection {
   return { row, signature, cells: [], entries: new EntryArray(), state }
 }
 
-/** Reads a section whose limit is not known: until when its state counts, and the rare parts. */
-export function decodeNotes(section: Uint8Array): Row {
+/** Reads no state of a section: until when it counts, and the rare parts. */
+function decodeNotes(section: Uint8Array): Row {
   const reader = new Reader(section)
   const row = decodeHead(reader)
   row.unread = reader.rest()
@@ -169,8 +169,8 @@ function readEntries(reader: Reader): EntryArray {
 }
 
 /** Returns the limit that wrote a state, as far as it is needed to convert it and to see until when it counts, if its algorithm is known. */
-function writerOf(algorithm: Algorithm, signature: string): CompiledLimit | undefined {
-  for (const by of withVariants([algorithm, ...knownAlgorithms()])) {
+function writerOf(algorithm: Algorithm | undefined, signature: string): CompiledLimit | undefined {
+  for (const by of withVariants([...(algorithm === undefined ? [] : [algorithm]), ...knownAlgorithms()])) {
     if (!signature.startsWith(`${by.name},`)) continue
     const [perMs, ...values] = signature
       .slice(by.name.length + 1)

@@ -1,5 +1,5 @@
 import { adjust, lock, renew, reset } from '../engine/adjust.ts'
-import { decodeNotes, decodeRecord, decodeRow, encodeRecord, encodeRow, type Sections } from '../engine/codec.ts'
+import { decodeRecord, decodeRow, encodeRecord, encodeRow, type Sections } from '../engine/codec.ts'
 import { commit, evaluate } from '../engine/decide.ts'
 import { Row } from '../engine/row.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../util/clock.ts'
@@ -390,8 +390,7 @@ class KeyRecord {
     this.#isDeleted = this.#bytes !== undefined
     try {
       this.#sections ??= decodeRecord(this.#bytes)
-      for (const [name, section] of this.#sections)
-        if (!this.#rows.has(name)) this.#rows.set(name, decodeNotes(section))
+      for (const [name, section] of this.#sections) if (!this.#rows.has(name)) this.#rows.set(name, decodeRow(section))
     } catch {
       this.#sections = new Map()
       this.#rows.clear()

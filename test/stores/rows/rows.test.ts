@@ -388,6 +388,16 @@ describe('a row', () => {
     expect((await limiter.peek('ada', { cost: 0 })).limits[0]!.remaining).toBe(4)
   })
 
+  it('of which nothing is left is not noted by a reset when the clock has stepped back', async () => {
+    const clock = virtualClock()
+    const limiter = on(new Rows(clock), gcra({ quota: 4, window: '1h' }))
+    await limiter.refund(await limiter.consume('ada'))
+    clock.advance(-0.001)
+    await limiter.reset('ada')
+    await limiter.refund(await limiter.consume('ada', { cost: 2 }))
+    expect((await limiter.peek('ada', { cost: 0 })).limits[0]!.remaining).toBe(4)
+  })
+
   it('keeps the limits that a request does not name', async () => {
     const rows = new Rows()
     const [first, second] = ['first', 'second'].map((name) => gcra({ quota: 3, window: '1h', name }))
