@@ -131,14 +131,7 @@ export function decodeStored(section: Uint8Array): StoredSection {
   return { row, signature, cells: [], entries: new EntryArray(), state }
 }
 
-/** Reads no state of a section: until when it counts, and the rare parts. */
-function decodeNotes(section: Uint8Array): Row {
-  const reader = new Reader(section)
-  const row = decodeHead(reader)
-  row.unread = reader.rest()
-  return row
-}
-
+/** Reads until when the state of a section counts, and the rare parts. */
 function decodeHead(reader: Reader): Row {
   const row = new Row()
   row.until = reader.time()
@@ -150,7 +143,7 @@ function decodeHead(reader: Reader): Row {
 
 /** Returns the microsecond until which anything of a section counts. */
 function expiryOf(section: Uint8Array): number {
-  const { until, rare } = decodeNotes(section)
+  const { until, rare } = decodeHead(new Reader(section))
   return Math.max(until, rare[LOCKED_UNTIL]!, rare[DENIALS_UNTIL]!, rare[CHANGE_UNTIL]!)
 }
 

@@ -42,8 +42,8 @@ export async function startMysql(...words: readonly string[]): Promise<MysqlServ
   if (MYSQLD === undefined) {
     file.push('--innodb-log-file-size=64M')
     const setUp = programPath('command -v mariadb-install-db', 'mariadb-server', MISSING)
-    const words = [...file, '--skip-test-db', '--auth-root-authentication-method=normal']
-    execFileSync(setUp, words, { ...options, stdio: 'pipe' })
+    const empty = ['--skip-test-db', '--auth-root-authentication-method=normal']
+    execFileSync(setUp, [...file, ...empty], { ...options, stdio: 'pipe' })
   } else {
     execFileSync(MYSQLD, [...file, '--initialize-insecure'], { ...options, stdio: 'pipe' })
     file.push('--mysqlx=OFF', '--secure-file-priv=NULL')

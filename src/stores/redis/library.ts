@@ -37,21 +37,14 @@ export interface Program {
  * whole text at each call. The names hold a hash of the text, so that programs of several versions of the package work side by side.
  */
 export function programFor(algorithms: readonly Algorithm[]): Program {
-  const own = algorithms.filter((each) => !standardAlgorithms.includes(each))
-  const { name, library } =
-    own.length === 0 ? (ordinary ??= libraryOf(standardAlgorithms)) : libraryOf([...standardAlgorithms, ...own])
+  const text = textOf([...standardAlgorithms, ...algorithms])
+  const name = `sluice_${sha1(text).slice(0, 16)}`
   const script = `${textOf(algorithms)}\nreturn decide(KEYS, ARGV)\n`
-  return { name, peekName: `${name}_peek`, library, script, sha: sha1(script) }
+  return { name, peekName: `${name}_peek`, library: libraryOf(name, text), script, sha: sha1(script) }
 }
 
-/** The library without algorithms of the user. */
-let ordinary: Pick<Program, 'name' | 'library'> | undefined
-
-function libraryOf(algorithms: readonly Algorithm[]): Pick<Program, 'name' | 'library'> {
-  const text = textOf(algorithms)
-  const name = `sluice_${sha1(text).slice(0, 16)}`
-  const library = `#!lua name=${name}\nlocal NAME = '${name}'\nlocal function build()\n${text}\nreturn decide\nend\n${register}`
-  return { name, library }
+function libraryOf(name: string, text: string): string {
+  return `#!lua name=${name}\nlocal NAME = '${name}'\nlocal function build()\n${text}\nreturn decide\nend\n${register}`
 }
 
 /**
