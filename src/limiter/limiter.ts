@@ -6,6 +6,7 @@ import {
   type Degraded,
   isCharge,
   perform,
+  renewParameters,
   type Store,
   type SyncStore,
 } from '../stores/store.ts'
@@ -455,6 +456,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** Charges actual costs, if they are given, and gives slots back. */
   #adjust(charges: readonly Charge[], costs: readonly number[] | undefined, releases: boolean): MaybePromise<void> {
     const units = charges.map((charge, i) => {
+      renewParameters(charge.policy)
       if (isSettled(charge)) return costs === undefined ? 0 : difference(charge, costs[i]!)
       return releases && charge.allowed ? -charge.charged : 0
     })

@@ -109,9 +109,11 @@ export function createPolicy(
   return { limiter, limit, compiled: compiled(limit), store, home, onOutage, lease, cache: undefined }
 }
 
-/** Derives the parameters of a limit again if they are not valid at this time. */
-function renew(policy: Policy, [from, until]: readonly [from: number, until: number]): void {
+/** Derives the parameters of a limit on the calendar again if they are not valid now. */
+export function renewParameters(policy: Policy): void {
+  if (policy.compiled.validity === undefined) return
   const time = policy.store.clock.now()
+  const [from, until] = policy.compiled.validity
   if (time >= from && time < until) return
   policy.compiled = compiledAt(policy.limit, time)
   policy.cache = undefined
@@ -142,7 +144,7 @@ export class Charge implements LimitStatus {
   #lockedFor = 0
 
   constructor(policy: Policy, key: string, cost: number) {
-    if (policy.compiled.validity !== undefined) renew(policy, policy.compiled.validity)
+    renewParameters(policy)
     this.limit = policy.limit
     this.limiter = policy.limiter
     this.key = key

@@ -148,6 +148,20 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
     }
   })
 
+  it('settles in the window of the calendar, also when no request came for months', async () => {
+    const clock = virtualClock(Date.parse('2026-02-02T12:00:00Z'))
+    const limiter = createLimiter<string>({
+      keyer: (key) => key,
+      limits: fixedWindow({ quota: 1, window: '1mo', anchor: 'calendar' }),
+      store: storeOn(clock),
+    })
+    const decision = await limiter.consume('ann')
+    clock.set(Date.parse('2026-04-15T12:00:00Z'))
+    await limiter.settle(decision, 2)
+    clock.set(Date.parse('2026-05-01T00:00:00Z'))
+    expect((await limiter.consume('ann')).allowed).toBe(true)
+  })
+
   it('refunds in the same window, and nothing in a later one', async () => {
     const clock = virtualClock(Date.parse('2026-05-15T12:00Z'))
     const limiter = createLimiter({ keyer: () => 'k', limits: berlin('1d'), store: storeOn(clock) })
