@@ -10,10 +10,81 @@ import type { Decision } from '../../src/limiter/decision.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { detached, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { isStoreError, textOf } from '../../src/util/errors.ts'
-import { optionalFunction, refuse } from '../../src/util/validate.ts'
+import { optionalFunction, refuse, needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 import { warn } from '../../src/util/warn.ts'
 import { shared } from '../../src/util/copies.ts'
-import { addressOf, serverOf } from './keyers.ts'
+import {
+  type AddressOptions,
+  addressReader,
+  type ClientInfo,
+  clientKeyer,
+  givenAddressKeyer,
+  type IpKeyerOptions as SubnetOptions,
+  isSocketSet,
+  proxyHeaderIn,
+} from '../../src/http/keys/address.ts'
+import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
+import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+
+/** The options of {@link ipKeyer}. */
+export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>
+
+/** Returns the server of a request. */
+function serverOf(request: IncomingMessage): object | undefined {
+  return (request.socket as { server?: object }).server
+}
+
+const client: ClientInfo<IncomingMessage> = {
+  address: (request) => request.socket.remoteAddress,
+  proxyHeader: (request) => proxyHeaderIn(request.headers),
+  trust: () => 'nobody',
+  app: serverOf,
+  isSet: (request) => isSocketSet(request.socket),
+}
+
+/** Returns the address of the socket, for rules. */
+const addressOf: (request: IncomingMessage) => string | undefined = addressReader(client)
+
+/**
+ * Returns a keyer for the client's address: the address of the socket, or the result of `address`, which servers behind a proxy
+ * need. IPv6 addresses are cut to a prefix.
+ * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * @example ipKeyer({ address: (request) => request.headers['x-real-ip'] as string }) // a header that the proxy overwrites
+ */
+export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<IncomingMessage> {
+  if (options.address === undefined) return clientKeyer(client, options)
+  return givenAddressKeyer(options as AddressOptions<[request: IncomingMessage]>)
+}
+
+/**
+ * The address of the socket. IPv6 addresses are cut to their /56.
+ * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
+ */
+export const byIP: SyncKeyer<IncomingMessage> = ipKeyer()
+
+/**
+ * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
+ * header.
+ * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
+ */
+export function byHeader(name: string): SyncKeyer<IncomingMessage> {
+  return headerKeyer(
+    (request: IncomingMessage, lowerCaseName) => request.headers[lowerCaseName] as string | undefined,
+    name,
+  )
+}
+
+/**
+ * The method of the request.
+ * @example keyers(byHeader('x-api-key'), byMethod)
+ */
+export const byMethod: SyncKeyer<IncomingMessage> = (request) => {
+  refuseOwnCall('byMethod', request)
+  return methodKey(request.method)
+}
+
+needsCall(ipKeyer, 'ipKeyer()')
+needsCall(byHeader, "byHeader('x-api-key')")
 
 const decisions = shared('decisions of node', () => new WeakMap<IncomingMessage, Decision>())
 
@@ -76,8 +147,6 @@ function closeWith(socket: Duplex, text: string): void {
   socket.once('finish', () => socket.destroy())
   socket.end(text)
 }
-
-export { byHeader, byIP, byMethod, ipKeyer, type IpKeyerOptions } from './keyers.ts'
 
 /** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
 export type RateLimitOptions = LimiterSource<IncomingMessage> &

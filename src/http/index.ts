@@ -18,6 +18,22 @@
  * @module
  */
 
+import type { Decision } from '../limiter/decision.ts'
+import { SluiceError } from '../util/errors.ts'
+import { knownOptions } from '../util/validate.ts'
+import { type Denial, denial, type DeniedRequest } from './denial.ts'
+import type { HeaderOptions } from './headers/options.ts'
+import { timeOf } from './passes.ts'
+import {
+  hasMilliseconds,
+  type HeaderConfig,
+  headerConfig,
+  isAnswered,
+  RETRY_AFTER_MS,
+  retryAfterMs,
+} from './headers/styles.ts'
+import { validateStatus } from './message.ts'
+
 export type { Decision } from '../limiter/decision.ts'
 export type { HeaderOptions } from './headers/options.ts'
 export type { HttpAdapter } from './adapter.ts'
@@ -34,13 +50,78 @@ export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './keys/address
 export { unroutedKey } from './checks.ts'
 export { headerKeyer, routeKey, type RoutePattern } from './keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './options.ts'
-export {
-  type HeaderRecord,
-  headersFor,
-  problemFor,
-  type ProblemOptions,
-  type ProblemResponse,
-} from './responses-for.ts'
 export { createRequestLimiter, type RequestLimiter } from './request-limiter.ts'
 export { markAborted, whenClosed } from './response/node.ts'
 export { ResponseEnd } from './response/web.ts'
+
+const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
+
+/** Headers by name. */
+export type HeaderRecord = Readonly<Record<string, string>>
+
+/** The response to a request that was not admitted, as plain data. */
+export interface ProblemResponse {
+  /** 429, the `statusCode` that was asked for, or 503. */
+  readonly status: Denial['status']
+  /**
+   * The rate-limit headers, `Retry-After`, `Cache-Control`, `Vary` and `Content-Type`. With the styles `'openai'` and `'anthropic'` also
+   * `retry-after-ms`.
+   */
+  readonly headers: HeaderRecord
+  /** Problem details as JSON, a page for a client that prefers HTML, or text for one that accepts no JSON. Empty for HEAD. */
+  readonly body: string
+}
+
+/** The options of {@link problemFor}: those of the headers, the method and the `Accept` header of the request, and `statusCode`. */
+export type ProblemOptions = HeaderOptions & DeniedRequest
+
+/**
+ * Returns the rate-limit headers of a decision, for code that decides by itself, such as a middleware of tRPC. The default style is
+ * `'standard'`. Returns no headers for `headers: false`, and when the store did not answer. With the styles `'openai'` and
+ * `'anthropic'`, a denial also has `retry-after-ms`. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * @example
+ * const decision = await limiter.consume(user)
+ * for (const [name, value] of Object.entries(headersFor(decision))) response.setHeader(name, value)
+ */
+export function headersFor(decision: Decision, options: HeaderOptions = {}): HeaderRecord {
+  knownOptions('headersFor', options, HEADER_OPTIONS)
+  const config = headerConfig(options)
+  return { ...recordOf(decision, config), ...(isAnswered(decision) && millisecondsOf(decision, config)) }
+}
+
+/**
+ * Returns the response to a denied request: status 429, or 503 when the store did not answer and the limiter is closed then, the
+ * headers and the body that every adapter sends. Throws `INVALID_OPTION` for the decision of an admitted request, and
+ * `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options.
+ * @example
+ * const decision = await limiter.consume(user)
+ * if (!decision.allowed) {
+ *   const { status, headers, body } = problemFor(decision)
+ *   return new Response(body, { status, headers })
+ * }
+ */
+export function problemFor(decision: Decision, options: ProblemOptions = {}): ProblemResponse {
+  knownOptions('problemFor', options, [...HEADER_OPTIONS, 'method', 'accept', 'statusCode'])
+  validateStatus(options.statusCode)
+  if (decision.allowed)
+    throw new SluiceError(
+      'INVALID_OPTION',
+      'problemFor: expected the decision of a denied request, got the decision of an admitted request',
+    )
+  const { status, headers, body } = denial(decision, options)
+  const config = headerConfig(options)
+  const written = { ...recordOf(decision, config), ...millisecondsOf(decision, config) }
+  return { status, headers: { ...written, ...Object.fromEntries(headers) }, body }
+}
+
+/** Returns the `retry-after-ms` of a denial, in a style that has it. */
+function millisecondsOf(decision: Decision, config: HeaderConfig): HeaderRecord {
+  const ms = hasMilliseconds(config) ? retryAfterMs(decision) : undefined
+  return ms === undefined ? {} : { [RETRY_AFTER_MS]: String(ms) }
+}
+
+function recordOf(decision: Decision, config: HeaderConfig): HeaderRecord {
+  const record: Record<string, string> = {}
+  config.write(decision, timeOf(decision), (name, value) => void (record[name] = value))
+  return record
+}

@@ -11,7 +11,7 @@ import {
   type Limiter,
   slidingWindowLog,
 } from '../../src/index.ts'
-import type { Row } from '../../src/cli/top/ranking.ts'
+import type { Row } from '../../src/cli/top/command.ts'
 import { tableOf } from '../../src/cli/top/command.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { CommandLine } from '../support/command-line.ts'

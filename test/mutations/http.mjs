@@ -44,7 +44,7 @@ const webResponse = inTests('src/http/response/web.ts', 'test/adapters/fetch', '
 const express = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const routeKey = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const koa = inTests('adapters/koa/index.ts', 'test/adapters/koa/error-headers.test.ts')
-const koaKeyers = inTests('adapters/koa/keyers.ts', 'test/adapters/koa/keyers.test.ts')
+const koaKeyers = inTests('adapters/koa/index.ts', 'test/adapters/koa/keyers.test.ts')
 const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
 const ownRoutes = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/own-routes.test.ts')
 const earlyRoutes = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/early-routes.test.ts')
@@ -75,7 +75,7 @@ const checksOf = inFile('src/http/checks.ts', { files: everywhere, name: 'checks
 const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'names of their limiters' })
 const unanswered = inTests('src/http/checks.ts', 'test/adapters/on-denied.test.ts')
 const mountedLate = inTests('adapters/express/express.ts', 'test/adapters/express/mounted-late.test.ts')
-const honoKeyers = inTests('adapters/hono/keyers.ts', 'test/adapters/hono/keyers.test.ts')
+const honoKeyers = inTests('adapters/hono/index.ts', 'test/adapters/hono/keyers.test.ts')
 const inherited = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
 const routeHook = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
 const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
@@ -523,7 +523,7 @@ export const http = [
     'if (!showsMilliseconds(decision)) return',
     '',
   ),
-  inTests('src/http/responses-for.ts', 'test/http/responses-for.test.ts')(
+  inTests('src/http/index.ts', 'test/http/responses-for.test.ts')(
     'returns milliseconds in an outage',
     '(isAnswered(decision) && millisecondsOf(decision, config))',
     'millisecondsOf(decision, config)',
