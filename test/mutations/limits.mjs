@@ -28,6 +28,7 @@ const windowTests = { files: ['test/engine/calendar.test.ts'] }
 const calendarWindow = inFile('src/algorithms/fixed-window.ts', windowTests)
 const calendarWindowInLua = inFile('src/algorithms/fixed-window.lua', windowTests, 'Lua')
 const store = inFile('src/stores/store.ts', windowTests)
+const settlement = inFile('src/limiter/limiter.ts', windowTests)
 const share = inFile('src/stores/guard/local.ts', windowTests)
 
 const capped = { files: ['test/limiter/cap-cost.test.ts'] }
@@ -105,6 +106,7 @@ export const limits = [
   calendar('weeks that start on Sunday', 'date.getUTCDay() + 6', 'date.getUTCDay() + 7'),
   calendar('a skipped day taken for a window', 'if (starts.at(-1) !== start) starts', 'starts'),
   calendar('zones remembered without a bound', 'map.size >= MOST_REMEMBERED', 'map.size < 0'),
+  settlement('windows of an old month for a settlement', '      renewParameters(charge.policy)\n', ''),
   calendarWindow(
     'windows that are not derived anew',
     'first + before + current) * 1000',
