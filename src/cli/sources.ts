@@ -1,7 +1,9 @@
 import { fetchRow } from '../stores/inspect.ts'
 import type { Stored } from '../stores/held.ts'
 import { readRedisKey, redisKey } from '../stores/redis/keys.ts'
-import { fetchStored, resetKey } from '../stores/redis/stored.ts'
+import { transactionFailure } from '../stores/redis/failure.ts'
+import { programFor } from '../stores/redis/library.ts'
+import { fetchStored } from '../stores/redis/stored.ts'
 import type { ScriptClient } from '../stores/redis/clients.ts'
 import { type ListedDatabase, readRecordKey, recordKey, rowStore } from '../stores/rows.ts'
 import { perform } from '../stores/store.ts'
@@ -163,4 +165,14 @@ class RowSource implements KeySource {
   async size(): Promise<number> {
     return this.#database.size()
   }
+}
+
+/** Deletes the state of a key by its name in Redis, as a reset by a store does. Returns whether there was one. */
+export async function resetKey(client: ScriptClient, name: string): Promise<boolean> {
+  // Without algorithms, a program does not know how long a state counts, so its note of the reset has the expiry of the key.
+  const { script } = programFor([])
+  const [, answer] = (await client.eval(script, [name], ['forget'])) as unknown[]
+  const deleted = Number(answer)
+  if (Number.isNaN(deleted)) throw transactionFailure(String(answer), [])
+  return deleted === 1
 }

@@ -36,7 +36,7 @@ import { ChargeBuilder } from './charge-builder.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
 import { decisionOf, receiptOf } from './receipt.ts'
 import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
-import { copyText } from '../util/copy-text.ts'
+import { copyText } from '../util/bounded-key.ts'
 import { leaseSettings, leasing } from '../stores/lease.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 

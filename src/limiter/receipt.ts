@@ -1,7 +1,7 @@
 import { type Limit, limitFromData, type LimitInput } from '../engine/limit.ts'
 import { Charge, createPolicy, type Policy, type Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
-import { copyText } from '../util/copy-text.ts'
+import { copyText } from '../util/bounded-key.ts'
 import { messageOf, reasonOf, shown, SluiceError } from '../util/errors.ts'
 import { sha256 } from '../util/sha256.ts'
 import { chargesOf, type ChargeSource, checkedCost } from './charges.ts'

@@ -1,4 +1,4 @@
-import { copyText } from '../util/copy-text.ts'
+import { copyText } from '../util/bounded-key.ts'
 import { type DecisionEvent, decisions } from '../limiter/decision.ts'
 import type { Duration } from '../engine/limit.ts'
 import { type Clock, clockGiven, steadyClock } from '../util/clock.ts'

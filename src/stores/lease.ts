@@ -3,7 +3,7 @@ import type { Duration } from '../engine/limit.ts'
 import { background, type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import { brand, shared } from '../util/copies.ts'
 import { countOf, type LeaseCount, type TripCount, tripsOf } from './lease-counts.ts'
-import { copyText } from '../util/copy-text.ts'
+import { copyText } from '../util/bounded-key.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import {
   type Adjusting,

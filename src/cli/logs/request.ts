@@ -1,4 +1,4 @@
-import { copyText } from '../../util/copy-text.ts'
+import { copyText } from '../../util/bounded-key.ts'
 
 /** The length of a time such as `22/Nov/2026:10:48:04 +0000`. */
 export const CLF_LENGTH = 26

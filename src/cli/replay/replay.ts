@@ -1,4 +1,4 @@
-import { copyText } from '../../util/copy-text.ts'
+import { copyText } from '../../util/bounded-key.ts'
 import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
 import { type Decision, holdsSlots } from '../../limiter/decision.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'

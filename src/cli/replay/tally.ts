@@ -1,4 +1,4 @@
-import { copyText } from '../../util/copy-text.ts'
+import { copyText } from '../../util/bounded-key.ts'
 
 /** The bars of a plot. */
 const SLOTS = 240

@@ -1,4 +1,4 @@
-import { copyText } from '../../util/copy-text.ts'
+import { copyText } from '../../util/bounded-key.ts'
 import { shortDuration } from '../../util/duration.ts'
 import { parseArgs } from 'node:util'
 import { SluiceError } from '../../util/errors.ts'

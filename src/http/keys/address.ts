@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { copyText } from '../../util/copy-text.ts'
+import { copyText } from '../../util/bounded-key.ts'
 import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { isPromise } from '../../util/maybe-promise.ts'
 import { knownOptions, refuse, refuseOwnCall } from '../../util/validate.ts'

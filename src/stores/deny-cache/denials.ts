@@ -1,5 +1,5 @@
 import type { Charge, Policy } from '../store.ts'
-import { copyText } from '../../util/copy-text.ts'
+import { copyText } from '../../util/bounded-key.ts'
 import { WeakValues } from '../../util/copies.ts'
 
 /** What is known of the requests that may change a state. */

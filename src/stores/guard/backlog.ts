@@ -1,4 +1,4 @@
-import { copyText } from '../../util/copy-text.ts'
+import { copyText } from '../../util/bounded-key.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { LockMode } from '../../engine/adjust.ts'
 import { Charge, perform, type Store } from '../store.ts'

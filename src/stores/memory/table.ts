@@ -1,7 +1,7 @@
 import type { EntryArray } from '../../algorithms/entries.ts'
 import { NOWHERE, RARE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
-import { copyText } from '../../util/copy-text.ts'
+import { copyText } from '../../util/bounded-key.ts'
 import type { CacheEntry } from '../store.ts'
 
 /** The expiry of a slot that never expires. */

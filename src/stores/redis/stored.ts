@@ -2,8 +2,6 @@ import type { ScriptClient } from './clients.ts'
 import { ENTRY, readSignature, RECORD } from './keys.ts'
 import script from './stored.lua?raw'
 import type { Entry, Stored, StoredState } from '../held.ts'
-import { transactionFailure } from './failure.ts'
-import { programFor } from './library.ts'
 
 /** Reads the state of a key, its expiry and the time in one call. */
 export async function fetchStored(runner: ScriptClient, key: string): Promise<Stored> {
@@ -85,14 +83,4 @@ function entriesOf(bytes: Buffer): Entry[] {
     time: bytes.readDoubleLE(i * ENTRY),
     cost: bytes.readDoubleLE(i * ENTRY + 8),
   }))
-}
-
-/** Deletes the state of a key by its name in Redis, as a reset by a store does. Returns whether there was one. */
-export async function resetKey(client: ScriptClient, name: string): Promise<boolean> {
-  // Without algorithms, a program does not know how long a state counts, so its note of the reset has the expiry of the key.
-  const { script } = programFor([])
-  const [, answer] = (await client.eval(script, [name], ['forget'])) as unknown[]
-  const deleted = Number(answer)
-  if (Number.isNaN(deleted)) throw transactionFailure(String(answer), [])
-  return deleted === 1
 }

@@ -13,7 +13,7 @@ import {
 } from '../../../src/index.ts'
 import { heldOf } from '../../../src/stores/held.ts'
 import { fetchStored } from '../../../src/stores/redis/stored.ts'
-import { resetKey } from '../../../src/stores/redis/stored.ts'
+import { resetKey } from '../../../src/cli/sources.ts'
 import { scriptClient } from '../../../src/stores/redis/clients.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { connect, leftovers, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
