@@ -118,7 +118,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     step,
     adjust,
     convert,
-    // The bucket is full one window before the key is new again.
-    leaseUntil: (params, at, reset) => bucket.leaseUntil!(params, at, Math.max(1, reset - params.idle)),
+    // After a refund, the time at which the key is new again says nothing about the next refill.
+    leaseUntil: (params, at, reset) => (params['drain'] === undefined ? at : bucket.leaseUntil!(params, at, reset)),
   }
 }

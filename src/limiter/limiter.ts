@@ -464,6 +464,9 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const done = perform(store, { kind: 'adjust', charges, units })
     // Slots are given back once.
     if (releases) for (const charge of charges) if (!isSettled(charge)) charge.markCharged(charge.at, 0)
+    // After an error, they can be given back again.
+    if (releases && isPromise(done))
+      done.catch(() => charges.forEach((charge, i) => isSettled(charge) || charge.markCharged(charge.at, -units[i]!)))
     return chain(done, () => {
       this.#queue.wake(charges)
       return noticeAdded(store, charges, units)

@@ -1,7 +1,7 @@
 import { isCharge } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
-import type { Decision } from './decision.ts'
+import { type Decision, holdsSlots } from './decision.ts'
 
 /** A decision whose slots are held until it is released. */
 interface Held {
@@ -72,7 +72,9 @@ function renewDue(): void {
 async function renewed(decision: Decision, { renew }: Held): Promise<void> {
   try {
     const answer = renew(decision)
-    if (!(isPromise(answer) ? await answer : answer)) held.delete(decision)
+    const isHeld = isPromise(answer) ? await answer : answer
+    // Others of its slots may still be held.
+    if (!isHeld && !holdsSlots(decision)) held.delete(decision)
   } catch {
     // The store is away. A slot that is not renewed until its lease ends is free then.
   }

@@ -70,6 +70,8 @@ class Waiter {
   readonly #cancelDeadline: () => void
   #cancelHold: () => void = () => undefined
   #wake: () => void = () => undefined
+  /** True if it was woken since it has asked the store last. */
+  #isWoken = false
   #settle!: { resolve(decision: Decision): void; reject(reason: unknown): void }
 
   /**
@@ -131,6 +133,7 @@ class Waiter {
   /** Sleeps for so many milliseconds, or until `wake` is called. */
   sleep(ms: number): Promise<void> {
     this.waits()
+    if (this.#isWoken) return Promise.resolve()
     return new Promise((resolve) => {
       const cancel = sleep(ms, resolve, this.#clock)
       this.#wake = () => {
@@ -141,7 +144,13 @@ class Waiter {
   }
 
   wake(): void {
+    this.#isWoken = true
     this.#wake()
+  }
+
+  /** It is about to ask the store: what happens from now on wakes it. */
+  asks(): void {
+    this.#isWoken = false
   }
 
   /** Resolves once the decision's delay has passed. */
@@ -333,10 +342,12 @@ export class WaitQueue {
     waiter.isServed = true
     try {
       while (this.waiters.has(waiter)) {
+        waiter.asks()
         const asked = decide(waiter.store, sameCharges(waiter), 'consume')
         const decision = isPromise(asked) ? await asked : asked
-        if (!this.waiters.has(waiter)) await this.#giveBack(waiter, decision)
-        else if (decision.allowed) this.#admit(waiter, decision)
+        if (!this.waiters.has(waiter)) {
+          if (decision.allowed) await this.#giveBack(waiter, decision)
+        } else if (decision.allowed) this.#admit(waiter, decision)
         else if (!this.#refused(waiter, promisedWait(decision), decision)) await waiter.sleep(pauseAfter(decision))
       }
     } catch (error) {

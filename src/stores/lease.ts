@@ -119,6 +119,8 @@ export function leaseSettings(option: string, given: boolean | LeaseOptions): Le
 
 /** A lease has at least so many requests of average cost. */
 const LEAST = 2
+/** So many of the latest leases of a key are kept when nothing is left of them. */
+const MOST_EMPTY = 8
 /** A lease is renewed when this part of it is left. */
 const LOW = 0.25
 
@@ -157,7 +159,8 @@ class Batch {
   }
 
   get isLow(): boolean {
-    for (let i = 0; i < this.left.length; i++) if (this.left[i]! <= LOW * this.charges[i]!.cost) return true
+    for (let i = 0; i < this.left.length; i++)
+      if (this.charges[i]!.cost > 0 && this.left[i]! <= LOW * this.charges[i]!.cost) return true
     return false
   }
 
@@ -227,7 +230,8 @@ class Spot {
     this.#parts = new Float64Array(PARTS * (charges.length + 1))
     this.#sums = new Float64Array(charges.length + 1)
     this.#part = this.#partAt(now)
-    this.openedAt = now
+    // A larger `from` than is counted of a key is counted here.
+    this.openedAt = settings.from > MOST_SEEN ? -Infinity : now
   }
 
   /** Decisions within the last `for`. */
@@ -318,6 +322,9 @@ function isSameLease(one: LeaseSettings | undefined, other: LeaseSettings | unde
 /** So many spots are looked at when one is added. */
 const LOOKS = 4
 
+/** A cell counts up to so many. */
+const MOST_SEEN = 255
+
 /** A counter of keys has two rows of so many cells. Keys with one hash share a cell. */
 const CELLS = 65_536
 
@@ -337,7 +344,7 @@ class Sightings {
     const [one, other] = [hash & (CELLS - 1), CELLS + (hash >>> 16)]
     const counts = this.#now
     const seen = Math.min(counts[one]!, counts[other]!)
-    if (seen < 255) {
+    if (seen < MOST_SEEN) {
       if (counts[one] === seen) counts[one] = seen + 1
       if (counts[other] === seen) counts[other] = seen + 1
     }
@@ -373,7 +380,9 @@ class LeaseStore implements AsyncStore {
   readonly #settings: LeaseSettings | undefined
   readonly #maxLeases: number
   /** By limiter, then by key: the spots that charge it. */
-  readonly #spots = new Map<string, Map<string, Spot[]>>()
+  readonly #spots = new Map<string, Map<string, Set<Spot>>>()
+  /** The same spots by the keys of all their charges: one key of a stack can have many spots. */
+  readonly #named = new Map<string, Spot[]>()
   readonly #all = new Set<Spot>()
   /** Goes through all spots again and again. */
   #hand = this.#all.values()
@@ -446,6 +455,7 @@ class LeaseStore implements AsyncStore {
     this.#cancel?.()
     for (const batch of this.#batches) this.#end(batch)
     this.#spots.clear()
+    this.#named.clear()
     this.#all.clear()
     let cancel = (): void => undefined
     const late = new Promise<void>((resolve) => (cancel = background(1000, resolve)))
@@ -483,15 +493,17 @@ class LeaseStore implements AsyncStore {
 
   #consume(operation: Deciding, reply: Reply): (() => void) | undefined {
     const { charges } = operation
-    if (!this.#isLeased(charges)) return start(this.#inner, operation, reply)
-    const known = this.#find(charges)
+    const isLeased = this.#isLeased(charges)
+    const known = isLeased ? this.#find(charges) : undefined
     if (known !== undefined && this.#take(known, charges)) {
       reply.answered('remembered')
       return undefined
     }
+    // A limit that is not leased may have been, with other parameters.
+    if (this.#all.size > 0) this.#endChanged(charges)
+    if (!isLeased) return start(this.#inner, operation, reply)
     tripsOf(charges[0]!.policy).decisions++
     const time = this.#now()
-    if (this.#all.size > 0) this.#endChanged(charges)
     const spot = known ?? this.#open(charges, time.now)
     if (spot === undefined) return start(this.#inner, operation, reply)
     spot.turn(time.now)
@@ -513,6 +525,27 @@ class LeaseStore implements AsyncStore {
     )
   }
 
+  /**
+   * Adds what this process holds to what remains in the store, since it is not used. A request that is denied only for that need not wait
+   * longer than until its leases end.
+   */
+  #addHeld({ batches }: Spot, charges: readonly Charge[], time: Time): void {
+    for (const [i, charge] of charges.entries()) {
+      let held = 0
+      let end = time.now
+      for (const batch of batches) {
+        if (batch.left[i] === 0 || batch.isOver(time)) continue
+        held += batch.left[i]!
+        end = Math.max(end, batch.end)
+      }
+      const remaining = charge.remaining + held
+      if (held === 0 || charge.lockedFor > 0) continue
+      if (charge.allowed) charge.remaining = Math.min(remaining, charge.policy.compiled.capacity)
+      else if (charge.cost <= remaining)
+        charge.retryAfter = Math.min(charge.retryAfter, Math.ceil((end - time.now) / 1000))
+    }
+  }
+
   /** Returns true if each limit of a decision may be leased. */
   #isLeased(charges: readonly Charge[]): boolean {
     for (let i = 0; i < charges.length; i++) {
@@ -527,8 +560,7 @@ class LeaseStore implements AsyncStore {
   }
 
   #find(charges: readonly Charge[]): Spot | undefined {
-    const { policy, key } = charges[0]!
-    const spots = this.#spots.get(policy.limiter)?.get(key)
+    const spots = this.#named.get(nameOf(charges))
     if (spots === undefined) return undefined
     for (let i = 0; i < spots.length; i++) if (spots[i]!.matches(charges)) return spots[i]
     return undefined
@@ -540,22 +572,24 @@ class LeaseStore implements AsyncStore {
     let settings = this.#settingsOf(first!.policy)
     for (let i = 1; i < charges.length; i++) settings = stricter(settings, this.#settingsOf(charges[i]!.policy))
     if (settings.span > this.#longest) this.#longest = settings.span
-    const seen = (this.#sightings ??= new Sightings()).see(first!.key, this.#longest, now)
-    if (seen < settings.from || !this.#hasRoom(now)) return undefined
+    const seen = (this.#sightings ??= new Sightings()).see(nameOf(charges), this.#longest, now)
+    if (seen < Math.min(settings.from, MOST_SEEN) || !this.#hasRoom(now)) return undefined
     const parts = new Set(charges.map(({ limiter, key }) => this.place.partOf(limiter, key)))
     const places = new Set(charges.map(placeOf))
     // The keys of different slots of a cluster are charged one after another.
     const isOneTransaction = places.size === 1 || (parts.size === 1 && parts.has(''))
     const spot = new Spot(charges, settings, isOneTransaction, now)
     this.#all.add(spot)
-    for (const each of distinct(charges)) this.#at(each.limiter, each.key).push(spot)
+    const name = copyText(nameOf(charges))
+    this.#named.set(name, [...(this.#named.get(name) ?? []), spot])
+    for (const each of charges) this.#at(each.limiter, each.key).add(spot)
     return spot
   }
 
-  #at(limiter: string, key: string): Spot[] {
-    const keys = this.#spots.get(limiter) ?? new Map<string, Spot[]>()
+  #at(limiter: string, key: string): Set<Spot> {
+    const keys = this.#spots.get(limiter) ?? new Map<string, Set<Spot>>()
     this.#spots.set(limiter, keys)
-    const spots = keys.get(key) ?? []
+    const spots = keys.get(key) ?? new Set()
     keys.set(copyText(key), spots)
     return spots
   }
@@ -568,7 +602,7 @@ class LeaseStore implements AsyncStore {
         this.#hand = this.#all.values()
         break
       }
-      const isUnused = now - spot.usedAt > this.#longest || now < spot.usedAt
+      const isUnused = now - spot.usedAt > spot.settings.span || now < spot.usedAt
       if (isUnused && spot.batches.length === 0 && !this.#isAsking(spot, now)) this.#remove(spot)
     }
     return this.#all.size < this.#maxLeases
@@ -578,18 +612,25 @@ class LeaseStore implements AsyncStore {
     this.#all.delete(spot)
     for (const [i, { limiter }] of spot.policies.entries()) {
       const keys = this.#spots.get(limiter)
-      const others = keys?.get(spot.keys[i]!)?.filter((each) => each !== spot) ?? []
-      if (others.length > 0) keys!.set(spot.keys[i]!, others)
-      else keys?.delete(spot.keys[i]!)
+      const others = keys?.get(spot.keys[i]!)
+      others?.delete(spot)
+      if (others?.size === 0) keys!.delete(spot.keys[i]!)
       if (keys?.size === 0) this.#spots.delete(limiter)
     }
+    const name = nameOf(spot.keys.map((key) => ({ key })))
+    const left = this.#named.get(name)?.filter((each) => each !== spot) ?? []
+    if (left.length > 0) this.#named.set(name, left)
+    else this.#named.delete(name)
   }
 
   /** Ends leases of limits that have changed since: their units are given back before the state is converted. */
   #endChanged(charges: readonly Charge[]): void {
     for (const { policy, key } of charges) {
       for (const spot of this.#spots.get(policy.limiter)?.get(key) ?? []) {
-        const own = spot.policies.find(({ limit }, i) => limit.name === policy.limit.name && spot.keys[i] === key)
+        const own = spot.policies.find(
+          ({ limiter, limit }, i) =>
+            limiter === policy.limiter && limit.name === policy.limit.name && spot.keys[i] === key,
+        )
         if (own !== undefined && own.compiled.signature !== policy.compiled.signature) this.#drop(spot)
       }
     }
@@ -610,12 +651,15 @@ class LeaseStore implements AsyncStore {
 
   /** Takes over an answer of the store. */
   #learn(spot: Spot, charges: readonly Charge[]): void {
+    const time = this.#now()
     const isAdmitted = charges.every(({ allowed, policy }) => allowed || !policy.compiled.enforced)
     for (const [i, { remaining, cost }] of charges.entries()) {
       spot.remaining[i] = remaining
       if (isAdmitted) spot.countUse(i, cost)
     }
-    if (isAdmitted) this.#consider(spot, this.#now())
+    // Before another lease comes, of which the answer does not know.
+    this.#addHeld(spot, charges, time)
+    if (isAdmitted) this.#consider(spot, time)
   }
 
   /** Asks for a lease if it pays: for at most what was used within the last `for`, and `share` of what remains. */
@@ -708,6 +752,8 @@ class LeaseStore implements AsyncStore {
       return this.#giveBack(batch)
     }
     batch.isLive = true
+    // Older ones of which nothing is left are kept only for refunds, which the store makes then.
+    for (const old of spot.batches.slice(0, -MOST_EMPTY)) if (old.left.every((each) => each === 0)) this.#end(old)
     spot.batches.push(batch)
     this.#batches.add(batch)
     this.#sweepLater(spot.settings.span / 4)
@@ -852,8 +898,12 @@ function stricter(one: LeaseSettings, other: LeaseSettings): LeaseSettings {
   }
 }
 
-function distinct(charges: readonly Charge[]): Iterable<Charge> {
-  return new Map(charges.map((charge) => [placeOf(charge), charge])).values()
+/** Returns the key of a decision, or all of them where they differ. Spots of other limiters can have the same one: see `matches`. */
+function nameOf(charges: readonly { readonly key: string }[]): string {
+  const { key } = charges[0]!
+  for (let i = 1; i < charges.length; i++)
+    if (charges[i]!.key !== key) return charges.map((charge) => charge.key).join('\0')
+  return key
 }
 
 /** No name contains a NUL, so that no text can pass for a boundary. */

@@ -6,6 +6,7 @@ import {
   fixedWindow,
   gcra,
   guard,
+  lease,
   type Limit,
   limit,
   memoryStore,
@@ -204,6 +205,21 @@ describe('the channel sluice:threshold', () => {
     expect(received).toHaveLength(1)
     await limiter.settle(decision, 9)
     expect(received).toHaveLength(2)
+  })
+
+  it('has what a request of the store crosses while this process holds units', async () => {
+    const received = events()
+    const clock = virtualClock()
+    const store = lease(laterStore(memoryStore({ clock })))
+    const limits = fixedWindow({ name: 'month', quota: 1000, window: '30d', notifyAt: [0.5] })
+    const limiter = createLimiter<string>({ name: 'leased', keyer, limits, store })
+    for (let i = 0; i < 471; i++) await limiter.consume('ann')
+    for (let i = 0; i < 6; i++) {
+      await limiter.consume('ann', { cost: 60 })
+      clock.advance(300)
+    }
+    expect((await limiter.peek('ann', { cost: 0 })).limits[0]!.used).toBe(831)
+    expect(received.map(({ threshold, used }) => [threshold, used])).toEqual([[0.5, 531]])
   })
 
   it('never makes a settlement fail', async () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
+  type AsyncStore,
   type Charge,
   createLimiter,
   type Decision,
@@ -13,6 +14,7 @@ import {
   type SyncStore,
   tokenBucket,
 } from '../../src/index.ts'
+import { perform } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { warningsOf } from '../support/http.ts'
 import { methodsOf } from '../support/method-store.ts'
@@ -141,6 +143,36 @@ describe('wait', () => {
     })
     await expect(limiter.wait(key)).rejects.toThrow('down')
     await expect(limiter.wait(key)).resolves.toMatchObject({ allowed: true })
+  })
+
+  it('resolves at once if a refund comes while the answer of the store is on its way', async () => {
+    const memory = memoryStore({ clock: Date })
+    const inner = remoteStore(memory)
+    let answer: (() => void) | undefined
+    let isSlow = false
+    const store: AsyncStore = {
+      ...inner,
+      run(operation, reply) {
+        if (!isSlow) return inner.run(operation, reply)
+        perform(memory, operation)
+        answer = () => reply.answered()
+        return undefined
+      },
+    }
+    const limiter = createLimiter<string>({
+      keyer: (input) => input,
+      limits: fixedWindow({ quota: 10, window: '1h' }),
+      store,
+    })
+    const all = await limiter.consume(key, { cost: 10 })
+    isSlow = true
+    const waiting = outcome(limiter.wait(key))
+    await vi.advanceTimersByTimeAsync(10)
+    isSlow = false
+    await limiter.refund(all)
+    answer!()
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(waiting.decision?.allowed).toBe(true)
   })
 
   it.each([
@@ -309,6 +341,22 @@ describe('an aborted wait', () => {
     const limiter = limiterOf(perSecond(1))
     await expect(limiter.wait(key, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
     expect(limiter.consume(key).allowed).toBe(true)
+  })
+
+  it('does not refund a denial whose answer comes later', async () => {
+    vi.useRealTimers()
+    const store = remoteStore(memoryStore({ clock: Date }), () => new Promise((resolve) => setTimeout(resolve, 20)))
+    const limiter = createLimiter<string>({ keyer: (input) => input, limits: gcra({ quota: 1, window: '1h' }), store })
+    await limiter.consume(key)
+    const codes = await warningsOf(async () => {
+      const abort = new AbortController()
+      const waiting = limiter.wait(key, { signal: abort.signal }).catch(() => 'aborted')
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      abort.abort()
+      expect(await waiting).toBe('aborted')
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    })
+    expect(codes).toEqual([])
   })
 
   it('refunds what it charged if aborted during a delay', async () => {

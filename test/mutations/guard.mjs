@@ -32,7 +32,7 @@ export const guard = [
   ),
   core('a backlog that is never sent', 'this.#backlog.send()', 'Promise.resolve()'),
   core('a probe that is late and closes the breaker', "? 'answered' : 'late'", "? 'answered' : 'answered'"),
-  core('a key of the probe that is left behind', 'if (charge.charged > 0)', 'if (charge.charged < 0)'),
+  core('a key of the probe that is left behind', 'if (charge.charged > 0) ask', 'if (charge.charged < 0) ask'),
   breaker('a breaker that opens at the first failure', '++this.#failures < FAILURES', '++this.#failures < 1'),
   breaker('probes that follow one another at once', 'Math.max(1, PROBE_EVERY', 'Math.min(1, PROBE_EVERY'),
   breaker('probes after close', '    this.#isStopped = true\n    this.#cancel()', '    this.#isStopped = false'),

@@ -10,7 +10,7 @@ const fixed = inFile('src/algorithms/fixed-window.ts', bounds)
 const counter = inFile('src/algorithms/sliding-window-counter.ts', bounds)
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', bounds)
 const interval = inFile('src/algorithms/token-bucket-interval.ts', bounds)
-const partFull = inFile('src/algorithms/token-bucket-initial.ts', bounds)
+const partFull = inFile('src/algorithms/token-bucket-initial.ts', single)
 const linear = inFile('src/algorithms/gcra.ts', bounds)
 const compiled = inFile('src/engine/compiled-limit.ts', bounds)
 const adjust = inFile('src/engine/adjust.ts', single)
@@ -50,7 +50,7 @@ export const leases = [
   ),
   buckets('a lease over two buckets', '(Math.floor(at / grain) + 1) * grain', 'Infinity'),
   interval('a lease over a refill', 'at + (reset % window || window)', 'at + reset'),
-  partFull('a lease of a bucket with `initial` over a refill', 'Math.max(1, reset - params.idle)', 'reset'),
+  partFull('a lease of a bucket with `initial` over a refill', "params['drain'] === undefined ? at : bucket", 'bucket'),
   // The size.
   lease(
     'a lease that ignores `share`',
@@ -58,7 +58,7 @@ export const leases = [
     'part = Math.min(part, spot.remaining[i]! / spot.used(i))',
   ),
   lease('one row for both cells of a key', 'CELLS + (hash >>> 16)', 'hash & (CELLS - 1)'),
-  lease('a lease after one decision', 'if (seen < settings.from || ', 'if ('),
+  lease('a lease after one decision', 'if (seen < Math.min(settings.from, MOST_SEEN) || ', 'if ('),
   bounded('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
   lease('a key that takes room for good', 'if (isUnused && ', 'if (false && '),
   lease('room for any number of leases', 'return this.#all.size < this.#maxLeases', 'return this.#all.size >= 0'),
@@ -104,6 +104,30 @@ export const leases = [
   lease('a changed limit that ends no lease', 'if (this.#all.size > 0) this.#endChanged(charges)', ''),
   lease('a penalty that ends no lease', 'if (penalized.length > 0) return', 'if (penalized.length < 0) return'),
   lease('a second transaction that is leased', '!spot.isOneTransaction || ', ''),
+  lease('two limiters of one name taken for one', 'limiter === policy.limiter && limit.name', 'limit.name'),
+  lease(
+    'a key that is cold and leased for a hot one beside it',
+    'see(nameOf(charges), this.#longest, now)',
+    'see(first!.key, this.#longest, now)',
+  ),
+  lease('a cost of 0 that makes a lease low', 'this.charges[i]!.cost > 0 && this.left', 'this.left'),
+  lease(
+    'a key without requests that is kept for the longest lease',
+    '> spot.settings.span || now <',
+    '> this.#longest || now <',
+  ),
+  lease(
+    'all used-up leases kept',
+    'for (const old of spot.batches.slice(0, -MOST_EMPTY))',
+    'for (const old of spot.batches.slice(0, 0))',
+  ),
+  lease(
+    '`from` above the count of a cell',
+    'if (seen < Math.min(settings.from, MOST_SEEN)',
+    'if (seen < settings.from',
+  ),
+  lease('units of the process that count as used', '    this.#addHeld(spot, charges, time)\n', ''),
+  guard('a settlement that no lease finds', 'later.charges.length === 0 ? { charges, units } : now', 'now'),
   // What is given back.
   either('units that are not given back', '      units.push(refund)\n', '      units.push(0)\n'),
   either(

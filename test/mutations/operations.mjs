@@ -76,7 +76,7 @@ export const operations = [
   counters('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
   recorder('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
   recorder('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
-  waiting('does not measure the first in a line', '    this.waits()\n    return new Promise', '    return new Promise'),
+  waiting('does not measure the first in a line', '    this.waits()\n    if (this.#isWoken)', '    if (this.#isWoken)'),
   waiting('does not measure a delay', '    this.waits()\n    this.#cancelHold', '    this.#cancelHold'),
   feed('never authorizes a visitor again', 'else if (now > visitor.until) visitor.response.end()\n', ''),
   counters(

@@ -16,12 +16,22 @@ const decision = inFile('src/limiter/decision.ts', model)
 const local = inFile('src/stores/guard/local.ts', model)
 const denials = inFile('src/stores/deny-cache/denials.ts', model)
 const keeper = inFile('src/limiter/slots.ts', served)
+const others = inFile('src/limiter/slots.ts', model)
+const guarded = inFile('src/stores/guard/guarded-store.ts', model)
 const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
 const wait = inFile('src/limiter/wait.ts', served)
 
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
+  others('a reset of one limit that ends the renewal of others', ' && !holdsSlots(decision)', ''),
+  guarded('a late renewal that is lost', 'return answeredLate()', 'return'),
+  guarded('a late renewal that is not given back', '        void undo(this.inner, [moved])\n', ''),
+  limiter(
+    'slots that are lost when their release fails',
+    'if (releases && isPromise(done))',
+    'if (false && isPromise(done))',
+  ),
   algorithm('a wait for a slot that is a promise', 'out.retry = params.hint', 'out.retry += 1'),
   algorithm('a smaller quota that frees slots', 'out.next[0] = kept\n', 'out.next[0] = Math.min(kept, params.quota)\n'),
   algorithm(

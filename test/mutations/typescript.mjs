@@ -339,6 +339,8 @@ export const typescript = [
     'if (isShared) row.until = until',
   ),
   memoryStore('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
+  waiter('a waiter that misses what comes while it asks', '    if (this.#isWoken) return Promise.resolve()\n', ''),
+  waiter('a denial that is refunded', 'if (decision.allowed) await this.#giveBack', 'await this.#giveBack'),
   inFile('src/limiter/wait.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',
     'queues.get(store.place) ?? new WaitQueue()\n  queues.set(store.place, queue)',

@@ -16,6 +16,7 @@ import {
   type Place,
   stack,
   type Store,
+  tokenBucket,
 } from '../../src/index.ts'
 import { leaseCounts } from '../../src/stores/lease-counts.ts'
 import { Charge, createPolicy } from '../../src/stores/store.ts'
@@ -174,6 +175,51 @@ describe('lease', () => {
     // Each lease is asked for once, and none is given back at once.
     expect(inner.count('adjust')).toBe(0)
   })
+  it('asks for the next one when a quarter is left, also with a limit that has no cost', async () => {
+    const trips = async (cost: number): Promise<number> => {
+      const clock = virtualClock()
+      const inner = new TestStore(clock)
+      const limits = ['a', 'b'].map((name) => gcra({ name, quota: 1_000_000, window: '1s' }))
+      const costOf = (_: string, { name }: Limit): number => (name === 'b' ? cost : 1)
+      const limiter = createLimiter<string>({ keyer: (key) => key, limits, cost: costOf, store: lease(inner) })
+      for (let i = 0; i < 4000; i++) {
+        await limiter.consume('k')
+        if (i % 20 === 0) clock.advance(1)
+      }
+      return inner.count('consume')
+    }
+    expect(await trips(0)).toBe(await trips(1))
+  })
+  it('is asked for after more decisions than are counted of a cold key, if `from` says so', async () => {
+    const { limiter, inner } = world(gcra({ quota: 1_000_000, window: '1s' }), { for: '1m', from: 500 })
+    for (let i = 0; i < 2000; i++) await limiter.consume('k')
+    expect(inner.count('consume')).toBeGreaterThanOrEqual(500)
+    expect(inner.count('consume')).toBeLessThan(1000)
+  })
+  it('is used for the limits of two limiters that have one name', async () => {
+    const clock = virtualClock()
+    const inner = new TestStore(clock)
+    const store = lease(inner)
+    const [one, two] = [100_000, 200_000].map((quota, i) =>
+      createLimiter<string>({
+        name: `twin ${i}`,
+        keyer: (key) => key,
+        limits: fixedWindow({ name: 'requests', quota, window: '1h' }),
+        store,
+      }),
+    )
+    const both = stack(one!, two!)
+    inner.mode = 'held'
+    for (let i = 0; i < 400; i++) {
+      const asked = both.consume('k')
+      await Promise.resolve()
+      await Promise.resolve()
+      inner.answer()
+      await asked
+      clock.advance(1)
+    }
+    expect(inner.count('consume')).toBeLessThan(100)
+  })
 })
 
 describe('for: 0', () => {
@@ -201,6 +247,31 @@ describe('what ends a lease', () => {
     quota = 1000
     expect(await isLocal()).toBe(false)
     clock.advance(1)
+  })
+  it('is a limit that is leased no longer', async () => {
+    let limit: Limit = hour
+    const { limiter, heat, clock } = world(() => limit)
+    await heat(200)
+    limit = fixedWindow({ name: 'hour', quota: 2000, window: '1h', exact: true })
+    await limiter.consume('k')
+    clock.advance(5000)
+    expect((await limiter.peek('k', { cost: 0 })).limits[0]!.used).toBe(201)
+  })
+  it.each(['greedy', 'interval'] as const)('is the refill of a bucket with `initial`: %s', async (refill) => {
+    const limits = tokenBucket({ quota: 10, window: '1s', capacity: 1000, initial: 999, refill })
+    const { limiter, inner, clock } = world(limits)
+    const first = await limiter.consume('k', { cost: 200 })
+    clock.advance(100)
+    await limiter.refund(first)
+    clock.advance(2300)
+    // Refills come a whole number of seconds after this request.
+    await limiter.consume('k', { cost: 10 })
+    clock.advance(800)
+    for (let i = 0; i < 40; i++) await limiter.consume('k')
+    clock.advance(205)
+    const before = inner.count('consume')
+    await limiter.consume('k')
+    expect(inner.count('consume') - before).toBe(refill === 'interval' ? 1 : 0)
   })
   it('is its time, also for an answer that comes later', async () => {
     const { heat, inner, limiter, clock, charged, isLocal } = world(hour, { from: 2 })
@@ -325,6 +396,17 @@ describe('a refund', () => {
     clock.advance(300)
     expect(await charged()).toBe(543)
   })
+  it('finds its lease through a guard, also when it changes only one of two limits', async () => {
+    const inner = new TestStore(virtualClock())
+    const limits = ['requests', 'tokens'].map((name) => fixedWindow({ name, quota: 10_000_000, window: '1h' }))
+    const cost = (_: string, { name }: Limit): number => (name === 'tokens' ? 100 : 1)
+    const store = guard(lease(inner))
+    const limiter = createLimiter<string>({ name: 'partial', keyer: (key) => key, limits, cost, store })
+    for (let i = 0; i < 300; i++)
+      await limiter.settle(await limiter.consume('k'), ({ name }) => (name === 'tokens' ? 90 : 1))
+    expect(inner.count('adjust')).toBeLessThan(50)
+    await store.close()
+  })
   it('of unused units is not sent where it gives nothing back', async () => {
     const { heat, inner, clock } = world(gcra({ quota: 1000, window: '1s' }))
     await heat(60)
@@ -346,6 +428,26 @@ describe('a decision of a lease', () => {
     }
     const [first, second] = made[0]!.at === made[1]!.at ? made : made.slice(1)
     expect(second).toEqual({ at: first!.at, remaining: first!.remaining - 2, resetAfter: first!.resetAfter - 10 })
+  })
+  it('of the store adds what the process holds to what remains', async () => {
+    const { heat, charged, limiter } = world(hour)
+    await heat(200)
+    const held = (await charged()) - 200
+    expect(held).toBeGreaterThan(30)
+    const decision = await limiter.consume('k', { cost: held + 100 })
+    expect([decision.allowed, decision.remaining]).toEqual([true, Math.floor((700 - held) / (held + 100))])
+    expect(decision.limits[0]!.used).toBe(300 + held)
+  })
+  it('that is denied because the process holds units need not wait longer than the lease', async () => {
+    const { heat, limiter, clock } = world(hour, { share: 0.1 })
+    await heat(201)
+    const decision = await limiter.consume('k', { cost: 790 })
+    expect(decision.allowed).toBe(false)
+    expect(decision.retryAfter).toBeGreaterThan(0)
+    expect(decision.retryAfter).toBeLessThanOrEqual(250)
+    clock.advance(decision.retryAfter)
+    expect((await limiter.consume('k', { cost: 790 })).allowed).toBe(true)
+    expect((await limiter.consume('k', { cost: 790 })).retryAfter).toBeGreaterThan(1000)
   })
   it('that costs more than the lease is the decision of the store, and the lease stays', async () => {
     const { heat, isLocal } = world(hour)
@@ -541,6 +643,57 @@ describe('what is kept', () => {
     }
     inner.asked.length = 0
     expect(heapUsed() - before).toBeLessThan(6e5)
+  })
+  it('is nothing for a cold key beside a hot one', async () => {
+    const inner = new TestStore(virtualClock())
+    const store = lease(inner, { maxLeases: 50 })
+    const limits = gcra({ quota: 1_000_000, window: '1s' })
+    const all = createLimiter<string>({ name: 'beside all', keyer: () => 'all', limits, store })
+    const each = createLimiter<string>({ name: 'beside each', keyer: (key) => key, limits, store })
+    const both = stack(all, each)
+    for (let i = 0; i < 1000; i++) await both.consume(`cold ${i}`)
+    inner.asked.length = 0
+    for (let i = 0; i < 200; i++) await both.consume('hot')
+    expect(inner.count('consume')).toBeLessThan(50)
+  })
+  it('is given up when it is not used for its own time, not for the longest of all', async () => {
+    const clock = virtualClock()
+    const inner = new TestStore(clock)
+    const store = lease(inner, { maxLeases: 100 })
+    const limits = gcra({ quota: 1_000_000, window: '1s' })
+    const [long, short] = ['1h', '250ms'].map((time) =>
+      createLimiter<string>({
+        name: `given up ${time}`,
+        keyer: (key) => key,
+        limits,
+        store,
+        lease: { for: time as '1h' },
+      }),
+    )
+    await long!.consume('x')
+    for (let i = 0; i < 6 * 150; i++) {
+      await short!.consume(`cold ${i % 150}`)
+      clock.advance(10)
+    }
+    inner.asked.length = 0
+    for (let i = 0; i < 500; i++) {
+      await short!.consume('hot')
+      clock.advance(1)
+    }
+    expect(inner.count('consume')).toBeLessThan(200)
+  })
+  it('is a few used-up leases of a key, so that there is room for other keys', async () => {
+    const { limiter, inner, clock } = world(perSecond(1000), { for: '10m', maxLeases: 20 })
+    const run = async (key: string): Promise<void> => {
+      for (let i = 0; i < 20_000; i++) {
+        await limiter.consume(key)
+        clock.advance(2)
+      }
+    }
+    await run('one')
+    inner.asked.length = 0
+    await run('other')
+    expect(inner.count('consume')).toBeLessThan(2000)
   })
   it('is at most `maxLeases` keys that are asked about often', async () => {
     const { limiter, inner } = world(gcra({ quota: 1e6, window: '1s' }), { maxLeases: 50, from: 1 })

@@ -1,8 +1,10 @@
 // Slots of `concurrent` against the obvious model, a list of what runs, in memory, in rows and on Redis.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
+  type AsyncStore,
   concurrent,
   createLimiter,
   denyCache,
@@ -12,9 +14,13 @@ import {
   type Limiter,
   memoryStore,
   rowStore,
+  stack,
   type Store,
 } from '../../src/index.ts'
+import { dropSlots, holdSlots } from '../../src/limiter/slots.ts'
+import { perform } from '../../src/stores/store.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { mapDatabase } from '../../examples/custom-store.ts'
 import { methodStore } from '../support/method-store.ts'
@@ -283,6 +289,81 @@ describe('a wrapper of a store', () => {
     await store.close()
   })
 
+  /** A store whose answers to renewals come later than the deadline of a guard. */
+  function lateStore(late: () => number): AsyncStore {
+    const memory = memoryStore()
+    const inner = remoteStore(memory)
+    return {
+      ...inner,
+      run(operation, reply) {
+        if (operation.kind !== 'renew') return inner.run(operation, reply)
+        const renewed: (typeof operation.renewed)[number][] = []
+        perform(memory, { ...operation, renewed })
+        setTimeout(() => {
+          operation.renewed.push(...renewed)
+          reply.answered()
+        }, late())
+        return () => undefined
+      },
+    }
+  }
+
+  it('keeps the slots of a renewal whose answer comes after the deadline of a guard', async () => {
+    let late = 120
+    const store = guard(
+      lateStore(() => late),
+      { onChange: () => undefined },
+    )
+    const limits = concurrent({ quota: 1, lease: '600ms' })
+    const limiter = createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store })
+    const running = await limiter.consume('a')
+    await pause(5)
+    await limiter.renew(running)
+    late = 0
+    for (let i = 0; i < 5; i++) {
+      await pause(200)
+      expect(await limiter.renew(running)).toBe(true)
+    }
+    expect((await limiter.consume('a')).allowed).toBe(false)
+    await store.close()
+  })
+
+  it('gives back slots that were released before the late answer to their renewal', async () => {
+    const store = guard(
+      lateStore(() => 120),
+      { onChange: () => undefined },
+    )
+    const limits = concurrent({ quota: 1, lease: '1m' })
+    const limiter = createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store })
+    const running = await limiter.consume('a')
+    await pause(5)
+    await limiter.renew(running)
+    await limiter.release(running)
+    await vi.waitFor(async () => expect((await limiter.consume('a')).allowed).toBe(true), 5000)
+    await store.close()
+  })
+
+  it('gives slots back in a second call when the first one has failed', async () => {
+    const inner = remoteStore(memoryStore())
+    let isAway = false
+    const store: AsyncStore = {
+      ...inner,
+      run(operation, reply) {
+        if (!isAway) return inner.run(operation, reply)
+        reply.failed(new Error('no connection'))
+        return undefined
+      },
+    }
+    const limits = concurrent({ quota: 1, lease: '1m' })
+    const limiter = createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store })
+    const running = await limiter.consume('a')
+    isAway = true
+    await expect(limiter.release(running)).rejects.toThrow('no connection')
+    isAway = false
+    await limiter.release(running)
+    expect((await limiter.consume('a')).allowed).toBe(true)
+  })
+
   it('takes and gives back slots in this process while the store is away', async () => {
     const away = methodStore({
       take: () => Promise.reject(new Error('away')),
@@ -304,4 +385,27 @@ describe('a wrapper of a store', () => {
     expect((await limiter.consume('a')).allowed).toBe(false)
     await store.close()
   })
+})
+
+it('renewal by itself goes on for the other limits when the slots of one were reset', async () => {
+  const store = memoryStore()
+  const [own, all] = ['own', 'all'].map((name) =>
+    createLimiter<string>({
+      name: `${randomUUID()} ${name}`,
+      keyer: (key) => (name === 'own' ? key : name),
+      limits: concurrent({ name, quota: 1, lease: '300ms' }),
+      store,
+    }),
+  )
+  const both = stack(own!, all!)
+  const running = both.consume('a')
+  holdSlots(running, (each) => both.renew(each))
+  try {
+    await pause(20)
+    own!.reset('a')
+    await pause(800)
+    expect(both.consume('b').allowed).toBe(false)
+  } finally {
+    dropSlots(running)
+  }
 })

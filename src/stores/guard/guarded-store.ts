@@ -19,6 +19,7 @@ import {
   type Store,
   STORE,
   type StoreClock,
+  undo,
 } from '../store.ts'
 import { NOT_LEASED } from '../lease.ts'
 import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
@@ -155,12 +156,30 @@ export class GuardedStore {
     }
     if (inside.length === 0) return undefined
     const operation: Renewing = { kind: 'renew', charges: inside, renewed: [] }
-    return chain(this.#send(operation, inside), () => {
-      inside.forEach(
-        (charge, i) =>
-          (renewed[charges.indexOf(charge)] = operation.renewed[i] ?? { at: charge.at, units: charge.charged }),
-      )
-    })
+    return chain(
+      this.#send(operation, inside, undefined, () => this.#renewedLate(operation)),
+      () => {
+        inside.forEach(
+          (charge, i) =>
+            (renewed[charges.indexOf(charge)] = operation.renewed[i] ?? { at: charge.at, units: charge.charged }),
+        )
+      },
+    )
+  }
+
+  /** Takes over renewals whose answer came after the deadline: the slots have moved. Those that were released meanwhile are released again. */
+  #renewedLate({ charges, renewed }: Renewing): void {
+    for (const [i, charge] of charges.entries()) {
+      const { at, units } = renewed[i] ?? { at: 0, units: 0 }
+      if (units === 0) continue
+      if (charge.charged > 0) charge.markCharged(at, units)
+      else {
+        const moved = charge.copy()
+        moved.adopt(charge)
+        moved.markCharged(at, units)
+        void undo(this.inner, [moved])
+      }
+    }
   }
 
   /** Adjusts charges where they were counted: here, or in the store. */
@@ -188,8 +207,10 @@ export class GuardedStore {
       to.charges.push(charge)
       to.units.push(units[i]!)
     }
+    // A leasing store finds a lease by all charges of its decision.
+    const send = later.charges.length === 0 ? { charges, units } : now
     if (later.charges.length > 0) this.#backlog.adjust(later)
-    return now.charges.length > 0 ? this.#send({ kind: 'adjust', ...now }, now.charges) : undefined
+    return now.charges.length > 0 ? this.#send({ kind: 'adjust', ...send }, send.charges) : undefined
   }
 
   /**
@@ -227,7 +248,12 @@ export class GuardedStore {
   }
 
   /** Asks the store. At the deadline the promise is settled: it resolves, or rejects with an error from `late`. */
-  #send(operation: Operation, charges: readonly Charge[], late?: (reason: string) => SluiceError): MaybePromise<void> {
+  #send(
+    operation: Operation,
+    charges: readonly Charge[],
+    late?: (reason: string) => SluiceError,
+    answeredLate: () => void = () => undefined,
+  ): MaybePromise<void> {
     const { inner } = this
     if (inner.sync) return this.#sendNow(() => perform(inner, operation), charges)
     return new Promise((resolve, reject) => {
@@ -237,7 +263,7 @@ export class GuardedStore {
         else reject(late(` (${this.#late})`))
       })
       const answered = (): void => {
-        if (!this.deadlines.remove(call)) return
+        if (!this.deadlines.remove(call)) return answeredLate()
         this.health.answered(charges)
         resolve()
       }
