@@ -11,7 +11,7 @@
  */
 import type { Clock } from '../util/clock.ts'
 import { shown, SluiceError, veiled } from '../util/errors.ts'
-import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
+import { knownOptions, refuse } from '../util/validate.ts'
 import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
 import {
   type Commit,
@@ -26,6 +26,7 @@ import {
   SEED_TTL,
   type Session,
   Sweeper,
+  timeoutOf,
 } from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
@@ -104,6 +105,10 @@ const LONGEST_KEY = 1024
 const LONGEST_TEXT = 4 << 20
 
 const BEGIN = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION READ WRITE']
+const READ = ['START TRANSACTION READ ONLY']
+/** Whatever `completion_type` is. */
+const END = 'COMMIT AND NO CHAIN NO RELEASE'
+const UNDO = 'ROLLBACK AND NO CHAIN NO RELEASE'
 /** The start of the statement, before it waits for locks. Only `SYSDATE` is read for each row, and only in the time zone of the session. */
 const TIME = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
@@ -152,7 +157,7 @@ export function mysqlTable(options: MysqlTable = {}): string {
 export function mysqlDatabase(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}): ListedDatabase {
   const inner = poolOf(pool)
   const table = tableOf(options)
-  const timeout = milliseconds('timeout', options.timeout ?? 40)
+  const timeout = timeoutOf(options.timeout)
   // MariaDB executes the first comment, and MySQL the second one. MySQL has no such limit for an `INSERT`.
   const limited = `/*M! SET STATEMENT max_statement_time = ${timeout / 1000} FOR */`
   const select = `${limited} SELECT /*+ MAX_EXECUTION_TIME(${timeout}) */ \`key\`, state, ${TIME}, TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
@@ -167,7 +172,7 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
 
   const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>
     session(async ({ run }, commit) => {
-      const rows = `${select} (${keys.map(bytes).join()}) ORDER BY \`key\``
+      const rows = `${select} (${keys.map(bytes).join()}) ORDER BY \`key\` LIMIT ${keys.length}`
       const apply = async (found: readonly Found[]): Promise<ReturnType<Change<Result>>> => {
         const states = new Map(found.map(([key, state]) => [String(key), state]))
         const [, , began, late] = found.at(-1) ?? []
@@ -179,7 +184,7 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
           now,
         )
       }
-      if (readOnly) return (await apply(await run(['START TRANSACTION READ ONLY', rows, 'COMMIT']))).result
+      if (readOnly) return (await apply(await run([...READ, rows, END]))).result
       const lock = `${rows} FOR UPDATE`
       let found = await run([...BEGIN, lock])
       // `FOR UPDATE` locks only rows that exist. They are inserted before, since two transactions that insert and lock could wait for each other.
@@ -189,7 +194,7 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
         const seeds = keys.filter((key) => !present.has(key)).map((key) => `(${bytes(key)}, ${now()} + ${SEED_TTL})`)
         // In the order of bytes, as the index: with surrogates, that of texts differs.
         const seed = `${limited} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds.toSorted().join()}`
-        found = await run(['ROLLBACK AND CHAIN', seed, 'COMMIT AND CHAIN', lock])
+        found = await run(['ROLLBACK AND CHAIN NO RELEASE', seed, 'COMMIT AND CHAIN NO RELEASE', lock])
       }
       const { writes, result } = await apply(found)
       const inserts = texts(writes).map(
@@ -198,7 +203,7 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
       const stored = inserts.map(
         (each) => `${each} ON DUPLICATE KEY UPDATE state = VALUES(state), expires_at = VALUES(expires_at)`,
       )
-      await commit(run([...stored, 'COMMIT']))
+      await commit(run([...stored, END]))
       return result
     })
 
@@ -206,10 +211,11 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
     place: placeOf(inner, `the table ${table} of MySQL`),
     keysAfter: async (key, most) => {
       const after = `FROM ${table} WHERE \`key\` > ${bytes(key)} ORDER BY \`key\` LIMIT ${most}`
-      const found = await session(({ run }) => run([`SELECT \`key\` ${after}`]))
+      const found = await session(({ run }) => run([...READ, `SELECT \`key\` ${after}`, END]))
       return found.map(([each]) => String(each))
     },
-    size: async () => Number((await session(({ run }) => run([`SELECT NULL, NULL, COUNT(*) FROM ${table}`])))[0]![2]),
+    size: async () =>
+      Number((await session(({ run }) => run([...READ, `SELECT NULL, NULL, COUNT(*) FROM ${table}`, END])))[0]![2]),
     async transact(keys, change, { readOnly }) {
       const long = keys.find((key) => Buffer.byteLength(key) > LONGEST_KEY)
       if (long !== undefined)
@@ -265,7 +271,7 @@ function sweepOf(
         if (keys.length > 0)
           await run([`DELETE old FROM ${table} AS old FORCE INDEX (PRIMARY) WHERE \`key\` IN (${keys.join()})`])
       }
-      await run(['COMMIT'])
+      await run([END])
       const end = deleted.length === MOST_DELETED ? deleted.at(-1)![0] : last
       after = end === null ? `x''` : bytes(end)
       return deleted.length >= MANY
@@ -316,7 +322,7 @@ async function open(pool: MysqlPool): Promise<Statements> {
   }
   return {
     run,
-    query: (text) => run([text]),
+    query: (text) => run([text === 'ROLLBACK' ? UNDO : text]),
     release: (isUseless) => (isUseless ? connection.destroy() : connection.release()),
   }
 }

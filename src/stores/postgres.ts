@@ -11,7 +11,7 @@
  */
 import type { Clock } from '../util/clock.ts'
 import { SluiceError, veiled } from '../util/errors.ts'
-import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
+import { knownOptions, refuse } from '../util/validate.ts'
 import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
 import {
   type Commit,
@@ -26,6 +26,7 @@ import {
   SEED_TTL,
   type Session,
   Sweeper,
+  timeoutOf,
 } from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
@@ -55,16 +56,14 @@ export interface PgClient {
 
 /** What `postgres()` of postgres.js returns. */
 export interface PostgresJs {
-  /** Returns a connection that is free. */
-  reserve(): Promise<PostgresJsConnection>
+  /** Runs a transaction on a connection that is free. */
+  begin(work: (transaction: PostgresJsTransaction) => Promise<unknown>): Promise<unknown>
 }
 
-/** A connection of postgres.js. */
-export interface PostgresJsConnection {
+/** A transaction of postgres.js. */
+export interface PostgresJsTransaction {
   /** Runs one or more statements. */
   unsafe(text: string): PromiseLike<unknown>
-  /** Returns the connection. */
-  release(): void
 }
 
 /** Where the rows are. */
@@ -148,7 +147,7 @@ export function postgresTable(options: PostgresTable & { readonly unlogged?: boo
 export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresStoreOptions = {}): ListedDatabase {
   const open = opener(client)
   const table = tableOf(options)
-  const timeout = milliseconds('timeout', options.timeout ?? 40)
+  const timeout = timeoutOf(options.timeout)
   const begin = `${BEGIN}; SET LOCAL statement_timeout TO ${timeout};
 SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
   const session = <Result>(work: (session: Session<Found>, commit: Commit) => Promise<Result>): Promise<Result> =>
@@ -185,8 +184,8 @@ SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
     keysAfter: (key, most) =>
       session(async ({ query }) => {
         const after = `${table} WHERE key > decode('${hexOf(key)}', 'hex') ORDER BY key LIMIT ${most}`
-        const found = await query(`SELECT convert_from(key, 'UTF8') AS value FROM ${after}`)
-        return found.map(({ value }) => value)
+        const found = await query(`SELECT encode(key, 'hex') AS value FROM ${after}`)
+        return found.map(({ value }) => Buffer.from(value, 'hex').toString())
       }),
     size: () =>
       session(async ({ query }) => Number((await query(`SELECT count(*)::text AS value FROM ${table}`))[0]!.value)),
@@ -266,14 +265,20 @@ function sweepOf(
   return () =>
     session(async ({ query }) => {
       if (from >= pages) {
-        const size = `pg_relation_size('${table.replaceAll("'", "''")}') / current_setting('block_size')::int`
+        // Of a table that is partitioned, the largest partition: a step reads the same pages of all.
+        const name = `'${table.replaceAll("'", "''")}'::regclass`
+        const largest = `greatest(pg_relation_size(${name}), (SELECT max(pg_relation_size(relid)) FROM pg_partition_tree(${name})))`
+        const size = `${largest} / current_setting('block_size')::int`
         pages = Number((await query(`SELECT (${size})::text AS value`))[0]!.value)
         from = 0
       }
-      const expired = `SELECT ctid FROM ${table} WHERE ctid >= '(${from},0)' AND ctid < '(${from + PAGES},0)'
+      // Partitions have the same places, so a row is deleted by its key.
+      const expired = `SELECT key FROM ${table} WHERE ctid >= '(${from},0)' AND ctid < '(${from + PAGES},0)'
 AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
-      const deleted = `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(${expired})) RETURNING 1`
-      const [counted] = await query(`WITH deleted AS (${deleted}) SELECT count(*)::text AS value FROM deleted`)
+      const deleted = `DELETE FROM ${table} WHERE key = ANY (ARRAY(${expired})) RETURNING 1`
+      const [counted] = await query(
+        `${BEGIN}; WITH deleted AS (${deleted}) SELECT count(*)::text AS value FROM deleted; COMMIT`,
+      )
       from += PAGES
       return Number(counted!.value) >= MANY
     })
@@ -292,19 +297,19 @@ function faultOf(error: unknown): Fault | undefined {
 
 function stateOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { readonly code?: unknown }
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
 }
 
 /** How to get a connection, known by the methods of the client. */
 function opener(client: PgPool | PostgresJs): () => Promise<Session<Found>> {
-  const { connect, totalCount, reserve } = (client ?? {}) as Partial<PgPool & PostgresJs>
+  const { connect, totalCount, begin } = (client ?? {}) as Partial<PgPool & PostgresJs>
   if (typeof connect === 'function' && typeof totalCount === 'number') {
     const pool = client as PgPool
     // Without a listener, a connection that is lost ends the process. The next decision reports the error.
     if (pool.listenerCount('error') === 0) pool.on('error', ignore)
     return () => openPg(pool)
   }
-  if (typeof reserve === 'function') return () => openPostgresJs(client as PostgresJs)
+  if (typeof begin === 'function') return () => openPostgresJs(client as PostgresJs)
   return refuse('postgresStore', 'a Pool of pg, or what postgres() of postgres.js returns', veiled(client))
 }
 
@@ -322,12 +327,66 @@ async function openPg(pool: PgPool): Promise<Session<Found>> {
   }
 }
 
-async function openPostgresJs(sql: PostgresJs): Promise<Session<Found>> {
-  const connection = await sql.reserve()
-  return { query: async (text) => rowsOf(await connection.unsafe(text)), release: () => connection.release() }
+/** Ends a transaction of postgres.js without an error. */
+const undone = new Error('undone')
+
+/**
+ * A connection of postgres.js, for one transaction. Not `reserve`: a connection that is lost while it is reserved stays in the pool, or ends
+ * the process, and with `fetch_types: false` none is ever reserved. A connection that is lost returns by itself: the transaction must not be ended then.
+ */
+function openPostgresJs(sql: PostgresJs): Promise<Session<Found>> {
+  return new Promise((resolve, reject) => {
+    const done = sql.begin((transaction) => {
+      return new Promise((commit, fail) => {
+        let isLost = false
+        let isOver = false
+        let last: Promise<readonly Found[]> = Promise.resolve([])
+        const run = async (text: string): Promise<readonly Found[]> => {
+          try {
+            return rowsOf(await transaction.unsafe(text))
+          } catch (error) {
+            isLost ||= stateOf(error) === undefined
+            throw error
+          }
+        }
+        const end = async (isCommitted: boolean): Promise<void> => {
+          isOver = true
+          if (isCommitted) commit(undefined)
+          else fail(undone)
+          await done.catch((error: unknown) => {
+            if (error !== undone) throw error
+          })
+        }
+        const query = async (text: string): Promise<readonly Found[]> => {
+          if (isOver || isLost) throw new Error('the connection was lost or given back')
+          const body = text.replace(/^BEGIN/, 'SET TRANSACTION').replace(/;? *COMMIT$/, '')
+          const found = text === 'ROLLBACK' ? [] : await (last = run(body))
+          if (isOver) throw new Error('the connection was given back')
+          if (/(?:COMMIT|ROLLBACK)$/.test(text)) await end(text !== 'ROLLBACK')
+          return found
+        }
+        const release = (): void => {
+          if (isOver) return
+          isOver = true
+          void last.then(ignore, ignore).then(() => (isLost ? undefined : end(false).catch(ignore)))
+        }
+        resolve({ query, release })
+      })
+    })
+    done.catch(reject)
+  })
 }
 
 /** The rows of all statements. `pg` returns an object for each statement, or for the only one; postgres.js an array of rows. */
 function rowsOf(answer: unknown): readonly Found[] {
-  return ([answer].flat(2) as (Found & { readonly rows?: readonly Found[] })[]).flatMap((each) => each.rows ?? each)
+  return ([answer].flat(2) as (Found & { readonly rows?: readonly Found[] })[]).flatMap(
+    (each) => each.rows ?? named(each),
+  )
+}
+
+/** postgres.js can be set to change the names of columns. */
+function named(row: Found): Found {
+  const values = Object.values(row) as [string]
+  const [key, state, value] = values.length === 1 ? [null, null, ...values] : (values as string[])
+  return { key: key!, state: state!, value: value! }
 }

@@ -466,7 +466,7 @@ function checkedTime(given: unknown): number {
 }
 
 function isRejection(error: unknown): boolean {
-  return error instanceof SluiceError && error.code === 'STORE_REJECTED'
+  return error instanceof SluiceError && (error.code === 'STORE_REJECTED' || error.code === 'DAMAGED_ROW')
 }
 
 function failed(error: unknown): SluiceError {

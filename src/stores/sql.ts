@@ -1,5 +1,5 @@
 import { shared } from '../util/copies.ts'
-import { refuse } from '../util/validate.ts'
+import { milliseconds, refuse } from '../util/validate.ts'
 
 // What the stores in SQL databases share.
 
@@ -36,6 +36,15 @@ export interface Session<Row> {
 
 /** Milliseconds after which a connection counts as lost, beyond the time that the server has for a statement. */
 export const PATIENCE = 1000
+/** The longest timer. */
+const LONGEST = 2 ** 31 - 1 - PATIENCE
+
+/** Returns the milliseconds of the option `timeout`. */
+export function timeoutOf(given: number | string = 40): number {
+  const ms = milliseconds('timeout', given)
+  return ms <= LONGEST ? ms : refuse('timeout', `at most ${LONGEST} milliseconds`, given)
+}
+
 /** Milliseconds for which a row without a state is kept. Its transaction follows at once. */
 export const SEED_TTL = 60_000
 /** Expired rows that are many for one step of a sweeper. */

@@ -437,6 +437,27 @@ describe('a row', () => {
 })
 
 describe('a damaged row', () => {
+  it('fails its operation alone when only a section of another limit is damaged', async () => {
+    const database = new Rows()
+    const limiter = createLimiter<string>({
+      name: 'api',
+      keyer: (key) => key,
+      limits: fixedWindow({ quota: 5, window: '1d' }),
+      store: rowStore(database),
+    })
+    await limiter.consume('bad')
+    const key = [...database.rows.keys()][0]!
+    // The name of a limit, the length of its section, and a section that is too short. The hash is right.
+    const row = new Uint8Array([...database.rows.get(key)!, 5, 0, ...Buffer.from('other'), 3, 0, 0, 0, 0, 0, 0])
+    let hash = 0x811c9dc5
+    for (const byte of row.subarray(5)) hash = Math.imul(hash ^ byte, 0x01000193)
+    new DataView(row.buffer).setUint32(1, hash >>> 0, true)
+    database.rows.set(key, row)
+    const all = await Promise.allSettled(['bad', 'good', 'better'].map(async (each) => limiter.consume(each)))
+    expect(all.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
+    expect(all[0]).toMatchObject({ reason: { code: 'DAMAGED_ROW' } })
+  })
+
   const clock = virtualClock()
   const written = async (): Promise<Rows> => {
     const rows = new Rows(clock)

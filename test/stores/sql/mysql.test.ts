@@ -285,7 +285,7 @@ describe('a connection that is lost', () => {
     const errors = unhandled()
     const here = await world({ connectionLimit: 3 })
     const admin = (await world()).pool
-    const steps = [/^SET TRANSACTION/, /^START TRANSACTION/, /FOR UPDATE$/, /INSERT INTO/, /^COMMIT$/]
+    const steps = [/^SET TRANSACTION/, /^START TRANSACTION/, /FOR UPDATE$/, /INSERT INTO/, /^COMMIT AND NO/]
     const limits = perHour(100)
     let step: RegExp | undefined
     const pool = watched(here.pool, async (sql, id) => {
@@ -340,7 +340,7 @@ describe('a connection that is lost', () => {
       let mode: 'cut' | 'lose' | undefined
       let commits = 0
       const pool = watched(here.pool, (sql) => {
-        if (!sql.endsWith('COMMIT') || sql.includes('READ ONLY')) return sql
+        if (!sql.endsWith('COMMIT AND NO CHAIN NO RELEASE') || sql.includes('READ ONLY')) return sql
         commits++
         if (mode !== undefined) proxy.set(mode)
         return sql
@@ -762,6 +762,31 @@ describe('the pool', () => {
       expect((await other.consume(key)).allowed).toBe(false)
       expect((await limiter.consume(key)).allowed).toBe(false)
     }
+  })
+
+  it.each(["completion_type = 'CHAIN'", "completion_type = 'RELEASE'", 'sql_select_limit = 1'])(
+    'may have %s',
+    async (setting) => {
+      for (const multipleStatements of [true, false]) {
+        const here = await world({ connectionLimit: 2, multipleStatements })
+        here.pool.on('connection', (connection) => void connection.query(`SET SESSION ${setting}`))
+        const limiter = limiterOn(here, 3)
+        for (const allowed of [true, true, true, false]) {
+          const all = await Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key)))
+          expect(all.map((each) => each.allowed)).toEqual([allowed, allowed, allowed])
+        }
+      }
+    },
+  )
+
+  it('counts rows in a transaction of its own, also without autocommit', async () => {
+    const here = await world({ connectionLimit: 1 })
+    here.pool.on('connection', (connection) => void connection.query('SET SESSION autocommit = 0'))
+    const database = mysqlDatabase(here.pool, { table: here.table })
+    expect(await database.size()).toBe(0)
+    await limiterOn({ ...(await world()), table: here.table }, 3).consume('ann')
+    expect(await database.size()).toBe(1)
+    expect(await database.keysAfter('', 10)).toHaveLength(1)
   })
 
   it('counts in one place with and without promises', async () => {

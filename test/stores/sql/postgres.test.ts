@@ -13,7 +13,7 @@ import {
   stack,
   type Store,
 } from '../../../src/index.ts'
-import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
@@ -230,6 +230,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     const { pool, admin, table, proxy } = await proxied()
     const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
     await limiter.consume('k')
+    await pause(100) // The sweeper commits, too.
     // The server receives the COMMIT, and its answer never comes back.
     proxy.onSend = (bytes) => {
       if (bytes.includes(' COMMIT\0')) proxy.set('cut')
@@ -332,6 +333,54 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }
     expect((await admin.query(`SELECT count(*) FROM ${table}`)).rows).toEqual([{ count: '50' }])
     expect(decisions).toBeGreaterThan(100)
+  })
+
+  const oldRows = (table: string, count: number): string =>
+    `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, ${count}) AS i`
+
+  it('keeps the rows that count in all partitions of a table, and deletes the others', async () => {
+    const { pool } = await world()
+    const table = `p${crypto.randomUUID().replaceAll('-', '')}`
+    await pool.query(
+      `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)`,
+    )
+    for (let i = 0; i < 4; i++)
+      await pool.query(`CREATE TABLE ${table}_${i} PARTITION OF ${table} FOR VALUES WITH (MODULUS 4, REMAINDER ${i})`)
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }), fixedWindow({ quota: 1, window: '1d' }))
+    const keys = Array.from({ length: 100 }, (_, i) => `k${i}`)
+    await limiter.consume('first')
+    await pause(200)
+    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(true)
+    await pool.query(oldRows(table, 400))
+    await vi.waitFor(async () => {
+      await limiter.consume('other')
+      expect((await pool.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000`)).rows).toEqual([])
+    }, 10_000)
+    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(false)
+  })
+
+  it('deletes expired rows of a role that is read-only by default', async () => {
+    const { pool, admin, table } = await world({ options: '-c default_transaction_read_only=on' })
+    await admin.query(oldRows(table, 10))
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    await vi.waitFor(async () => {
+      await limiter.consume('k')
+      expect((await admin.query(`SELECT 1 FROM ${table}`)).rows).toHaveLength(1)
+    }, 10_000)
+  })
+
+  it('lists keys that the encoding of the database does not have', async () => {
+    const { admin } = await world()
+    await admin.query(`CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
+    const { pool } = await world({ connectionString: server.url.replace(/postgres$/, 'latin') })
+    await pool.query(postgresTable())
+    await limiterOn(postgresStore(pool, { timeout: '5s' })).consume('\u{1F600}')
+    expect(await postgresDatabase(pool).keysAfter('', 10)).toEqual(['["api","\u{1F600}"]'])
+  })
+
+  it('refuses a timeout that no timer has', async () => {
+    const { pool } = await world()
+    expect(() => postgresStore(pool, { timeout: '30d' })).toThrow('timeout: expected at most 2147482647 milliseconds')
   })
 
   it('keeps a row until its limit has no use for it', async () => {

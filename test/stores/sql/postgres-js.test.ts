@@ -1,0 +1,173 @@
+// postgres.js gives a connection back in other ways than pg: what happens to the application's own queries, and after a lost connection.
+import { setTimeout as pause } from 'node:timers/promises'
+import { Pool } from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, type Decision, fixedWindow, type Limiter } from '../../../src/index.ts'
+import { type PgPool, type PostgresJs, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+
+let server: PostgresServer
+let admin: Pool
+beforeAll(async () => {
+  server = await startPostgres()
+  admin = new Pool({ connectionString: server.url })
+  admin.on('error', () => undefined)
+})
+afterAll(async () => {
+  await admin.end()
+  await server.remove()
+})
+
+type Options = NonNullable<Parameters<typeof postgres>[1]>
+
+/** A client with a table of its own. Its connections have the name of the table. */
+async function world(options: Options = {}): Promise<{ sql: postgres.Sql; table: string; pid(): Promise<number> }> {
+  const table = `t${crypto.randomUUID().replaceAll('-', '')}`
+  await admin.query(postgresTable({ table }))
+  const sql = postgres(server.url, { onnotice: () => undefined, connection: { application_name: table }, ...options })
+  const pid = async (): Promise<number> => {
+    // The sweeper has ended, too.
+    await pause(100)
+    const { rows } = await admin.query('SELECT pid FROM pg_stat_activity WHERE application_name = $1', [table])
+    return (rows as { pid: number }[])[0]!.pid
+  }
+  return { sql, table, pid }
+}
+
+function limiterOn(
+  client: PgPool | PostgresJs,
+  table: string,
+  timeout: '5s' | 40 = '5s',
+  quota = 9,
+): Limiter<string, Promise<Decision>> {
+  const store = postgresStore(client, { table, timeout })
+  return createLimiter<string>({ keyer: (key) => key, limits: fixedWindow({ quota, window: '1d' }), store })
+}
+
+const message = (error: unknown): string => (error as Error).message
+
+describe('a server that does not answer in time', { timeout: 30_000 }, () => {
+  it('undoes the late transaction before the application gets the connection', async () => {
+    const { sql, table, pid } = await world({ max: 1 })
+    await admin.query(`CREATE TABLE ${table}_orders (id int)`)
+    const limiter = limiterOn(sql, table, 40, 1)
+    await limiter.consume('k')
+    const server = await pid()
+    process.kill(server, 'SIGSTOP')
+    try {
+      expect(await limiter.consume('k').catch(message)).toMatch('no answer within 1040 ms')
+      const order = sql.unsafe(`INSERT INTO ${table}_orders VALUES (1) RETURNING id`)
+      void order.execute()
+      await pause(50)
+      process.kill(server, 'SIGCONT')
+      expect(await order).toHaveLength(1)
+      await pause(300)
+      expect((await admin.query(`SELECT * FROM ${table}_orders`)).rows).toHaveLength(1)
+    } finally {
+      process.kill(server, 'SIGCONT')
+      await sql.end({ timeout: 1 })
+    }
+  })
+
+  it('charges nothing afterwards', async () => {
+    const { sql, table, pid } = await world({ max: 1 })
+    const limiter = limiterOn(sql, table, 40)
+    await limiter.consume('k')
+    const server = await pid()
+    process.kill(server, 'SIGSTOP')
+    try {
+      expect(await limiter.consume('k').catch(message)).toMatch('no answer within 1040 ms')
+    } finally {
+      process.kill(server, 'SIGCONT')
+    }
+    await pause(500)
+    expect((await limiter.peek('k', { cost: 0 })).limits[0]!.used).toBe(1)
+    await sql.end({ timeout: 1 })
+  })
+})
+
+it('a transaction that the server has aborted is not given back to the application', async () => {
+  const { sql, table } = await world({ max: 1 })
+  await sql.unsafe(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'corrupt' USING ERRCODE = 'XX001'; END $$;
+CREATE TRIGGER fail BEFORE UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION fail()`)
+  await expect(limiterOn(sql, table).consume('k')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  expect(await sql`SELECT 1 AS x`).toHaveLength(1)
+  await sql.end({ timeout: 1 })
+})
+
+it(
+  'a connection that ends while a decision waits ends neither the process nor the pool',
+  { timeout: 30_000 },
+  async () => {
+    const { sql, table } = await world({ max: 1 })
+    const limiter = limiterOn(sql, table)
+    await limiter.consume('k')
+    await pause(100)
+    const rival = await admin.connect()
+    await rival.query(`BEGIN; SELECT 1 FROM ${table} FOR UPDATE`)
+    const decision = limiter.consume('k').catch(message)
+    await pause(100)
+    await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [table])
+    expect(await decision).toBeTypeOf('string')
+    await rival.query('ROLLBACK')
+    rival.release()
+    // postgres.js may report the old error once more.
+    await limiter.consume('k').catch(() => undefined)
+    expect((await limiter.consume('k')).allowed).toBe(true)
+    expect(await sql`SELECT 1 AS x`).toHaveLength(1)
+    await sql.end({ timeout: 1 })
+  },
+)
+
+it.each(['pg', 'postgres.js'])('%s decides again after a restart under load', { timeout: 60_000 }, async (name) => {
+  const own = await startPostgres()
+  const pool = new Pool({ connectionString: own.url })
+  pool.on('error', () => undefined)
+  await pool.query(postgresTable({ table: 'restarted' }))
+  const sql = postgres(own.url, { onnotice: () => undefined })
+  const limiter = limiterOn(name === 'pg' ? pool : sql, 'restarted', 40, 1_000_000)
+  let isOver = false
+  let decided = 0
+  const clients = Array.from({ length: 8 }, async (_, i) => {
+    while (!isOver) {
+      await limiter.consume(`k${i}`).then(
+        () => decided++,
+        () => undefined,
+      )
+      await pause(5)
+    }
+  })
+  try {
+    await pause(500)
+    await own.stop()
+    await pause(500)
+    await own.start()
+    await pause(2500)
+    decided = 0
+    await pause(1500)
+    expect(decided).toBeGreaterThan(0)
+  } finally {
+    isOver = true
+    await Promise.all(clients)
+    await pool.end()
+    await sql.end({ timeout: 1 })
+    await own.remove()
+  }
+})
+
+const settings: [string, Options][] = [
+  ['fetch_types: false', { fetch_types: false }],
+  ['prepare: false', { prepare: false }],
+  ['transform: camel', { transform: postgres.camel }],
+  ['transform: pascal', { transform: postgres.pascal }],
+  ['transform: kebab', { transform: postgres.kebab }],
+]
+it.each(settings)('counts with %s', async (_, options) => {
+  const { sql, table } = await world(options)
+  const limiter = limiterOn(sql, table)
+  expect((await limiter.consume('k')).remaining).toBe(8)
+  expect((await limiter.consume('k')).remaining).toBe(7)
+  await sql.end({ timeout: 1 })
+})
