@@ -89,7 +89,7 @@ The database is postgres or mysql, or a URL such as ${EXAMPLES[0]}. SQLite needs
 
   --table <name>    the name of the table (default: sluice)
   --schema <name>   its schema
-  --unlogged        PostgreSQL: faster, but the table is empty after a crash of the server, and absent on replicas
+  --unlogged        PostgreSQL: faster, but the table is empty after a crash of the server, and unreadable on replicas
   --help            prints this help
 `
 

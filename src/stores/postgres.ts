@@ -125,7 +125,7 @@ export function postgresStore(client: PgPool | PostgresJs, options: PostgresStor
 }
 
 /**
- * Returns the statement that creates the table. `unlogged`: faster, but empty after a crash of the server, and absent on its replicas. Throws
+ * Returns the statement that creates the table. `unlogged`: faster, but empty after a crash of the server, and unreadable on its replicas. Throws
  * `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example await pool.query(postgresTable())
  */

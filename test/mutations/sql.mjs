@@ -4,6 +4,9 @@ const tests = (name) => ({ files: ['test/stores/sql/mysql.test.ts'], name })
 const mysql = (name) => inFile('src/stores/mysql.ts', tests(name))
 const shared = (name) => inFile('src/stores/sql.ts', tests(name))
 
+const postgres = (name) => inFile('src/stores/postgres.ts', { files: ['test/stores/sql/postgres.test.ts'], name })
+const postgresJs = (name) => inFile('src/stores/postgres.ts', { files: ['test/stores/sql/postgres-js.test.ts'], name })
+
 /** Small mistakes in the stores of SQL databases. */
 export const sql = [
   mysql('processes that share')('locks no rows', '`${rows} FOR UPDATE`', '`${rows}`'),
@@ -33,6 +36,48 @@ export const sql = [
   mysql('a mistake')('has no advice for a table that is missing', "NO_TABLE.has(number) ? 'missing' :", ''),
   mysql('trips')('sends statements one by one', 'connection.config.multipleStatements === true &&', 'false &&'),
   mysql('many keys|keys of a table')('lists keys again', '\\`key\\` > ${bytes(key)}', '\\`key\\` >= ${bytes(key)}'),
+  mysql('may have completion_type')(
+    'ends transactions as the session says',
+    "'COMMIT AND NO CHAIN NO RELEASE'",
+    "'COMMIT'",
+  ),
+  mysql('may have sql_select_limit')('reads as many rows as the session says', ' LIMIT ${keys.length}`', '`'),
+  mysql('without autocommit')(
+    'leaves a transaction open',
+    '[...READ, `SELECT NULL, NULL, COUNT(*) FROM ${table}`, END]',
+    '[`SELECT NULL, NULL, COUNT(*) FROM ${table}`]',
+  ),
+  postgres('in all partitions')(
+    'deletes rows of other partitions',
+    'DELETE FROM ${table} WHERE key = ANY (ARRAY(${expired}))',
+    'DELETE FROM ${table} WHERE ctid = ANY (ARRAY(${expired.replace("key", "ctid")}))',
+  ),
+  postgres('read-only by default')(
+    'sweeps in a transaction of the role',
+    '`${BEGIN}; WITH deleted',
+    '`BEGIN; WITH deleted',
+  ),
+  postgres('lists keys')(
+    'reads keys in the encoding of the database',
+    "encode(key, 'hex') AS value",
+    "convert_from(key, 'UTF8') AS value",
+  ),
+  postgresJs('does not answer in time')(
+    'commits a late transaction',
+    "        if (isOver) throw new Error('the connection was given back')\n          if (/(?:COMMIT",
+    '          if (/(?:COMMIT',
+  ),
+  postgresJs('ends neither')(
+    'ends a transaction of a lost connection',
+    'isLost ? undefined : end(false)',
+    'end(false)',
+  ),
+  postgresJs('pascal')('reads columns by their names', 'each.rows ?? named(each)', 'each.rows ?? each'),
+  inFile('src/stores/rows.ts', { files: ['test/stores/rows/rows.test.ts'] })(
+    'fails all for a damaged section',
+    " || error.code === 'DAMAGED_ROW'",
+    '',
+  ),
   shared('during COMMIT')(
     'knows the outcome of a lost COMMIT',
     'throw isBrokenBy(error) ? unknownOutcome(error) : error',
