@@ -361,7 +361,6 @@ function openPostgresJs(sql: PostgresJs): Promise<Session<Found>> {
           if (isOver || isLost) throw new Error('the connection was lost or given back')
           const body = text.replace(/^BEGIN/, 'SET TRANSACTION').replace(/;? *COMMIT$/, '')
           const found = text === 'ROLLBACK' ? [] : await (last = run(body))
-          if (isOver) throw new Error('the connection was given back')
           if (/(?:COMMIT|ROLLBACK)$/.test(text)) await end(text !== 'ROLLBACK')
           return found
         }
