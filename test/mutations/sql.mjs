@@ -62,12 +62,6 @@ export const sql = [
     "encode(key, 'hex') AS value",
     "convert_from(key, 'UTF8') AS value",
   ),
-  postgresJs('does not answer in time')('goes on after it is late', 'if (isOver || isLost) throw', 'if (isLost) throw'),
-  postgresJs('does not answer in time')(
-    'ends a transaction while a statement runs',
-    'void last.then(ignore, ignore).then(',
-    'void Promise.resolve().then(',
-  ),
   postgresJs('ends neither')(
     'ends a transaction of a lost connection',
     'isLost ? undefined : end(false)',

@@ -85,6 +85,25 @@ describe('a server that does not answer in time', { timeout: 30_000 }, () => {
     expect((await limiter.peek('k', { cost: 0 })).limits[0]!.used).toBe(1)
     await sql.end({ timeout: 1 })
   })
+
+  it('may end the connection then', async () => {
+    const { sql, table, pid } = await world({ max: 1 })
+    const limiter = limiterOn(sql, table, 40)
+    await limiter.consume('k')
+    const server = await pid()
+    process.kill(server, 'SIGSTOP')
+    try {
+      expect(await limiter.consume('k').catch(message)).toMatch('no answer within 1040 ms')
+      await admin.query('SELECT pg_terminate_backend($1)', [server])
+    } finally {
+      process.kill(server, 'SIGCONT')
+    }
+    await pause(200)
+    await limiter.consume('k').catch(() => undefined)
+    expect((await limiter.consume('k')).allowed).toBe(true)
+    expect(await sql`SELECT 1 AS x`).toHaveLength(1)
+    await sql.end({ timeout: 1 })
+  })
 })
 
 it('a transaction that the server has aborted is not given back to the application', async () => {
