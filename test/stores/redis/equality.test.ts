@@ -78,7 +78,7 @@ describe('memory, Redis and rows decide the same', () => {
     expect(keys.length).toBeGreaterThan(0)
     const left: string[] = []
     await forEach1000(keys, (some) =>
-      Promise.all(some.map(async (key) => (await client.pttl(key)) > 0 || left.push(key))),
+      Promise.all(some.map(async (key) => (await client.pttl(key)) === -1 && left.push(key))),
     )
     expect(left).toEqual([])
   })
