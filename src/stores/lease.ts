@@ -196,6 +196,8 @@ const PARTS = 8
 class Spot {
   readonly policies: readonly Policy[]
   readonly keys: readonly string[]
+  /** See `nameOf`. */
+  readonly name: string
   readonly settings: LeaseSettings
   readonly isOneTransaction: boolean
   readonly batches: Batch[] = []
@@ -222,6 +224,7 @@ class Spot {
   constructor(charges: readonly Charge[], settings: LeaseSettings, isOneTransaction: boolean, now: number) {
     this.policies = charges.map(({ policy }) => policy)
     this.keys = charges.map(({ key }) => copyText(key))
+    this.name = copyText(nameOf(charges))
     this.settings = settings
     this.isOneTransaction = isOneTransaction
     this.counts = this.policies.map(countOf)
@@ -580,8 +583,7 @@ class LeaseStore implements AsyncStore {
     const isOneTransaction = places.size === 1 || (parts.size === 1 && parts.has(''))
     const spot = new Spot(charges, settings, isOneTransaction, now)
     this.#all.add(spot)
-    const name = copyText(nameOf(charges))
-    this.#named.set(name, [...(this.#named.get(name) ?? []), spot])
+    this.#named.set(spot.name, [...(this.#named.get(spot.name) ?? []), spot])
     for (const each of charges) this.#at(each.limiter, each.key).add(spot)
     return spot
   }
@@ -617,10 +619,9 @@ class LeaseStore implements AsyncStore {
       if (others?.size === 0) keys!.delete(spot.keys[i]!)
       if (keys?.size === 0) this.#spots.delete(limiter)
     }
-    const name = nameOf(spot.keys.map((key) => ({ key })))
-    const left = this.#named.get(name)?.filter((each) => each !== spot) ?? []
-    if (left.length > 0) this.#named.set(name, left)
-    else this.#named.delete(name)
+    const left = this.#named.get(spot.name)?.filter((each) => each !== spot) ?? []
+    if (left.length > 0) this.#named.set(spot.name, left)
+    else this.#named.delete(spot.name)
   }
 
   /** Ends leases of limits that have changed since: their units are given back before the state is converted. */
@@ -899,7 +900,7 @@ function stricter(one: LeaseSettings, other: LeaseSettings): LeaseSettings {
 }
 
 /** Returns the key of a decision, or all of them where they differ. Spots of other limiters can have the same one: see `matches`. */
-function nameOf(charges: readonly { readonly key: string }[]): string {
+function nameOf(charges: readonly Charge[]): string {
   const { key } = charges[0]!
   for (let i = 1; i < charges.length; i++)
     if (charges[i]!.key !== key) return charges.map((charge) => charge.key).join('\0')

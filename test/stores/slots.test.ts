@@ -289,7 +289,14 @@ describe('a wrapper of a store', () => {
     await store.close()
   })
 
-  /** A store whose answers to renewals come later than the deadline of a guard. */
+  /** A guard of a store whose answers to renewals come late, and a limit of one slot. */
+  function lateWorld(lease: '600ms' | '1m', late: () => number): { store: Store; limiter: Limiter<string> } {
+    const store = guard(lateStore(late), { onChange: () => undefined })
+    const limits = concurrent({ quota: 1, lease })
+    return { store, limiter: createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store }) }
+  }
+
+  /** A store that answers a renewal so many milliseconds later. */
   function lateStore(late: () => number): AsyncStore {
     const memory = memoryStore()
     const inner = remoteStore(memory)
@@ -310,12 +317,7 @@ describe('a wrapper of a store', () => {
 
   it('keeps the slots of a renewal whose answer comes after the deadline of a guard', async () => {
     let late = 120
-    const store = guard(
-      lateStore(() => late),
-      { onChange: () => undefined },
-    )
-    const limits = concurrent({ quota: 1, lease: '600ms' })
-    const limiter = createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store })
+    const { store, limiter } = lateWorld('600ms', () => late)
     const running = await limiter.consume('a')
     await pause(5)
     await limiter.renew(running)
@@ -329,12 +331,7 @@ describe('a wrapper of a store', () => {
   })
 
   it('gives back slots that were released before the late answer to their renewal', async () => {
-    const store = guard(
-      lateStore(() => 120),
-      { onChange: () => undefined },
-    )
-    const limits = concurrent({ quota: 1, lease: '1m' })
-    const limiter = createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store })
+    const { store, limiter } = lateWorld('1m', () => 120)
     const running = await limiter.consume('a')
     await pause(5)
     await limiter.renew(running)

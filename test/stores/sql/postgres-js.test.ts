@@ -48,56 +48,52 @@ function limiterOn(
 const message = (error: unknown): string => (error as Error).message
 
 describe('a server that does not answer in time', { timeout: 30_000 }, () => {
-  it('undoes the late transaction before the application gets the connection', async () => {
-    const { sql, table, pid } = await world({ max: 1 })
-    await admin.query(`CREATE TABLE ${table}_orders (id int)`)
-    const limiter = limiterOn(sql, table, 40, 1)
+  /** Makes a late decision. The server continues after `meanwhile`. */
+  async function decideLate(
+    { pid }: Awaited<ReturnType<typeof world>>,
+    limiter: Limiter<string, Promise<Decision>>,
+    meanwhile: (pid: number) => unknown = () => undefined,
+  ): Promise<void> {
     await limiter.consume('k')
     const server = await pid()
     process.kill(server, 'SIGSTOP')
     try {
       expect(await limiter.consume('k').catch(message)).toMatch('no answer within 1040 ms')
-      const order = sql.unsafe(`INSERT INTO ${table}_orders VALUES (1) RETURNING id`)
+      await meanwhile(server)
+    } finally {
+      process.kill(server, 'SIGCONT')
+    }
+  }
+
+  it('undoes the late transaction before the application gets the connection', async () => {
+    const here = await world({ max: 1 })
+    const { sql, table } = here
+    await admin.query(`CREATE TABLE ${table}_orders (id int)`)
+    const order = sql.unsafe(`INSERT INTO ${table}_orders VALUES (1) RETURNING id`)
+    await decideLate(here, limiterOn(sql, table, 40, 1), async () => {
       void order.execute()
       await pause(50)
-      process.kill(server, 'SIGCONT')
-      expect(await order).toHaveLength(1)
-      await pause(300)
-      expect((await admin.query(`SELECT * FROM ${table}_orders`)).rows).toHaveLength(1)
-    } finally {
-      process.kill(server, 'SIGCONT')
-      await sql.end({ timeout: 1 })
-    }
-  })
-
-  it('charges nothing afterwards', async () => {
-    const { sql, table, pid } = await world({ max: 1 })
-    const limiter = limiterOn(sql, table, 40)
-    await limiter.consume('k')
-    const server = await pid()
-    process.kill(server, 'SIGSTOP')
-    try {
-      expect(await limiter.consume('k').catch(message)).toMatch('no answer within 1040 ms')
-    } finally {
-      process.kill(server, 'SIGCONT')
-    }
-    await pause(500)
-    expect((await limiter.peek('k', { cost: 0 })).limits[0]!.used).toBe(1)
+    })
+    expect(await order).toHaveLength(1)
+    await pause(300)
+    expect((await admin.query(`SELECT * FROM ${table}_orders`)).rows).toHaveLength(1)
     await sql.end({ timeout: 1 })
   })
 
+  it('charges nothing afterwards', async () => {
+    const here = await world({ max: 1 })
+    const limiter = limiterOn(here.sql, here.table, 40)
+    await decideLate(here, limiter)
+    await pause(500)
+    expect((await limiter.peek('k', { cost: 0 })).limits[0]!.used).toBe(1)
+    await here.sql.end({ timeout: 1 })
+  })
+
   it('may end the connection then', async () => {
-    const { sql, table, pid } = await world({ max: 1 })
+    const here = await world({ max: 1 })
+    const { sql, table } = here
     const limiter = limiterOn(sql, table, 40)
-    await limiter.consume('k')
-    const server = await pid()
-    process.kill(server, 'SIGSTOP')
-    try {
-      expect(await limiter.consume('k').catch(message)).toMatch('no answer within 1040 ms')
-      await admin.query('SELECT pg_terminate_backend($1)', [server])
-    } finally {
-      process.kill(server, 'SIGCONT')
-    }
+    await decideLate(here, limiter, (server) => admin.query('SELECT pg_terminate_backend($1)', [server]))
     await pause(200)
     await limiter.consume('k').catch(() => undefined)
     expect((await limiter.consume('k')).allowed).toBe(true)
